@@ -69,6 +69,7 @@ def report(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.core.files import write_text
     from pytest_tfgrpo.harness.report.compare import versus
+    from pytest_tfgrpo.harness.report.compare_example import example_lines
     from pytest_tfgrpo.harness.report.compare_lines import compare_lines
     from pytest_tfgrpo.harness.report.page.html import html, write_page
     from pytest_tfgrpo.harness.report.terminal import terminal
@@ -85,7 +86,8 @@ def report(arguments: Arguments) -> Iterator[str]:
     compared, target = None, folder / REPORT_HTML
     if before:
         compared = versus(before[0], shown.run, before[1:])
-        yield from compare_lines(compared, verbosity=verbosity)
+        example = example_lines(compared, [before[0], shown.run, *before[1:]]) if verbosity >= 0 else ()
+        yield from compare_lines(compared, verbosity=verbosity, example=example)
         names = "-".join(UNFIT.sub("_", other.name) for other in others)
         target = folder / f"compare-{names[:LONGEST]}.html"
     else:

@@ -183,6 +183,13 @@ def test_two_runs_are_compared_in_terminal_and_page(twice: Project) -> None:
     assert shown.startswith("result  ")
     assert f"\nA       {first}\nB       {second}\n" in shown
     assert "\noptimizer     heuristic  none\n" in shown
+    example, task, a, b, command = shown[shown.index("\nexample ") + 1 :].splitlines()[:5]
+    assert example.startswith("example largest loss: ")
+    assert task.startswith("task    ")
+    assert (a[:8], b[:8]) == ("A       ", "B       ")
+    assert a[8:] != b[8:]
+    told = tfgrpo(*command.split()[1:])
+    assert b[8:] in told
     page = f"out/demo/runs/{second}/compare-{first}.html"
     assert shown.endswith(f"\npage   {page}\n")
     text = (twice.root / page).read_text()

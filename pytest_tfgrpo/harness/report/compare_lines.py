@@ -22,10 +22,12 @@ DIFFERING = 10
 """Scenarios that are shown of several runs."""
 
 
-def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int = 0) -> list[str]:
-    """Return the lines of a comparison, its result first.
+def compare_lines(
+    value: Mapping[str, Any], width: int = 80, *, verbosity: int = 0, example: Sequence[str] = ()
+) -> list[str]:
+    """Return the lines of a comparison: its result, an `example` of `example_lines`, then tables.
 
-    Below 0 only that is shown; from 1 all lessons and all ids that are in one run only.
+    Below 0 only the result is shown; from 1 all lessons and all ids that are in one run only.
     """
     head = [*_results(value, width), *_names(value, width)]
     if verbosity < 0:
@@ -33,6 +35,7 @@ def compare_lines(value: Mapping[str, Any], width: int = 80, *, verbosity: int =
     every = verbosity > 0
     blocks = [
         head,
+        list(example),
         table(["final sweep", *heads(value)], sides(value, width)),
         _metrics(value),
     ]

@@ -43,7 +43,7 @@ def previews(grid: Grid, run: Run) -> list[Preview]:
 
 def preview(row: ScenarioRow, grid: Grid, scenario: Scenario) -> Preview:
     """Return what a row says."""
-    task, expects = line(_task(scenario), TASK), line(expected(scenario), EXPECTED)
+    task, expects = task_text(scenario), line(expected(scenario), EXPECTED)
     group = None if row.end is None else grid.columns[row.end].groups.get(row.id)
     if group is None or not group.rollouts:
         return Preview(task=task, expected=expects)
@@ -57,10 +57,11 @@ def preview(row: ScenarioRow, grid: Grid, scenario: Scenario) -> Preview:
     )
 
 
-def _task(scenario: Scenario) -> str:
-    """Return the task in words: its prompt, all that the user says and wants, or its data."""
+def task_text(scenario: Scenario) -> str:
+    """Return the start of a task as a line: of its prompt, all that the user says and wants, or its data."""
     wanted = [] if scenario.user is None else [f"(a model plays the user: {scenario.user.goal})"]
-    return " / ".join([*(scenario.turns or [scenario.prompt or _flat(scenario.input)]), *wanted])
+    said = scenario.turns or [scenario.prompt or _flat(scenario.input)]
+    return line(" / ".join([*said, *wanted]), TASK)
 
 
 def worst(group: Group) -> tuple[Rollout, Score]:
