@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import Verdict
 
 UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+GOING_ON = "it is still running"
+"""How the reason of a run that goes on starts."""
 LONGEST = 100
 """Most characters of a run's id in the name of a page."""
 
@@ -171,7 +173,7 @@ def read(project: Project, folder: Path) -> Run:
     if run.status != "complete" and run.reason == "killed":
         return replace(
             run,
-            reason="it is still running"
+            reason=f"{GOING_ON}; follow it with tfgrpo view {run.run_id}"
             if is_open(folder / JOURNAL)
             else f"killed; finish it with {project.resume(run.run_id)}",
         )
@@ -182,12 +184,15 @@ def rendered(project: Project, folder: Path) -> Rendering:
     """Return a run and its report, made from the journal.
 
     What the journal lacks comes from ``report.json`` if it belongs to the same end of the run: the gate, to
-    which hooks may have added rules, and lines of hooks. Otherwise the built-in rules are checked again.
+    which hooks may have added rules, and lines of hooks. Otherwise the built-in rules are checked again. The
+    gate of a run that goes on is open.
     """
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.harness.report.value import build
 
     run = read(project, folder)
+    if run.reason.startswith(GOING_ON):
+        return Rendering(run, build(run, None, files=os.path.relpath(folder, project.root)))
     try:
         stored, note = read_report(folder), ""
     except JournalError as error:

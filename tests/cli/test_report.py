@@ -69,12 +69,33 @@ def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, event: str) ->
     assert resume in (folder / "report.html").read_text()
 
 
-def test_a_run_that_goes_on_is_not_called_killed(learned: Project) -> None:
+@pytest.mark.parametrize("resumed", [False, True])
+def test_a_run_that_goes_on_is_called_neither_killed_nor_failed(learned: Project, resumed: bool) -> None:
     folder = learned.runs()[0]
+    before = (folder / "report.json").read_bytes()
     kill(folder, "rollout")
+    if resumed:
+        (folder / "report.json").write_bytes(before)  # of its first end
     with (folder / "journal.jsonl").open("ab") as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)
-        assert tfgrpo("report").startswith("the run is incomplete: it is still running\n")
+        shown = tfgrpo("report")
+    told = " ".join(shown.split())
+    follow = f"it is still running; follow it with tfgrpo view {folder.name}"
+    assert told.startswith(f"the run is incomplete: {follow}")
+    page = (folder / "report.html").read_text()
+    assert follow in page
+    for text in (shown, page[: page.index("<script")]):
+        assert "FAILED" not in text
+        assert "resume" not in text
+        assert "report.json" not in text
+
+
+def test_a_killed_run_without_a_gate_is_told_once_how_to_finish_it(project: Project) -> None:
+    project.ini(actor="python:agent:learner", task_id="demo", out="out").scenarios(sweep=3).run()
+    kill(project.runs()[0], "rollout")
+    shown = " ".join(tfgrpo("report").split())
+    assert "gate FAILED" not in shown
+    assert shown.count("finish it with") == 1
 
 
 def test_without_its_report_a_run_is_judged_again(learned: Project) -> None:

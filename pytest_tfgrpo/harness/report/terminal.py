@@ -50,6 +50,8 @@ NOTHING_MIXED = "no group had mixed results, so there was nothing to learn from"
 """What a learning step notes where it had nothing to learn from."""
 
 _EPOCH = re.compile(r"epoch\d+")
+_ADVISED = re.compile("; (finish|follow) it with ")
+"""In a reason that says already what to do."""
 
 REST = "-v shows all lessons, tables, costs and rules of the gate"
 
@@ -93,7 +95,8 @@ def _result(report: Report, width: int, every: bool, told_above: bool) -> list[s
     lines = []
     if report["status"] != "complete":
         why = f": {line(report['reason'], 300)}" if report["reason"] else ""
-        advice = "; finish it with --tfgrpo-resume" if report["files"] and not report["gate"] else ""
+        told = report["gate"] or _ADVISED.search(report["reason"])
+        advice = "; finish it with --tfgrpo-resume" if report["files"] and not told else ""
         lines += wrapped(f"the run is {report['status']}{why}{advice}", width, hanging="  ")
     lines += gate_lines(report["gate"], width, every=every, quiet=not every, told_above=told_above)
     lines += _gain(report, width, every=every)
