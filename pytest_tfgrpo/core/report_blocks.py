@@ -35,6 +35,7 @@ EpochRow = TypedDict("EpochRow", {
     "experiences": Changes, "tokens": SummedQuantity, "cost_usd": SummedQuantity, "latency_ms": Latency,
     "tools": list[ToolUse], "metrics": NotRequired[dict[str, MetricFigures]],
     "metrics_left_out": NotRequired[int], "shared": NotRequired[int],
+    "shared_rollouts": NotRequired[int],
     "dev": NotRequired[DevWork]})
 
 ComparisonFigures = TypedDict("ComparisonFigures", {

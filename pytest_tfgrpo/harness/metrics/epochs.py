@@ -77,12 +77,14 @@ def epoch_row(
     from pytest_tfgrpo.harness.metrics.named import SweepMetrics
 
     phase, counted, passes = result.phase, result.counted, Passes()
-    used, measured = UsedInSweep(), SweepMetrics(criteria=criteria)
+    used, measured, served = UsedInSweep(), SweepMetrics(criteria=criteria), 0
     for group in counted:  # once, as each look at a group of a long run reads its file
         passes.add(group)
         measured.add(group)
         if counted is result.groups:
             used.add(group)
+        elif group.shared:
+            served += len(group.rollouts)
     for group in () if counted is result.groups else result.groups:
         used.add(group)
     metrics, left_out = measured.figures(families)
@@ -110,7 +112,7 @@ def epoch_row(
     if left_out:
         row["metrics_left_out"] = left_out
     if result.shared:
-        row["shared"] = len(result.shared)
+        row["shared"], row["shared_rollouts"] = len(result.shared), served
     if result.dev:
         row["dev"] = _dev(result)
     return row

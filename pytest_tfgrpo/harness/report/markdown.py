@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.endpoints import endpoint_texts
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
+from pytest_tfgrpo.harness.report.tables import rollouts
 from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_markdown
 
 CELL = 200
@@ -120,7 +121,7 @@ def _epochs(epochs: Sequence[EpochRow]) -> list[str]:
     rows = [
         [
             f"{row['epoch']} ({row['mode']})",
-            str(row["rollouts"]),
+            rollouts(row),
             str(row["errors"]),
             number(row["gt_score"]["mean"]),
             interval(row["gt_score"]["ci95"]),

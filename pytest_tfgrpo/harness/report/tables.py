@@ -15,6 +15,17 @@ LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
     "informative: groups with mixed results; lessons: active (+new ~revised -removed)",
 )
+SHARED_LEGEND = "N + M: the agent was asked N times; M answers are those of the final sweep"
+
+
+def rollouts(row: EpochRow) -> str:
+    """Return the rollouts that a sweep counts: ``265 + 65`` if 65 of them are those of the final sweep."""
+    shared = row.get("shared_rollouts", 0)
+    return f"{row['rollouts']} + {shared}" if shared else str(row["rollouts"])
+
+
+def _shared_legend(rows: Sequence[EpochRow]) -> list[str]:
+    return [SHARED_LEGEND] if any(row.get("shared_rollouts") for row in rows) else []
 
 
 def lessons_changed(row: EpochRow) -> str:
@@ -39,7 +50,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
             [
                 label(row),
                 f"{row['temperature']:g}",
-                str(row["rollouts"]),
+                rollouts(row),
                 str(row["errors"]),
                 number(row["gt_score"]["mean"]),
                 interval(row["gt_score"]["ci95"]),
@@ -67,7 +78,8 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
     )
     tries = " or ".join(f"{size:g}" for size in sorted(sizes))
     within = [f"pass@G: within all tries of a phase, {tries}"] if whole and "pass@G" in pass_g else []
-    return [*scores, "", *work, *LEGEND, *within, *([ERRORS_LEGEND] if zero else [])]
+    more = [*within, *([ERRORS_LEGEND] if zero else [])]
+    return [*scores, "", *work, *_shared_legend(rows), *LEGEND, *more]
 
 
 def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
@@ -75,12 +87,12 @@ def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
     swept = [row for row in rows if row["mode"] != "train"] or rows
     if not swept:
         return []
-    return table(
+    found = table(
         ["", "rollouts", "errors", "gt mean", "95 % interval", "pass@1", "cost", "p50"],
         [
             [
                 label(row),
-                str(row["rollouts"]),
+                rollouts(row),
                 str(row["errors"]),
                 number(row["gt_score"]["mean"]),
                 interval(row["gt_score"]["ci95"]),
@@ -91,6 +103,7 @@ def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
             for row in swept
         ],
     )
+    return found + _shared_legend(swept)
 
 
 def tool_table(rows: Sequence[EpochRow]) -> list[str]:

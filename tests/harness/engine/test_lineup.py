@@ -112,6 +112,7 @@ def test_a_shared_answer_is_paid_and_counted_once(tmp_path: Path) -> None:
         3,
         3,
     )
+    assert rows["baseline"]["shared_rollouts"] == 12
     assert rows["baseline"]["gt_score"]["n"] == rows["eval"]["gt_score"]["n"] == 6
     assert (rows["eval"]["rollouts"], "shared" in rows["eval"]) == (24, False)
     text = " ".join(" ".join(terminal(build(run, None), verbosity=1)).split())

@@ -1,4 +1,5 @@
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from support.jobs import ScriptedActor, make_job, suite
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult, Run, Score
+from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult, Run, Score, with_shared
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.plan_text import plan_text
@@ -90,6 +91,26 @@ def test_unknown_cost_is_a_question_mark_and_part_of_it_a_plus() -> None:
     assert "     ?  " in priced(None, None)
     assert "$0.50+" in priced(0.5, None)
     assert "$1.00 " in priced(0.5, 0.5)
+
+
+def served(n: int) -> Run:
+    """Return a run of 12 scenarios, where answers of the final sweep serve the baseline sweep in `n`."""
+    alone = make_run({f"s{i}": [1, 0] for i in range(n, 12)}, evenly(12, [1, 0]))
+    before, after = alone.phases
+    before = replace(before, phase=replace(before.phase, scenarios=after.phase.scenarios))
+    groups = tuple(replace(g, shared=g.scenario_id in [f"s{i}" for i in range(n)]) for g in after.groups)
+    return replace(alone, phases=with_shared([before, replace(after, groups=groups)]))
+
+
+def test_answers_that_serve_both_sweeps_stand_beside_those_of_the_baseline_sweep() -> None:
+    for n, told in ((3, "18 + 6"), (12, "0 + 24")):
+        for verbosity in (0, 1):
+            lines = terminal(report(served(n)), verbosity=verbosity)
+            (row,) = [line for line in lines if re.match("baseline .*0.500", line)]
+            assert f" {told} " in row
+            assert sum(line.startswith("N + M: ") for line in lines) == 1
+        assert f"| 0 (baseline) | {told} |" in summary(report(served(n)))
+    assert not any(line.startswith("N + M: ") for line in terminal(report(served(0))))
 
 
 def test_sweeps_without_a_common_score_have_no_gain_to_tell() -> None:
