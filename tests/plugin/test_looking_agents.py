@@ -49,7 +49,7 @@ def program(*words: object) -> str:
 
 def test_an_agent_that_reads_upwards_from_its_workspace_finds_no_answer(project: Project) -> None:
     project.scenarios("upwards", train=0, sweep=2).write("look.py", UPWARDS)
-    result = project.learn(f"--tfgrpo-actor={program('look.py')}", "--tfgrpo-group-size=2")
+    result = project.learn(f"--tfgrpo-actor={program('look.py')}", "--tfgrpo-group-size=2", "-v")
     assert {rollout["answer"] for rollout in project.events("rollout")} == {"found 0"}
     assert project.report()["epochs"][0]["gt_score"]["mean"] == 0.0
     result.stdout.fnmatch_lines(["reach  the agent could read the scenarios and their answers, as it runs*"])
@@ -145,7 +145,7 @@ def test_the_report_says_whether_answers_were_in_reach(
     project: Project, settings: Mapping[str, str], why: str | None
 ) -> None:
     project.scenarios(train=0, sweep=1).write("look.py", UPWARDS).ini(**settings)
-    result = project.learn()
+    result = project.learn("-v")
     assert project.report().get("reach", {}).get("why") == why
     (run,) = project.runs()
     assert ("the agent could read" in (run / "report.html").read_text()) == (why is not None)

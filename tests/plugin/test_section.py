@@ -67,6 +67,41 @@ def test_the_section_of_an_agent_that_crashes_in_several_ways_fits_too(started: 
     assert "170 rollouts without an answer, scored 0: crash 170" in section
 
 
+BAD = r"""
+import re
+from pathlib import Path
+
+FILES = "".join(path.read_text() for path in Path(__file__).parent.glob("fixtures/*.yaml"))
+KNOWN = re.findall(r"prompt: '(.*)'\n  checks:\n  - kind: \w+\n    value: (.*)", FILES)
+
+
+def solve(call):
+    n = call.seed % 7
+    if n == 0:
+        raise RuntimeError("out of patience")
+    right = next((value for prompt, value in KNOWN if prompt in call.prompt.user), "?")
+    return right if n in (2, 3) else "I cannot help" if n < 5 else "42"
+"""
+
+
+def test_the_section_of_an_agent_that_answers_badly_fits_too(started: Path) -> None:
+    (started / "agent.py").write_text(BAD)
+    with watching(started, ["--tfgrpo", "--tfgrpo-actor=python:agent:solve"], terminal=False) as run:
+        run.end()
+    section = re.split("=+ tfgrpo =+\n", run.written)[1].partition("\n====")[0].splitlines()
+    assert len(section) <= 25
+    assert all(len(line) <= 80 for line in section)
+    told = "\n".join(section)
+    for what in (
+        "gain  ",
+        "5 active lessons",
+        "warning: the gain rests on",
+        "crash: RuntimeError",
+        "I ca...",
+    ):
+        assert told.count(what) == 1
+
+
 def test_there_is_no_colour_where_pytest_has_none(started: Path) -> None:
     with watching(started, ["--tfgrpo"], terminal=False) as run:
         run.end()

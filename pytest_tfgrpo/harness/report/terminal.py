@@ -48,6 +48,8 @@ SHORT_LESSONS = 3
 SHORT_REFUSALS = 3
 NOTHING_MIXED = "no group had mixed results, so there was nothing to learn from"
 """What a learning step notes where it had nothing to learn from."""
+ALIKE = "kinds of task without a difference in tools, arguments or form of answer: "
+"""How the note of a learning step starts that counts kinds of task which gave no lesson."""
 
 _EPOCH = re.compile(r"epoch\d+")
 _ADVISED = re.compile("; (finish|follow) it with ")
@@ -177,16 +179,29 @@ def _warnings(report: Report, width: int, *, every: bool, quiet: bool = False) -
 def _together(report: Report) -> list[str]:
     """Return the warnings, those that say the same of several epochs as one: ``epoch1, epoch2: ...``.
 
-    That no group of an epoch had mixed results is left out where the lessons above say it of all.
+    So are counts of kinds of task that gave no lesson. Left out is what the lessons above say of all epochs:
+    that no group had mixed results, or that some kinds of task gave lessons and others did not.
     """
-    known, found = report["library"], dict[str, list[str]]()
+    known, found = report["library"], dict[str, list[tuple[str, str]]]()
     for warning in report["warnings"]:
-        label, colon, text = warning.partition(": ")
-        of_epoch = bool(colon) and _EPOCH.fullmatch(label) is not None
-        if of_epoch and text == NOTHING_MIXED and known["groups"] and not known["informative_groups"]:
+        epoch, colon, text = warning.partition(": ")
+        if not colon or _EPOCH.fullmatch(epoch) is None:
+            found.setdefault(warning, [])
             continue
-        found.setdefault(text if of_epoch else warning, []).extend([label] * of_epoch)
-    return [f"{', '.join(labels)}: {text}" if labels else text for text, labels in found.items()]
+        if text == NOTHING_MIXED and known["groups"] and not known["informative_groups"]:
+            continue
+        if text.startswith(ALIKE) and known["lesson_groups"]:
+            continue
+        stem = text.rstrip("0123456789") if text.startswith(ALIKE) else text
+        found.setdefault(stem, []).append((epoch, text.removeprefix(stem)))
+    return [_of_epochs(stem, told) for stem, told in found.items()]
+
+
+def _of_epochs(stem: str, told: Sequence[tuple[str, str]]) -> str:
+    """Return a warning of some epochs, each with the number that ends it; of none as it is."""
+    numbers = list(dict.fromkeys(number for _, number in told))
+    shown = ", ".join(number for _, number in told) if len(numbers) > 1 else "".join(numbers)
+    return f"{', '.join(epoch for epoch, _ in told)}: {stem}{shown}" if told else stem
 
 
 def _gain(report: Report, width: int, *, every: bool) -> list[str]:
@@ -230,7 +245,7 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     if library["groups"]:
         head += (
             f"; {library['informative_groups']} of {library['groups']} training groups had mixed results, "
-            f"{library['lesson_groups']} yielded a lesson"
+            f"{library['lesson_groups']} gave a lesson"
         )
     if library["refused"]:
         head += "; refused: " + ", ".join(f"{code} {n}" for code, n in library["refused"].items())
@@ -240,8 +255,6 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
         text = f"{line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
         kind = f"  {lesson['polarity']:5} "
         lines += wrapped(kind + text, width, "", " " * 8) if verbose else [kind + line(text, width - 8)]
-    if len(shown) < len(lessons):
-        lines.append(f"  ... {len(lessons) - len(shown)} more; -v shows all")
     return [*lines, *_refusals(library.get("refusals", ()), width, verbose=verbose)]
 
 

@@ -20,10 +20,11 @@ SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return what limits what the figures show: earlier runs, and what the agent could reach.
+    """Return what limits what the figures show: how many variants were evaluated on the eval split.
 
-    With `every` also families, headroom, noise, flaky scenarios and contamination; without it families where
-    training lacks some, and noise where the gain is within it.
+    With `every` also families, headroom, noise, flaky scenarios, what the agent could reach, contamination;
+    without it families where training lacks some, and noise where the gain is within it, but its interval
+    is on one side of 0.
     """
     found, block = list[str](), report.get("families")
     texts = {"families": families_text(report) if every or (block and block["unseen"]) else ""}
@@ -38,7 +39,7 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
             found += wrapped(text, width, "  ", "    ")
     if text := earlier(report):
         found += wrapped(f"reused  {text}", width, hanging="        ")
-    if text := in_reach(report):
+    if every and (text := in_reach(report)):
         found += wrapped(f"reach  {text}", width, hanging="       ")
     contamination = report.get("contamination")
     if every and contamination:
@@ -48,8 +49,10 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
 
 
 def _is_noisy(report: Report) -> bool:
-    found = report.get("noise")
-    return bool(found and found["difference"] is not None and found["gain_within"])
+    """Return whether the gain is within the noise, and not said to be possibly chance already."""
+    found, gain = report.get("noise"), report["gain"]
+    open_gain = gain is None or not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]
+    return bool(found and found["difference"] is not None and found["gain_within"]) and not open_gain
 
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:

@@ -23,7 +23,7 @@ from pytest_tfgrpo.harness.gate.verdict import judge
 from pytest_tfgrpo.harness.report.gates import default_text
 from pytest_tfgrpo.harness.report.markdown import summary
 from pytest_tfgrpo.harness.report.rollout import failure, rollout_text
-from pytest_tfgrpo.harness.report.terminal import terminal
+from pytest_tfgrpo.harness.report.terminal import ALIKE, terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.job import Job
 
@@ -111,6 +111,23 @@ def test_answers_that_serve_both_sweeps_stand_beside_those_of_the_baseline_sweep
             assert sum(line.startswith("N + M: ") for line in lines) == 1
         assert f"| 0 (baseline) | {told} |" in summary(report(served(n)))
     assert not any(line.startswith("N + M: ") for line in terminal(report(served(0))))
+
+
+def test_epochs_whose_kinds_of_task_gave_no_lesson_are_one_warning() -> None:
+    notes = [f"epoch{n}: {ALIKE}{n + 3}" for n in (1, 2)]
+    value = report(learned()) | {"warnings": [*notes, "epoch1: another", "epoch2: another"]}
+    value["library"] = {**value["library"], "lesson_groups": 0}
+    together = [f"warning: epoch1, epoch2: {ALIKE}4, 5", "warning: epoch1, epoch2: another"]
+    assert warnings(terminal(value)) == together
+    value["library"]["lesson_groups"] = 3
+    assert warnings(terminal(value)) == together[1:]
+    assert warnings(terminal(value, verbosity=1)) == [f"warning: {text}" for text in value["warnings"]]
+
+
+def warnings(lines: list[str]) -> list[str]:
+    """Return the warnings among lines, each unwrapped."""
+    text = "\n".join(lines).replace("\n  ", " ")
+    return [" ".join(line.split()) for line in text.split("\n") if line.startswith("warning: ")]
 
 
 def test_sweeps_without_a_common_score_have_no_gain_to_tell() -> None:
