@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +12,10 @@ from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_ta
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
     from pytest_tfgrpo.harness.report.review.disagreements import Review
+    from pytest_tfgrpo.harness.report.review.marks import Mark
     from pytest_tfgrpo.harness.report.review.patch import SuiteChange
     from pytest_tfgrpo.harness.suite.suite_files import SuiteFile
 
@@ -87,23 +89,39 @@ def review(arguments: Arguments) -> Iterator[str]:
 
 
 def _open(arguments: Arguments, name: str | None) -> Opened:
-    from pytest_tfgrpo.cli.lookup import LATEST, find_run
+    from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.report.review.disagreements import review
     from pytest_tfgrpo.harness.report.review.marks import load_marks
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run
+    from pytest_tfgrpo.harness.run.journal_contents import load_run
     from pytest_tfgrpo.harness.suite.suite_files import suite_files
 
     project = project_of(arguments)
     marks = load_marks([Path(file) for file in arguments.marks])
-    if name is None:
-        of = {mark.run_id for mark in marks}
-        known = {folder.name for folder in list_runs(project.out, project.task_id)}
-        name = of.pop() if len(of) == 1 and of <= known else LATEST
-    run = load_run(find_run(project, name))
+    run = load_run(find_run(project, name or _run_of(project, marks)))
     wanted = {mark.scenario_id for mark in marks}
     files, _ = suite_files((s for s in run.scenarios if s.id in wanted), project.root)
     now = {s.id: s.stamp for file in files.values() for s in file.scenarios.values()}
     return Opened(project.root, run, review(run, marks, now), files)
+
+
+def _run_of(project: Project, marks: Sequence[Mark]) -> str:
+    """Return the one run of the project that marks are of; raises SettingError where there is not one."""
+    from pytest_tfgrpo.cli.lookup import LATEST
+    from pytest_tfgrpo.core.text import few, plural
+    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+
+    known = {folder.name for folder in list_runs(project.out, project.task_id)}
+    of = list(dict.fromkeys(mark.run_id for mark in marks))
+    here = [id for id in of if id in known]
+    if len(here) == 1 or not of:
+        return here[0] if here else LATEST
+    if here:
+        raise SettingError(f"the marks are of {len(here)} runs: {few(here)}; name one before --marks")
+    raise SettingError(
+        f"the marks are of {plural(len(of), 'run', 'that is', 'that are')} not among those of task "
+        f"{project.task_id!r}: {few(of)}; name another task with --task-id or other runs with --out; with a "
+        "run before --marks you see the list of marks"
+    )
 
 
 def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
@@ -116,8 +134,9 @@ def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
     if arguments.patch and Path(arguments.patch).exists():
         raise SettingError(f"{arguments.patch} exists; name another file with --patch")
     change = suite_change(opened.run, opened.review, opened.files, opened.root, new=arguments.new)
-    yield from change_lines(change, WIDTH)
-    yield from not_applied_lines(opened.review, WIDTH)
+    changes, left_out = list(change_lines(change, WIDTH)), list(not_applied_lines(opened.review, WIDTH))
+    yield from changes
+    yield from left_out if changes else left_out[1:]  # without the blank line
     if not change.files:
         yield "nothing to change"
         return

@@ -159,6 +159,37 @@ def test_marks_of_another_run_are_listed_and_not_applied(
     assert "of run " in told
 
 
+def test_marks_of_a_run_that_is_not_here_are_refused_by_its_name(
+    toured: Project, ann: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marked = toured.runs()[-1]
+    toured.learn()
+    shutil.rmtree(marked)
+    for words in ((), ("apply",)):
+        told = said(toured, capsys, *words, "--marks", "marks.json", code=1)
+        assert f"the marks are of 1 run that is not among those of task {toured.root.name!r}: " in told
+        assert marked.name in told
+    told = said(toured, capsys, "apply", "latest", "--marks", "marks.json")
+    assert told.startswith("not applied: 5 marks\n")
+    assert told.endswith("nothing to change\n")
+
+
+def test_of_marks_of_several_runs_those_of_the_one_that_is_here_count(
+    toured: Project, ann: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = toured.runs()[-1].name
+    toured.learn()
+    second = marks_of(toured, "Bob", **{"the Rhine": "wrong"})
+    toured.write("bob.json", json.dumps(second))
+    both = ("--marks", "marks.json", "bob.json")
+    told = said(toured, capsys, *both, code=1)
+    assert f"the marks are of 2 runs: {first}, RUN; name one before --marks" in told
+    toured.write("bob.json", json.dumps(second | {"run_id": "elsewhere"}))
+    told = said(toured, capsys, *both)
+    assert f"run {first}: 5 marked answers" in told
+    assert "not applied: 1 mark\n" in told
+
+
 def test_marks_name_the_run_that_they_are_of(
     toured: Project, ann: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

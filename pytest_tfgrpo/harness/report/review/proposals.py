@@ -176,12 +176,16 @@ def _variants(
         for n in range(len(scenario.checks))
         if any(a.is_false_fail and not a.rollout.checks[n].passed for a in answers)
     ]
-    texts = [answer.rollout.answer for answer in answers if answer.opinion == "wrong"]
+    wrong = [answer for answer in answers if answer.opinion == "wrong"]
+    passed = [answer for answer in wrong if answer.is_false_pass]
     for variant in _widened(Variant(checks=tuple(checks), why=""), failing, answers):
         if failing:
             yield variant
-        for more in stricter(variant.checks, texts, _words(answers, "wrong")):
-            yield _both(variant, more)
+        # of wrong answers that fail already nothing has to be said, unless the wider checks let them pass
+        for rejected in (passed, wrong) if passed and len(passed) < len(wrong) else (wrong,):
+            texts = [answer.rollout.answer for answer in rejected]
+            for more in stricter(variant.checks, texts, _words(rejected, "wrong")):
+                yield _both(variant, more)
 
 
 def _widened(

@@ -172,6 +172,33 @@ def test_a_right_and_a_wrong_answer_of_one_scenario_are_settled_together(tmp_pat
     assert passes(checks, "Paris, Seine")
 
 
+@pytest.mark.parametrize(
+    ("said", "rejected"),
+    [
+        ([("in all 216.94", "wrong"), ("224.4", "wrong")], [{"kind": "exact", "value": "in all 216.94"}]),
+        (
+            [("EUR 216.94", "wrong", "EUR"), ("USD 224.4", "wrong", "USD")],
+            [{"kind": "contains", "value": "EUR"}],
+        ),
+    ],
+)
+def test_a_wrong_answer_that_fails_already_needs_no_check(
+    tmp_path: Path, said: list[tuple[str, ...]], rejected: list[dict[str, str]]
+) -> None:
+    number = {"kind": "number", "value": 216.94}
+    found = reviewed(tmp_path, "a.scenario.json", as_json([number]), ("2 at 108.47: 216.94", "right"), *said)
+    assert found.proposal.fields == {"checks": [number, *({"not": True} | one for one in rejected)]}
+    assert found.proposal.agreed == 3
+
+
+def test_a_wrong_answer_that_a_wider_check_would_pass_gets_one(tmp_path: Path) -> None:
+    said = [("THE SEINE", "right"), ("the Seine, no: the Rhine", "wrong", "Rhine")]
+    text = as_json([{"kind": "exact", "value": "the Seine."}])
+    checks = reviewed(tmp_path, "a.scenario.json", text, *said).after().checks
+    assert passes(checks, said[0][0])
+    assert not passes(checks, said[1][0])
+
+
 def test_what_leaves_answers_without_a_mark_alone_comes_first(tmp_path: Path) -> None:
     text = as_json([{"kind": "contains", "value": "4"}])
     said = [("4", "right"), ("41", "wrong"), ("4 or so", ""), ("4 of 9", "")]
