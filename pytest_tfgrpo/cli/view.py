@@ -35,7 +35,12 @@ def declare(commands: Subparsers) -> None:
     command = add_command(commands, "view", view)
     add_run(command, "run", nargs="?")
     add_task(command)
-    command.add_argument("--port", type=_port, default=0, metavar="N", help="port (default: a free one)")
+    command.add_argument(
+        "--port",
+        type=_port,
+        metavar="N",
+        help="serve the page at this port, a finished one too (default: a free port, where it is served)",
+    )
     command.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
@@ -53,7 +58,7 @@ def view(arguments: Arguments) -> Iterator[str]:
     page = folder / REPORT_HTML
     going_on = is_open(folder / JOURNAL)
     fresh = not going_on and is_fresh(folder)
-    if fresh and not (folder / DETAILS).exists():
+    if fresh and arguments.port is None and not (folder / DETAILS).exists():
         yield f"page   {line(os.path.relpath(page))}"
         if not arguments.no_browser and not _opened(page.resolve().as_uri()):
             yield f"no browser could be opened; the address of the page is {page.resolve().as_uri()}"
@@ -63,12 +68,14 @@ def view(arguments: Arguments) -> Iterator[str]:
     site = RunSite(project, folder)
     if not going_on:
         site.page()  # what is wrong with the journal is said here, and not to a browser
-    with PageServer(site, arguments.port) as server:
+    with PageServer(site, arguments.port or 0) as server:
         thread = serve(server)
         state = (
             "goes on"
             if going_on
             else "has more scenarios than its page holds; this serves all of them"
+            if fresh and (folder / DETAILS).exists()
+            else "has ended"
             if fresh
             else f"has no {REPORT_HTML} of its end, so its page is made of its journal"
         )

@@ -233,18 +233,34 @@ def key_in(page: bytes) -> str:
     return found[1].decode()
 
 
+def serve_at_once(server: PageServer) -> threading.Thread:
+    """Serve, and end at once, as Ctrl-C does."""
+    thread = serve(server)
+    server.shutdown()
+    return thread
+
+
+def test_a_finished_page_is_served_where_a_port_is_named(
+    learned: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view_server, "serve", serve_at_once)
+    folder = learned.runs()[0]
+    before = files_of(folder)
+    with socket.create_server((HOST, 0)) as other:
+        port = str(other.getsockname()[1])
+    lines = tfgrpo("view", "--no-browser", "--port", port).splitlines()
+    assert lines[0] == f"run {folder.name} has ended"
+    assert lines[1].startswith(f"page   http://{HOST}:{port}/")
+    assert lines[2] == "Ctrl-C ends the view"
+    assert files_of(folder) == before
+
+
 def test_a_run_that_needs_a_file_beside_its_page_is_served_with_it(
     large: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = large.runs()[0]
     before = files_of(folder)
-
-    def at_once(server: PageServer) -> threading.Thread:
-        thread = serve(server)
-        server.shutdown()
-        return thread
-
-    monkeypatch.setattr(view_server, "serve", at_once)
+    monkeypatch.setattr(view_server, "serve", serve_at_once)
     lines = tfgrpo("view", "--no-browser").splitlines()
     assert lines[0] == f"run {folder.name} has more scenarios than its page holds; this serves all of them"
     assert lines[1].startswith(f"page   http://{HOST}:")
