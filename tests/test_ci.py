@@ -55,6 +55,24 @@ def test_a_part_that_ran_twice_counts_twice(tmp_path: Path) -> None:
     assert shown.stdout.splitlines()[1].split()[:2] == ["tools", "7"]
 
 
+COUNT = """
+import pytest
+
+class Count:
+    def pytest_collection_finish(self, session):
+        print("pictures:", sum("screenshots" in item.fixturenames for item in session.items))
+
+pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests/browser"], plugins=[Count()])
+"""
+
+
+def test_ci_asks_for_the_picture_of_every_test_that_keeps_one() -> None:
+    counted = subprocess.run([sys.executable, "-c", COUNT], cwd=ROOT, capture_output=True, text=True)
+    (kept,) = re.findall(r"^pictures: (\d+)$", counted.stdout, re.M)
+    (wanted,) = re.findall(r"-name '\*\.png' .* -ge (\d+) ", (CI / "run").read_text(encoding="utf-8"))
+    assert wanted == kept
+
+
 def test_every_part_of_ci_has_a_budget() -> None:
     budgets = (CI / "budgets.tsv").read_text(encoding="utf-8")
     known = {line.split("\t")[0] for line in budgets.splitlines() if not line.startswith("#")}
