@@ -1,12 +1,16 @@
 """Progress while a run works."""
 
+import json
 import re
 import signal
+import time
 from collections.abc import Callable
 
 import pytest
+from support.fake_model import Answer, Body, Serve
 from support.project import Project
-from support.terminals import CLOCK, SLOW_MODEL, Watched, watching
+from support.teachers import asked, operation, says
+from support.terminals import CLOCK, LEARNER, SLOW_MODEL, Watched, watching
 from support.tools import run_pytest
 
 ARGS = ("--tfgrpo", "--tfgrpo-eval-rollouts=1")
@@ -24,6 +28,52 @@ def slow(project: Project) -> Project:
     settings = {"concurrency": 4, "epochs": 2, "group_size": 2, "budget_usd": 2}
     (project.root / CLOCK).write_text("0")
     return project.agent(SLOW_MODEL).ini(actor="python:agent2:solve", **settings).scenarios(train=4)
+
+
+def hold(project: Project, answered_from: dict[str, float]) -> Answer:
+    """Return the answers of a teacher and of a judge, which come from a time of the clock on."""
+
+    def answer(body: Body, attempt: int) -> str:
+        while float((project.root / CLOCK).read_text() or 0) < answered_from[body["model"]]:
+            time.sleep(0.005)
+        if body["model"] == "judge":
+            keys = body["response_format"]["json_schema"]["schema"]["properties"]
+            met = any("\n3\nanswer:" in message["content"] for message in body["messages"])
+            return json.dumps({key: {"why": "as it says", "met": met} for key in keys})
+        if "Several tasks of one domain" in asked(body):
+            return says(operation(lesson=LESSON, sources=["P1"]))
+        return says(operation(lesson=LESSON))
+
+    return answer
+
+
+LESSON = "For letters: count each of the words."
+LEARNING = (
+    (0, r" 0 of 8, 4 in flight for 0:00"),
+    (30, r" 0(/| of )8, 4 in flight, 4 at the judge"),
+    (45, r" 4(/| of )8, 4 in flight, mean"),
+    (60, r"epoch1: learning from 4 groups, 4 in flight, 0:00"),
+    (80, r"epoch1: learning from 4 groups, 4 in flight, 0:20"),
+    (90, r"epoch1 dev split 0(/| of )\d+, 4 in flight"),
+    (120, r"epoch1 dev split 4(/| of )\d+, 4 in flight"),
+)
+
+
+def test_a_terminal_shows_the_calls_of_judge_and_teacher_and_the_dev_split(
+    project: Project, serve: Serve, golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
+    serve(hold(project, {"judge": 45, "teacher": 90}))
+    (project.root / CLOCK).write_text("0")
+    models = {"judge": "openai:judge", "judge_votes": 1, "optimizer": "llm", "teacher": "openai:teacher"}
+    size = {"concurrency": 4, "epochs": 2, "group_size": 2, "lesson_dropout": 0, "gate_alarm": 1}
+    project.agent(LEARNER).ini(actor="python:agent2:solve", **models, **size)
+    judged = {"split": "train", "domain": "text", "truth": "judge", "rubric": ["The answer is 3."]}
+    tasks = [{"id": f"train{n}", "prompt": f"How many words has train letter {n}?"} for n in range(4)]
+    project.write("learn.scenario.json", json.dumps([task | judged for task in tasks]))
+    project.tasks(name="swept", dev=20, eval=2)
+    with watching(project.root, ARGS, terminal=True) as run:
+        golden("live-learning.txt", story(project, run, LEARNING))
 
 
 def set_clock(project: Project, seconds: float) -> None:

@@ -44,6 +44,33 @@ async def solve(context):
     frames = [{{"kind": "tool", "name": "count", "output": "3", "tokens": 9, "cost_usd": 0.004}}]
     return {{"answer": "3" if context.seed % 3 else "4", "frames": frames}}
 '''
+LEARNER = f'''
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+from pytest_tfgrpo.harness.engine import gauge
+
+CLOCK = Path(__file__).with_name("{CLOCK}")
+asked = Counter()
+
+
+def now():
+    return float(CLOCK.read_text() or 0)
+
+
+gauge.monotonic = now
+
+
+async def solve(context):
+    """Answer 30 s after the call, at the end at once; right at the first of two attempts, or by a lesson."""
+    until = now() + 30
+    asked[context.prompt.user] += 1
+    right = "count each" in context.prompt.system or asked[context.prompt.user] % 2
+    while now() < min(until, 500):
+        await asyncio.sleep(0.005)
+    return "3" if right else "4"
+'''
 _ESCAPE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|[\r\n]|[^\x1b\r\n]+")
 
 
