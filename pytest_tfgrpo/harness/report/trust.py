@@ -23,8 +23,8 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
     """Return what limits what the figures show: how many variants were evaluated on the eval split.
 
     With `every` also families, headroom, noise, flaky scenarios, what the agent could reach, contamination;
-    without it families where training lacks some, and noise where the gain is within it, but its interval
-    is on one side of 0.
+    without it families where training lacks some, and noise where the gain is within it, but no interval
+    around 0 says so.
     """
     found, block = list[str](), report.get("families")
     texts = {"families": families_text(report) if every or (block and block["unseen"]) else ""}
@@ -49,10 +49,10 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
 
 
 def _is_noisy(report: Report) -> bool:
-    """Return whether the gain is within the noise, and not said to be possibly chance already."""
+    """Return whether the gain is within the noise, and no interval around 0 says already that it may be."""
     found, gain = report.get("noise"), report["gain"]
-    open_gain = gain is None or not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]
-    return bool(found and found["difference"] is not None and found["gain_within"]) and not open_gain
+    around_0 = gain is not None and gain["ci95"] is not None and gain["ci95"][0] <= 0 <= gain["ci95"][1]
+    return bool(found and found["difference"] is not None and found["gain_within"]) and not around_0
 
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:

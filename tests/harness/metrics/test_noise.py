@@ -59,6 +59,10 @@ def test_both_sweeps_are_pooled_and_a_gain_below_the_floor_is_said_so() -> None:
     assert noise(Sweeps(small), {"difference": 0.0})["gain_within"] is True
     assert len(noise(Sweeps(small), None)["sweeps"]) == 2
     assert "the gain is within this noise" in text(small)
+    around_0 = make_run(evenly(20, [1, 0]), {**evenly(19, [1, 0]), "s19": [0, 0]})
+    assert noise(Sweeps(around_0), {"difference": -0.025})["gain_within"] is True
+    assert "noise" not in text(around_0)
+    assert "the gain is within this noise" in text(around_0, every=True)
     clear = make_run(evenly(20, [0, 0, 0, 1]), evenly(20, [1, 1, 1, 0]))
     assert noise(Sweeps(clear), {"difference": 0.5})["gain_within"] is False
     assert "the gain is within this noise" not in text(clear)
