@@ -90,6 +90,8 @@ def _chosen(known: Iterable[Scenario], share: float) -> set[str]:
     These are about `share` of the tasks of each family, and some families whole, which show what lessons do
     where none was learned.
     """
+    if not share:
+        return set()
     train = [s for s in known if s.split == "train"]
     task_of = tasks_of(train)
     bound = {task_of[s.id] for s in train if s.checker or s.truth == "majority"}
