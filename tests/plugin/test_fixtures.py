@@ -230,6 +230,15 @@ def test_a_fixture_that_changes_what_others_share_is_refused_beside_others(booki
     assert "change DB, which agents that run beside it would see; select these tests alone" in errors[0]
 
 
+def test_what_numpy_sets_while_it_is_imported_is_no_change_of_a_fixture(booking: Project) -> None:
+    booking.checker(
+        BOOKING + TESTS + "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_z(rollout): pass\n"
+    )
+    booking.ini(actor="python:agent:right", out="out")
+    run_pytest(booking.root)  # a process that has not loaded numpy, as the run does meanwhile
+    assert [rollout["status"] for rollout in booking.events("rollout")] == ["ok", "ok"]
+
+
 @pytest.mark.parametrize(
     ("change", "where", "named"),
     [
