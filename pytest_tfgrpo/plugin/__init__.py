@@ -171,9 +171,9 @@ def rollout(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Rollout:
 
 
 @pytest.fixture
-def rollout_workspace(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Path:
+def rollout_workspace(request: pytest.FixtureRequest, tfgrpo_slot: object, rollout: Rollout) -> Path:
     """Return the folder that the rollout worked in."""
-    return _checkers(request, tfgrpo_slot).workspace(request.node)
+    return _checkers(request, tfgrpo_slot).workspace(rollout)
 
 
 def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:

@@ -123,9 +123,9 @@ class Checkers:
             agent = skipped_fixtures() if skipped else broken_fixtures(reason)
             self._live.supply(slot.epoch, scenario.id, slot.index, agent)
 
-    def workspace(self, item: pytest.Item) -> Path:
+    def workspace(self, rollout: Rollout) -> Path:
         """Return the workspace of the rollout that an item judges."""
-        return self._live.workspace(self.rollout(item))
+        return self._live.workspace(rollout)
 
     def decided(self, rollout: Rollout) -> CheckerResult | None:
         """Return the checker_result of a rollout that no test function needs to look at, else None."""
@@ -145,8 +145,13 @@ class Checkers:
 
         Where all scenarios have fixtures, rollouts come one after the other, and share nothing.
         """
-        scenario = self._scenarios.get(markers.base_id(item)) if self._beside else None
+        scenario = self._scenarios.get(markers.base_id(item)) if self.judges(item) else None
         if scenario is None or scenario.fixtures is None:
+            return (yield from self._at_one_verbosity(item))
+        names: list[str] = getattr(item, "fixturenames", [])
+        if markers.ROLLOUT[0] not in names:  # it asks the agent, also where no argument says so
+            names.append(markers.ROLLOUT[0])
+        if not self._beside:
             return (yield from self._at_one_verbosity(item))
         from pytest_tfgrpo.plugin.shared_place import unchanged
 

@@ -116,6 +116,25 @@ def test_sweep(rollout_workspace, rollout):
     project.run().assert_outcomes(passed=1)
 
 
+@pytest.mark.parametrize(
+    ("named", "arguments"),
+    [("", "tfgrpo_agent, db"), ("", "rollout_workspace, tfgrpo_agent, db"), ("fixtures=['db'], ", "db")],
+)
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_test_need_not_name_the_rollout(booking: Project, named: str, arguments: str, beside: bool) -> None:
+    booking.checker(f"""{BOOKING}
+@pytest.mark.tfgrpo(split="eval", {named}prompt="Reserve the white room for Monday.")
+def test_booking({arguments}):
+    assert len(booked(db)) == {"tfgrpo_agent" in arguments:d}
+""")
+    if beside:
+        booking.scenarios(train=0, sweep=1)
+    if beside or named:
+        booking.ini(actor="python:agent:right")
+    booking.run().assert_outcomes(passed=1 + beside)
+    booking.learn().assert_outcomes(passed=2 + beside + 1)
+
+
 def test_other_rollouts_run_beside_and_keep_their_actor(booking: Project) -> None:
     booking.scenarios().ini(actor="python:agent:right")
     booking.learn("--tfgrpo-acceptance=off")
