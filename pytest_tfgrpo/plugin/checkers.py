@@ -61,7 +61,8 @@ class Checkers:
             config.pluginmanager.register(plugin, f"{name}-{live.agent}" if live.agent else name)
         self._fresh = FreshFixtures()
         if self._worlds:
-            config.pluginmanager.register(self._fresh, "tfgrpo-fresh-fixtures")
+            name = "tfgrpo-fresh-fixtures"
+            config.pluginmanager.register(self._fresh, f"{name}-{live.agent}" if live.agent else name)
         if self._worlds and not self._beside:
             from pytest_tfgrpo.plugin.leaked_threads import LeakedThreads
 

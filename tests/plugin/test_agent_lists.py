@@ -130,6 +130,32 @@ def test_marked_functions_judge_each_agent(project: Project) -> None:
     assert project.learn().ret == 0
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_each_agent_acts_on_fixtures_of_its_own(project: Project, workers: tuple[str, ...]) -> None:
+    project.ini(actor="once = python:agent2:once, twice = python:agent2:twice", task_id="demo").agent(
+        "import test_agent\n"
+        "def once(context): test_agent.world[-1].append(1); return '1'\n"
+        "def twice(context): test_agent.world[-1].extend((1, 1)); return '2'\n"
+    )
+    project.checker("""
+world = []
+
+@pytest.fixture
+def db():
+    world.append([])
+    yield world[-1]
+    world.pop()
+
+@pytest.mark.tfgrpo(split="eval", fixtures=["db"], **MARK)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_x(rollout, db, n):
+    assert len(db) == int(rollout.answer)
+""")
+    project.plugins("xdist").run("--tfgrpo-out=out", *workers).assert_outcomes(passed=6)
+    assert [row["means"] for row in comparison(project)["scenarios"]] == [[1.0, 1.0]] * 3
+    project.learn(*workers).assert_outcomes(passed=2 * 2 * 3 + 2)
+
+
 def test_a_test_with_an_agent_of_its_own_compares_nothing(project: Project) -> None:
     project.ini(actor=BOTH).checker(
         "@pytest.fixture\ndef tfgrpo_agent(): return lambda context: '3'\n"
