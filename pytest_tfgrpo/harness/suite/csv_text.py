@@ -21,10 +21,13 @@ def _number(text: str) -> float:
 
 
 COLUMNS = (
-    "prompt", "answer", "id", "domain", "split", "family", "kind", "tags", "rubric", "truth", "min_score",
+    "prompt", "answer", "id", "domain", "split", "family", "kind", "tags", "agents", "rubric", "truth",
+    "min_score",
 )  # fmt: skip
 PLAIN = ("prompt", "id", "domain", "split", "family", "rubric", "truth")
 """Columns that are fields of a scenario as they are."""
+LISTS = ("tags", "agents")
+"""Columns whose words are the entries of a list."""
 ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     "exact": ("value", str),
     "contains": ("value", str),
@@ -38,8 +41,8 @@ ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
 def parse_csv(text: str, stem: str) -> Iterator[tuple[int, Json] | Problem]:
     """Yield each row as line and scenario, or what is wrong with it.
 
-    An empty cell is a value left out; ids default to ``<stem>-<row>``; tags are parted by white space.
-    Raises Refused for the file as a whole.
+    An empty cell is a value left out; ids default to ``<stem>-<row>``; tags and agents are parted by white
+    space. Raises Refused for the file as a whole.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -82,8 +85,9 @@ def _scenario(cells: Mapping[str, str]) -> dict[str, Json] | tuple[tuple[str], s
             "kind",
         ), f"kind {short(kind)} must be one of {', '.join(ANSWERS)} in a CSV file{nearest(kind, ANSWERS)}"
     scenario: dict[str, Json] = {name: cells[name] for name in PLAIN if name in cells}
-    if "tags" in cells:
-        scenario["tags"] = cells["tags"].split()
+    for name in LISTS:
+        if name in cells:
+            scenario[name] = list[Json](cells[name].split())
     if "min_score" in cells:
         try:
             scenario["min_score"] = _number(cells["min_score"])

@@ -229,15 +229,16 @@ def test_csv_reads_back_the_prompts_and_answers_written(load, rows):
 
 def test_csv_columns_fill_the_fields_of_their_names(load):
     text = (
-        "id,prompt,answer,domain,split,family,kind,tags,min_score\n"
-        "a,p,3.50,text,eval,f,number,x y,0.5\n"
-        "b,q,3.50,,train,,,,\n"
-        "c,r,^3,,train,,regex,,\n"
+        "id,prompt,answer,domain,split,family,kind,tags,min_score,agents\n"
+        "a,p,3.50,text,eval,f,number,x y,0.5,small gpt-x\n"
+        "b,q,3.50,,train,,,,,\n"
+        "c,r,^3,,train,,regex,,,\n"
     )
     a, b, c = load("x.scenarios.csv", text)
     assert (a.domain, a.split, a.family, a.tags) == ("text", "eval", "f", ("x", "y"))
     assert a.checks == (Check(kind="number", params={"value": 3.5}),)
     assert (a.min_score, b.min_score) == (0.5, None)
+    assert (a.agents, b.agents) == (("small", "gpt-x"), ())
     assert (b.domain, b.tags, b.family) == ("general", (), None)
     assert b.checks == (Check(kind="exact", params={"value": "3.50"}),)
     assert c.checks == (Check(kind="regex", params={"pattern": "^3"}),)
