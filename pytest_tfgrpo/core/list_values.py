@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pytest_tfgrpo.core.schema import nearest
 
@@ -36,6 +37,28 @@ def limits(text: str | None) -> dict[str, int]:
             raise ValueError(f"must name each limit once ({name!r} is there twice)")
         found[name] = _number(name, value)
     return found
+
+
+def domains(text: str | None) -> Mapping[str, tuple[str, ...]]:
+    """Return names of agents by domain from a text such as ``billing = a, b``; raises ValueError.
+
+    A line or comma begins a domain where ``=`` follows, else it goes on with the names of the one before.
+    """
+    found: dict[str, list[str]] = {}
+    names: list[str] | None = None
+    for entry in filter(None, map(str.strip, re.split(r"[,\n]", text or ""))):
+        before, begins, name = map(str.strip, entry.rpartition("="))
+        if begins:
+            if before in found:
+                raise ValueError(f"must name each domain once ({before!r} is there twice)")
+            names = found.setdefault(before, [])
+        if names is None or (begins and not before):
+            raise ValueError(f"must begin with a domain, such as 'billing = {name}' ({entry!r} has none)")
+        names += [name] if name else []
+    for domain, known in found.items():
+        if not known:
+            raise ValueError(f"must name agents for each domain ({domain!r} has none)")
+    return {domain: tuple(known) for domain, known in found.items()}
 
 
 def _number(name: str, value: str) -> int:

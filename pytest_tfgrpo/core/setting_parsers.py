@@ -151,13 +151,13 @@ def parse_task_id(value: Any) -> str:
 
 
 def listed_values(kind: str) -> Callable[[Any], str]:
-    """Return a parser of a text that lists paths, names or limits."""
+    """Return a parser of a text that lists paths, names, limits or agents of domains."""
 
     def parse(value: Any) -> str:
-        from pytest_tfgrpo.core.list_values import limits, listed, variables  # few starts need them
+        from pytest_tfgrpo.core.list_values import domains, limits, listed, variables  # few starts need them
 
-        text = parse_text(value)
-        entries = {"paths": listed, "names": variables, "limits": limits}[kind](text)
+        text = "\n".join(map(str, value)) if isinstance(value, list) else parse_text(value)
+        entries = {"paths": listed, "names": variables, "limits": limits, "domains": domains}[kind](text)
         if not entries:
             raise ValueError("must not be empty")
         return text

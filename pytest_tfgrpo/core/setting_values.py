@@ -9,6 +9,7 @@ class SettingValues(TypedDict, total=False):
     """The values of settings by name, as a run has them; one made before a setting existed lacks it."""
 
     actor: str | None
+    domain_agents: str | None
     optimizer: str
     teacher: str | None
     judge: str | None

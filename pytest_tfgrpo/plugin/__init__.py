@@ -151,7 +151,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
         session = session_of(metafunc.config)
         try:
-            markers.parametrize(metafunc, session.phases, learning=session.learning, agents=session.agents)
+            markers.parametrize(metafunc, session, learning=session.learning)
         except pytest.UsageError as error:
             session.misuse = error  # raised here, it would be a traceback under "ERROR collecting"
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.schema import nearest, short
+from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.plugin.failures import ItemFailed
+from pytest_tfgrpo.plugin.markers import Outline
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.config import NamedGate
@@ -24,14 +26,10 @@ RUN_ID = "tfgrpo"
 """Node id of a run, of which its gates are part."""
 
 
-class SessionView(Protocol):
+class SessionView(Outline, Protocol):
     """What collectors and items need of the session."""
 
-    phases: list[Phase]
-    """The outline of the run: its phases, still without scenarios."""
     learning: bool
-    agents: tuple[str, ...]
-    """Names of the agents that run side by side; one empty name for a single actor."""
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known to the session from now on; raises ScenarioError."""
@@ -151,9 +149,24 @@ class RunFile(pytest.File):
             yield StandIn.from_parent(self, name=name, nodeid=f"{RUN_ID}::{name}")
 
 
-def is_tried(scenario: Scenario, agent: str) -> bool:
-    """Return whether an agent of a list tries a scenario; a single actor, without a name, tries all."""
-    return not agent or not scenario.agents or agent in scenario.agents
+def is_tried(scenario: Scenario, agent: str, by_domain: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether an agent of a list tries a scenario; a single actor, without a name, tries all.
+
+    What the scenario says itself counts before what is said of its domain.
+    """
+    if not agent:
+        return True
+    named = scenario.agents or by_domain.get(scenario.domain, ())
+    return not named or agent in named
+
+
+def require_domains(named: Iterable[str], scenarios: Iterable[Scenario]) -> None:
+    """Raise SettingError where the setting ``domain_agents`` has a domain that none of `scenarios` has."""
+    known = sorted({scenario.domain for scenario in scenarios})
+    for domain in named:
+        if domain not in known:
+            hint = nearest(domain, known) or f"; there are {few(known, 20)}"
+            raise SettingError(f"domain_agents: no scenario has the domain {short(domain)}{hint}")
 
 
 def require_listed(scenarios: Iterable[Scenario], agents: Sequence[str]) -> None:
@@ -179,7 +192,9 @@ def items_of(
     for phase in board.phases if board.learning else board.phases[-1:]:
         label = phase.label if board.learning else "eval"
         for agent in board.agents:
-            part = tuple(s for s in scenarios if _takes_part(s, phase) and is_tried(s, agent))
+            part = tuple(
+                s for s in scenarios if _takes_part(s, phase) and is_tried(s, agent, board.domain_agents)
+            )
             items += [_item(file, _joined(agent, label), phase, part, board, agent)] if part else []
     for item in items:
         item.together = [one for one in items if one.agent == item.agent]
@@ -192,7 +207,7 @@ def make_items(
     """Return the items of `scenarios`, one for each agent and each phase that a scenario takes part in."""
     items: list[ScenarioItem] = []
     for scenario in scenarios:
-        own = [agent for agent in agents if is_tried(scenario, agent)]
+        own = [agent for agent in agents if is_tried(scenario, agent, board.domain_agents)]
         if not board.learning:
             items += [
                 _item(parent, _in(scenario.id, agent), board.phases[-1], (scenario,), board, agent)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.suite.scenario import build_scenario
+from pytest_tfgrpo.harness.suite.scenario import DEFAULT_DOMAIN, build_scenario
 
 SLOT = "tfgrpo_slot"
 AGENT = "tfgrpo_agent"
@@ -35,14 +35,22 @@ class RolloutSlot:
     """Whose rollout it is, where several agents run side by side."""
 
 
-def parametrize(
-    metafunc: pytest.Metafunc, phases: list[Phase], *, learning: bool, agents: Sequence[str]
-) -> None:
-    """Give a marked test function one item per agent and rollout of the `phases` that its split is in."""
+class Outline(Protocol):
+    """What is known of a run before its scenarios are."""
+
+    phases: list[Phase]
+    agents: tuple[str, ...]
+    """Names of the agents that run side by side; one empty name for a single actor."""
+    domain_agents: Mapping[str, Sequence[str]]
+    """Names of those that try a domain, by domain; all try any other."""
+
+
+def parametrize(metafunc: pytest.Metafunc, outline: Outline, *, learning: bool) -> None:
+    """Give a marked test function one item per agent and rollout of the phases that its split is in."""
     data = _mark_data(metafunc.definition)
-    split, own = data.get("split", "train"), _own_agents(metafunc.definition, data, agents)
+    split, own = data.get("split", "train"), _own_agents(metafunc.definition, data, outline)
     slots: dict[str, RolloutSlot] = {}
-    for phase in phases:
+    for phase in outline.phases:
         # In plain mode train items are made too, so that pytest counts them as deselected.
         if learning and not takes_part(split, phase):
             continue
@@ -59,9 +67,11 @@ def parametrize(
     metafunc.parametrize(SLOT, list(slots.values()), ids=list(slots), indirect=True)
 
 
-def _own_agents(node: pytest.Item, data: Mapping[str, Any], agents: Sequence[str]) -> Sequence[str]:
-    """Return those of a list of agents that a mark names; all where it names none, or there is no list."""
-    named = data.get("agents", ())
+def _own_agents(node: pytest.Item, data: Mapping[str, Any], outline: Outline) -> Sequence[str]:
+    """Return those of a list of agents that a mark names, else those of its domain, else all."""
+    agents = outline.agents
+    of_domain = outline.domain_agents.get(str(data.get("domain", DEFAULT_DOMAIN)), ())
+    named = data.get("agents", ()) or tuple(of_domain)
     if not named or not any(agents):
         return agents
     if not isinstance(named, list | tuple) or not all(name in agents for name in named):

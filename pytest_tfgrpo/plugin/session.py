@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
+from pytest_tfgrpo.core.list_values import domains
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_parsers import default_task_id
@@ -33,6 +34,7 @@ from pytest_tfgrpo.plugin.items import (
     is_tried,
     make_gates,
     make_items,
+    require_domains,
     require_listed,
 )
 from pytest_tfgrpo.plugin.selection import (
@@ -87,6 +89,8 @@ class TfgrpoSession:
         self._agents = self._open_agents()
         self.agents = tuple(agent.name for agent in self._agents)
         """Names of the agents that run side by side; one empty name for a single actor."""
+        self.domain_agents: Mapping[str, Sequence[str]] = domains(self.settings["domain_agents"])
+        """Names of those of a list that try a domain, by domain."""
         self.phases: list[Phase] = phases_of(self._agents[0].settings, config.rootpath)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
@@ -182,6 +186,8 @@ class TfgrpoSession:
         wanted = hook_calls.revise_scenarios(self.config, list(selected.values()), self._kinds)
         with prepare.usage_errors():
             require_listed(wanted, self.agents)
+            if any(self.agents) and not self._partial and distributed.places(self.config)[1]:
+                require_domains(self.domain_agents, [*self._catalog.scenarios.values(), *wanted])
         changed = {s.id: s for s in wanted}
         for item in files:
             item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)
@@ -217,7 +223,7 @@ class TfgrpoSession:
     ) -> Pick:
         """Return what an agent runs of what is `wanted`, without what was selected for `others` only."""
         root = self.config.rootpath
-        own = [s for s in wanted if s.id not in others and is_tried(s, agent.name)]
+        own = [s for s in wanted if s.id not in others and is_tried(s, agent.name, self.domain_agents)]
         whole_suite = select(own, agent.settings, root, agent.resume)
         taken, over = limited(whole_suite, agent.settings)
         added = make_items(home, [s for s in taken if s.id not in selected], self, (agent.name,))
@@ -225,7 +231,7 @@ class TfgrpoSession:
         collected = [
             s.id
             for s in self._catalog.scenarios.values()
-            if (self.learning or s.split == "eval") and is_tried(s, agent.name)
+            if (self.learning or s.split == "eval") and is_tried(s, agent.name, self.domain_agents)
         ]
         return Pick(
             agent=agent,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.core.list_values import limits, listed, variables
+from pytest_tfgrpo.core.list_values import domains, limits, listed, variables
 
 
 def test_entries_are_separated_by_commas_or_lines() -> None:
@@ -33,6 +33,27 @@ def test_limits_have_units() -> None:
 def test_a_wrong_limit_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         limits(text)
+
+
+def test_a_domain_begins_where_a_line_or_comma_has_one() -> None:
+    found = {"billing": ("small", "large"), "support": ("small",)}
+    assert domains("billing = small, large\nsupport = small") == found
+    assert domains("\n billing =\n  small\n  large,support=small,") == found
+    assert domains(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("small, large", "must begin with a domain, such as 'billing = small'"),
+        ("= small", "must begin with a domain"),
+        ("billing =, support = small", "'billing' has none"),
+        ("billing = small\nbilling = large", "'billing' is there twice"),
+    ],
+)
+def test_wrong_agents_of_domains_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        domains(text)
 
 
 @pytest.mark.parametrize("text", ["KEY=value", "1X", "A B"])

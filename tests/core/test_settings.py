@@ -63,7 +63,8 @@ def test_the_type_of_every_value_is_that_of_its_row_in_the_table():
             assert all(setting.parse(name) == name for name in kinds), setting.name
             assert f"one of {', '.join(kinds)}," in refused(flags={setting.name: "?"})
         else:
-            example = {"sandbox_env": "KEY", "sandbox_limits": "memory=2GB"}.get(setting.name, "1")
+            examples = {"sandbox_env": "KEY", "sandbox_limits": "memory=2GB", "domain_agents": "a = b"}
+            example = examples.get(setting.name, "1")
             value = setting.parse(example if setting.default is None else setting.default)
             words = {kind: get_args(kind) for kind in kinds if get_origin(kind) is Literal}
             assert all(setting.parse(word) == word for kind in words for word in words[kind]), setting.name

@@ -498,6 +498,59 @@ def test_a_mark_with_an_agent_that_the_list_lacks_is_an_error(project: Project) 
     result.stderr.fnmatch_lines(["*test_one: agents must be a list of names of right, wrong, not 3*"])
 
 
+RIGHT_AND_WRONG = "right = python:agent:right, wrong = python:agent:wrong"
+
+
+def test_a_domain_has_agents_of_its_own(project: Project) -> None:
+    project.ini(
+        actor=RIGHT_AND_WRONG, domain_agents="\n  text = right\n  hard = right, wrong", task_id="demo"
+    )
+    project.scenarios("a", train=2, sweep=1).scenarios("b", train=2, sweep=1, domain="hard")
+    project.scenarios("c", train=0, sweep=1, agents=["wrong"]).scenarios("d", train=0, sweep=1, domain="x")
+    project.checker(MARKED.replace(', agents=["{}"]', ""))
+    result = project.run("-v")
+    assert sorted(name.partition("::")[2] for name in item_names(result)) == [
+        "a-eval0[right]",
+        "b-eval0[right]",
+        "b-eval0[wrong]",
+        "c-eval0[wrong]",
+        "d-eval0[right]",
+        "d-eval0[wrong]",
+        "test_one[tfgrpo-right-eval-r0]",
+    ]
+    project.learn()
+    runs = [load_run(path) for path in project.runs()]
+    assert [len([s for s in run.scenarios if s.id[:2] in ("a-", "b-")]) for run in runs] == [6, 3]
+
+
+@pytest.mark.parametrize(
+    ("domains", "message"),
+    [
+        ("text = rihgt", "*unknown agent 'rihgt'; did you mean 'right'?"),
+        ("text = other", "*(ini key tfgrpo_domain_agents): unknown agent 'other'; the list has right, wrong"),
+        ("texts = right", "domain_agents: no scenario has the domain 'texts'; did you mean 'text'?"),
+        ("text, right", "domain_agents must begin with a domain, such as *"),
+    ],
+)
+def test_a_domain_or_agent_that_is_not_there_is_a_usage_error(
+    project: Project, domains: str, message: str
+) -> None:
+    project.ini(actor=RIGHT_AND_WRONG, domain_agents=domains).scenarios()
+    result = project.learn()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert project.calls == []
+
+
+def test_a_part_of_the_suite_need_not_have_all_domains(project: Project) -> None:
+    project.ini(actor=RIGHT_AND_WRONG, domain_agents="text = right\n  far = right")
+    project.scenarios("near", train=0, sweep=1).scenarios("far", train=0, sweep=1, domain="far")
+    project.run("near.scenario.json").assert_outcomes(passed=1)
+    project.run("near.scenario.json::near-eval0[right]").assert_outcomes(passed=1)
+    assert project.run("-k", "nothing").ret == 5
+    project.run("--tfgrpo-actor=python:agent:wrong").assert_outcomes(failed=2)  # no list: all that there is
+
+
 def test_who_tries_a_scenario_is_no_part_of_its_task() -> None:
     from pytest_tfgrpo import scenario
 

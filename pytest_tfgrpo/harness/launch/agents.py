@@ -11,6 +11,8 @@ from urllib.parse import quote
 from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.list_values import domains
+from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_parsers import TASK_ID_LENGTH, default_task_id
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.text import line
@@ -56,6 +58,7 @@ def agents_of(
     listed = listed_agents(settings["actor"])
     if not listed:
         return (Agent(settings=settings, resume=resume, run_id=run_id),)
+    _require_listed(settings, [one.name for one in listed])
     task = settings["task_id"] or default_task_id(root.name)
     agents = [
         Agent(name=one.name, settings=_own(settings, task, one.name, one.spec, len(listed))) for one in listed
@@ -67,6 +70,18 @@ def agents_of(
 
         run_id = new_run_id()
     return tuple(Agent(name=one.name, settings=one.settings, run_id=f"{run_id}-{one.name}") for one in agents)
+
+
+def _require_listed(settings: Settings, names: Sequence[str]) -> None:
+    """Refuse names of agents of a domain that the list lacks."""
+    for domain, wanted in domains(settings["domain_agents"]).items():
+        for name in wanted:
+            if name not in names:
+                hint = nearest(name, names) or f"; the list has {', '.join(names)}"
+                raise SettingError(
+                    f"domain_agents = {domain} = {name} ({settings.origins['domain_agents']}): unknown agent "
+                    f"{name!r}{hint}"
+                )
 
 
 def task_of(task: str, name: str) -> str:
