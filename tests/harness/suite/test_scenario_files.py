@@ -302,6 +302,18 @@ def test_the_task_stamp_covers_what_is_asked_and_how_it_is_judged(tmp_path, chan
     assert plain.stamp != other.stamp
 
 
+@pytest.mark.parametrize(
+    "change", [{"goal": "h"}, {"persona": "p"}, {"knows": "k"}, {"stop": "s"}, {"max_turns": 3}]
+)
+def test_the_task_stamp_covers_all_of_a_user_that_a_model_plays(change):
+    said, plain = {"id": "a", "turns": ["Hello."], "checks": [EXACT]}, {"goal": "g"}
+    stamps = [
+        build(said | {"user": user}).stamp for user in (plain, plain | change, plain | {"max_turns": 10})
+    ]
+    assert stamps[0] == stamps[2] != stamps[1]
+    assert build(said).stamp not in stamps
+
+
 def test_a_check_that_says_not_false_is_the_check_that_does_not_say_it(tmp_path):
     assert (
         build(PLAIN | {"checks": [EXACT | {"not": False}]}).stamp == build(PLAIN | {"checks": [EXACT]}).stamp
