@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -127,6 +128,25 @@ def test_each_rollout_is_set_up_asked_checked_and_torn_down(shop: Project) -> No
 def test_a_world_stands_until_its_checks_are_done(shop: Project) -> None:
     one(shop, checks=[{"kind": "python", "target": "agent2:sold"}], **WORLD).run()
     assert log(shop) == ["up", "asked", "checked", "down-sold"]
+
+
+def test_a_callable_is_found_beside_its_scenario_file_wherever_that_is(project: Project) -> None:
+    project.write("worlds/beside.py", "import more\ndef up(context): more.up(context)\n")
+    project.write("worlds/more.py", "def up(context): (context.workspace / 'a.txt').write_text('lamp')\n")
+    project.write(
+        "worlds/lamp.scenario.yaml",
+        "{id: lamp, split: eval, prompt: How many lamps?, setup: {python: 'beside:up'},"
+        " checks: [{kind: file, path: a.txt, contains: lamp}]}",
+    )
+    path = list(sys.path)
+    project.run().assert_outcomes(passed=1)
+    assert sys.path == path
+    project.write("more.scenario.yaml", (project.root / "worlds/lamp.scenario.yaml").read_text())
+    project.write("beside.py", "def up(context): pass\n")
+    result = project.run("worlds", "more.scenario.yaml")
+    result.stdout.fnmatch_lines(
+        ["more.scenario.yaml:*setup/python: 'beside:up' was found in *worlds/beside.py, not beside the *"]
+    )
 
 
 def test_a_command_runs_with_files_beside_its_scenario_in_the_workspace(project: Project) -> None:

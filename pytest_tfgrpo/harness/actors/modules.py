@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import sys
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path, PurePath
 from types import ModuleType
 
 from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.import_path import importable
 from pytest_tfgrpo.core.stamp import stamp_bytes
 
 
 def import_module(name: str, root: Path, spec: str) -> ModuleType:
     """Return the module `name`, looked for in `root` first; raises ActorError naming `spec`."""
-    with _importable(root):
+    with importable(root):
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -36,23 +34,6 @@ def meant(name: str, attribute: str, root: Path) -> str:
         module = ".".join(path.with_suffix("").parts)
         return f"; did you mean 'python:{module}:{attribute or '<callable>'}'?"
     return f"; did you mean 'command:./{path}'?" if (root / path).is_file() else ""
-
-
-_PATH = threading.RLock()
-"""Held while the import path is changed: several runs may be prepared at once."""
-
-
-@contextmanager
-def _importable(root: Path) -> Iterator[None]:
-    entry = str(root)
-    with _PATH:
-        sys.path.insert(0, entry)
-        importlib.invalidate_caches()
-        try:
-            yield
-        finally:
-            if entry in sys.path:
-                sys.path.remove(entry)
 
 
 def stamps_of_sources(modules: Iterable[ModuleType], root: Path) -> dict[str, str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pytest_tfgrpo.core.import_path import importable
 from pytest_tfgrpo.core.scenarios import Attachment, WorldStep
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire import Json
@@ -24,7 +26,7 @@ def read_step(data: Mapping[str, Json], folder: Path) -> WorldStep:
     """
     timeout_s = float(data.get("timeout_s", WorldStep().timeout_s))
     if "python" in data:
-        require_callable("python", data["python"])
+        _require_callable(data["python"], folder)
         return WorldStep(target=data["python"], timeout_s=timeout_s)
     words = words_of("command", data["command"])
     try:
@@ -32,6 +34,20 @@ def read_step(data: Mapping[str, Json], folder: Path) -> WorldStep:
     except (ValueError, OSError) as error:
         raise BadParam("command", str(error)) from None
     return WorldStep(command=tuple(words), timeout_s=timeout_s, files=files)
+
+
+def _require_callable(target: str, folder: Path) -> None:
+    """Raise BadParam unless `target` names a plain callable, of a module on the import path or in `folder`.
+
+    A module stays imported, so `folder` may not have another one of its name.
+    """
+    with importable(folder, first=False):
+        require_callable("python", target)
+    module = target.partition(":")[0]
+    own = folder.joinpath(*module.split(".")).with_suffix(".py")
+    found = getattr(sys.modules[module], "__file__", None)
+    if found is not None and own.is_file() and not own.samefile(found):
+        raise BadParam("python", f"{target!r} was found in {found}, not beside the scenario; rename one")
 
 
 def _files(words: Sequence[str], folder: Path) -> Iterator[Attachment]:
