@@ -28,10 +28,10 @@ Post: TypeAlias = Callable[[MainThreadCall], object]
 def fixture_agent(name: str, function: Callable[[AgentContext], Any], post: Post) -> PythonActor:
     """Return the actor whose callable a fixture returned; `post` hands a call to pytest's thread.
 
-    Raises pytest.UsageError if it is none.
+    Fails the fixture if it is none.
     """
     if not callable(function):
-        raise pytest.UsageError(f"the fixture {name!r} must return a callable agent, not {function!r}")
+        pytest.fail(f"the fixture {name!r} must return a callable agent, not {function!r}", pytrace=False)
 
     async def run(agent: Callable[[], Any]) -> Any:
         call = MainThreadCall(agent)

@@ -612,6 +612,24 @@ def test_sweep(rollout, tfgrpo_agent, n):
     assert not said or said in warnings[0]
 
 
+def test_an_agent_fixture_that_returns_no_callable_is_told_in_a_line(project: Project) -> None:
+    result = (
+        project.write("pytest.ini", "[pytest]\n")
+        .checker("""
+@pytest.fixture
+def tfgrpo_agent():
+    return "gpt-x"
+
+@pytest.mark.tfgrpo(split="eval", **MARK)
+def test_sweep(tfgrpo_agent): pass
+""")
+        .run()
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["the fixture 'tfgrpo_agent' must return a callable agent, not 'gpt-x'"])
+    result.stdout.no_fnmatch_line("*checkers.py*")
+
+
 AWAY = """
 from pytest_tfgrpo import ProviderError
 
