@@ -10,7 +10,7 @@ import pytest
 
 GRACE_S = 0.2
 """How long a thread may take to end after what started it was torn down."""
-OURS = ("tfgrpo", "asyncio_")
+OURS = ("tfgrpo", "asyncio_", "asyncio-waitpid-")
 """Starts of the names of the engine's own threads."""
 
 

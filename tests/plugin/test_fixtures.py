@@ -612,6 +612,20 @@ def test_sweep(rollout, tfgrpo_agent, n):
     assert not said or said in warnings[0]
 
 
+def test_threads_of_worker_processes_are_no_threads_of_a_fixture(project: Project) -> None:
+    project.ini(actor="python:agent:right", executor="process:1", out="out").checker("""
+@pytest.fixture
+def db():
+    yield []
+
+@pytest.mark.tfgrpo(split="eval", fixtures=["db"], prompt="How many words has letter {n}?")
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_sweep(rollout, db, n):
+    assert rollout.answer == "3"
+""").run().assert_outcomes(passed=3)
+    assert [text for text in project.report()["warnings"] if "thread" in text] == []
+
+
 def test_an_agent_fixture_that_returns_no_callable_is_told_in_a_line(project: Project) -> None:
     result = (
         project.write("pytest.ini", "[pytest]\n")
