@@ -33,7 +33,7 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 CLOSE_S = 2.0
 """How long an agent may take to release what it holds at the end of a run."""
 BUNDLE_BYTES = 2**16
-"""Turns and answers travel together up to this size; Ray copies what is larger than 100 kB once more."""
+"""Turns and answers travel together until they have this size; Ray copies more than 100 kB once more."""
 Content: TypeAlias = Awaitable[bytes]
 """The bytes of a file, which may come from another node."""
 Sent: TypeAlias = tuple[str, bytes, Mapping[str, Content] | None]

@@ -7,6 +7,8 @@ from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
+from pytest_tfgrpo.core.errors import describe
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.cluster.node import Answered, Sent, first_bundle
 from pytest_tfgrpo.harness.engine.executors.cluster.ray_cluster import RayWorker, WorkerLost
 
@@ -70,7 +72,7 @@ class Worker:
     async def _sent(self, turns: list[Sent]) -> None:
         try:
             await self.link.call("begin", turns)
-        except WorkerLost as error:
+        except Exception as error:  # noqa: BLE001 - those who wait for an answer have to hear of any
             self._fail(error)
 
     async def _collect(self) -> None:
@@ -80,7 +82,7 @@ class Worker:
                 found: list[Answered] = await self.link.call("collect")
                 for id, data, why in found:
                     self._hand_on(id, data, why)
-        except WorkerLost as error:
+        except Exception as error:  # noqa: BLE001
             self._fail(error)
         finally:
             self._is_collecting = False
@@ -94,11 +96,13 @@ class Worker:
         else:
             answer.set_result(data)
 
-    def _fail(self, error: WorkerLost) -> None:
-        """Let all who wait for an answer know that the process is gone."""
+    def _fail(self, error: Exception) -> None:
+        """Let all who wait for an answer know that the process is gone, or of no use."""
+        alone = isinstance(error, WorkerLost) and error.alone
+        why = str(error) if isinstance(error, WorkerLost) else line(describe(error), 500)
         for answer in self.pending.values():
             if not answer.done():
-                answer.set_exception(WorkerLost(str(error), alone=error.alone))
+                answer.set_exception(WorkerLost(why, alone=alone))
         self.pending.clear()
 
 

@@ -74,8 +74,8 @@ class ClusterWorkers:
         self._watching: list[asyncio.Task[None]] = []
         self._look = asyncio.Event()
         self._why = "it has no node"
-        self._failing_since: float | None = None
-        """Since when no worker that was to start did."""
+        self._failing: dict[str, float] = {}
+        """Since when no worker starts on a node, by its id; empty where Ray chooses the node."""
         self._kept: dict[str, Any] = {}
         self.lost = 0
         """Calls that ended with their worker, through no fault of the agent that is known."""
@@ -126,9 +126,9 @@ class ClusterWorkers:
                 self._waiting.remove(turn)
 
     def _may_start(self) -> bool:
-        """Return whether a worker is starting, and none has failed to for NOBODY_S."""
-        since, now = self._failing_since, asyncio.get_running_loop().time()
-        return bool(self._starting) and (since is None or now - since < NOBODY_S)
+        """Return whether a worker is starting where others have not failed to for NOBODY_S."""
+        now = asyncio.get_running_loop().time()
+        return any(now - self._failing.get(node, now) < NOBODY_S for node in self._starting.values())
 
     def _wake(self) -> None:
         """Let those who wait look again, the first first."""
@@ -172,14 +172,15 @@ class ClusterWorkers:
         return [node for node in nodes if node.id not in has]
 
     async def _start(self, node: ClusterNode | None) -> None:
+        where = "" if node is None else node.id
         try:
             worker = await self.started(node)
         except ProviderError as error:
             self._why = str(error)
-            self._failing_since = self._failing_since or asyncio.get_running_loop().time()
+            self._failing.setdefault(where, asyncio.get_running_loop().time())
             await asyncio.sleep(LOOK_S)
             return
-        self._failing_since = None
+        self._failing.pop(where, None)
         self._workers.append(worker)
         self._wake()
 

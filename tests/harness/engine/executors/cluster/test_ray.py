@@ -204,13 +204,9 @@ def test_a_file_for_which_the_object_store_has_no_room_is_no_fault_of_the_agent(
 def test_a_run_ends_where_no_worker_starts_any_more(
     cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name in (
-        (workers, "LOOK_S"),
-        (workers, "NOBODY_S"),
-        (patience, "FIRST_S"),
-        (patience, "TOTAL_S"),
-    ):
+    for module, name in ((workers, "LOOK_S"), (patience, "FIRST_S"), (patience, "TOTAL_S")):
         monkeypatch.setattr(module, name, 0.2)
+    monkeypatch.setattr(workers, "NOBODY_S", 3.0)
     job = job_of(
         "dies_beside_others",
         cluster.executor,

@@ -28,26 +28,31 @@ from pytest_tfgrpo.harness.engine.executors.worker import AgentTurn, WorkerReply
 class Near:
     """A link to a worker of this process, which ends where `ends` says so."""
 
-    def __init__(self, ends: str = "") -> None:
+    def __init__(self, ends: str = "", fault: Exception | None = None) -> None:
         self.calls = Counter[str]()
         self._node = NodeWorker()
         self._ends = ends
+        self._fault = fault or WorkerLost("its node has died", alone=False)
 
     async def call(self, name: str, *arguments: object) -> Any:
         self.calls[name] += 1
         if name == self._ends:
-            raise WorkerLost("its node has died", alone=False)
+            raise self._fault
         return await getattr(self._node, name)(*arguments)
 
 
 def with_worker(
-    use: Callable[[Worker, Near], Awaitable[None]], folder: Path, agent: str, ends: str = ""
+    use: Callable[[Worker, Near], Awaitable[None]],
+    folder: Path,
+    agent: str,
+    ends: str = "",
+    fault: Exception | None = None,
 ) -> None:
     """Let a test use a worker whose agent is one of ``support.worker_agents``."""
     setup = setup_of(job_of(agent, "ray", folder))
 
     async def main() -> None:
-        link: Any = Near(ends)
+        link: Any = Near(ends, fault)
         facts = await link.call("open", pickle.dumps(setup), "run", (), {})
         assert facts.problem == ""
         try:
@@ -109,14 +114,24 @@ def test_a_turn_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ends", ["begin", "collect"])
-def test_all_who_wait_for_a_worker_that_is_lost_hear_of_it(ends: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (WorkerLost("its node has died", alone=False), "its node has died"),
+        (ValueError("no such method"), "ValueError: no such method"),
+    ],
+    ids=["lost", "refused"],
+)
+def test_all_who_wait_for_a_worker_that_is_lost_or_of_no_use_hear_of_it(
+    ends: str, fault: Exception, told: str, tmp_path: Path
+) -> None:
     async def use(worker: Worker, _: Near) -> None:
         waiting = [worker.begin(f"t{n}", turn(n, tmp_path), None) for n in range(3)]
-        faults = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [(type(fault), str(fault)) for fault in faults] == [(WorkerLost, "its node has died")] * 3
+        faults = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 30)
+        assert [(type(fault), str(fault)) for fault in faults] == [(WorkerLost, told)] * 3
         assert not worker.pending
 
-    with_worker(use, tmp_path, "in_coroutine", ends)
+    with_worker(use, tmp_path, "in_coroutine", ends, fault)
 
 
 def test_a_bundle_ends_where_it_is_large_and_has_one_item_at_least() -> None:
