@@ -85,8 +85,8 @@ TABLE: tuple[Setting, ...] = (
             "python:<module>:<callable>, replay:<file>, reference, nothing; several, separated by commas or "
             "lines, run side by side"),
     Setting("domain_agents", "none", listed_values("domains"), None,
-            "agents of a list that try a domain, by name, one domain a line: billing = small, large; the "
-            "others try what is left"),
+            "agents of a list that try a domain, by name, one domain a line: billing = small, large; all "
+            "agents try other domains"),
     Setting("optimizer", "prompts", parse_text, "heuristic",
             "how rollouts become lessons: heuristic, llm, none"),
     Setting("teacher", "none", parse_text, None,

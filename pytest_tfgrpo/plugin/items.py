@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError, SettingError
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import nearest, short
@@ -160,13 +160,15 @@ def is_tried(scenario: Scenario, agent: str, by_domain: Mapping[str, Sequence[st
     return not named or agent in named
 
 
-def require_domains(named: Iterable[str], scenarios: Iterable[Scenario]) -> None:
-    """Raise SettingError where the setting ``domain_agents`` has a domain that none of `scenarios` has."""
+def unused_domains(named: Iterable[str], scenarios: Iterable[Scenario]) -> list[str]:
+    """Return a warning for each domain of the setting ``domain_agents`` that none of `scenarios` has."""
     known = sorted({scenario.domain for scenario in scenarios})
-    for domain in named:
-        if domain not in known:
-            hint = nearest(domain, known) or f"; there are {few(known, 20)}"
-            raise SettingError(f"domain_agents: no scenario has the domain {short(domain)}{hint}")
+    return [
+        f"warning: domain_agents: no scenario has the domain {short(domain)}"
+        f"{nearest(domain, known) or f'; there are {few(known, 20)}'}"
+        for domain in named
+        if domain not in known
+    ]
 
 
 def require_listed(scenarios: Iterable[Scenario], agents: Sequence[str]) -> None:

@@ -34,8 +34,8 @@ from pytest_tfgrpo.plugin.items import (
     is_tried,
     make_gates,
     make_items,
-    require_domains,
     require_listed,
+    unused_domains,
 )
 from pytest_tfgrpo.plugin.selection import (
     Pick,
@@ -186,8 +186,8 @@ class TfgrpoSession:
         wanted = hook_calls.revise_scenarios(self.config, list(selected.values()), self._kinds)
         with prepare.usage_errors():
             require_listed(wanted, self.agents)
-            if any(self.agents) and not self._partial and distributed.places(self.config)[1]:
-                require_domains(self.domain_agents, [*self._catalog.scenarios.values(), *wanted])
+        if any(self.agents) and not self._partial and distributed.places(self.config)[1]:
+            self._notes = unused_domains(self.domain_agents, [*self._catalog.scenarios.values(), *wanted])
         changed = {s.id: s for s in wanted}
         for item in files:
             item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)

@@ -528,18 +528,23 @@ def test_a_domain_has_agents_of_its_own(project: Project) -> None:
     [
         ("text = rihgt", "*unknown agent 'rihgt'; did you mean 'right'?"),
         ("text = other", "*(ini key tfgrpo_domain_agents): unknown agent 'other'; the list has right, wrong"),
-        ("texts = right", "domain_agents: no scenario has the domain 'texts'; did you mean 'text'?"),
         ("text, right", "domain_agents must begin with a domain, such as *"),
     ],
 )
-def test_a_domain_or_agent_that_is_not_there_is_a_usage_error(
-    project: Project, domains: str, message: str
-) -> None:
+def test_an_agent_that_is_not_there_is_a_usage_error(project: Project, domains: str, message: str) -> None:
     project.ini(actor=RIGHT_AND_WRONG, domain_agents=domains).scenarios()
     result = project.learn()
     assert result.ret == 4
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
     assert project.calls == []
+
+
+def test_a_domain_that_no_scenario_has_is_a_warning(project: Project) -> None:
+    project.plugins("xdist").ini(actor=RIGHT_AND_WRONG, domain_agents="texts = right").scenarios()
+    for args in ((), ("-n", "1")):
+        result = project.learn(*args)
+        told = "warning: domain_agents: no scenario has the domain 'texts'; did you mean 'text'?"
+        assert result.stdout.str().count(told) == 1
 
 
 def test_a_part_of_the_suite_need_not_have_all_domains(project: Project) -> None:
@@ -548,6 +553,7 @@ def test_a_part_of_the_suite_need_not_have_all_domains(project: Project) -> None
     project.run("near.scenario.json").assert_outcomes(passed=1)
     project.run("near.scenario.json::near-eval0[right]").assert_outcomes(passed=1)
     assert project.run("-k", "nothing").ret == 5
+    project.run("--ignore=far.scenario.json").assert_outcomes(passed=1)
     project.run("--tfgrpo-actor=python:agent:wrong").assert_outcomes(failed=2)  # no list: all that there is
 
 
