@@ -241,6 +241,10 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 def _lines_backwards(file: BinaryIO, start: int) -> Iterator[bytes]:
     """Yield the lines after an offset, the last one first; raises ValueError where they are none of ours."""
     end = _size(file)
+    if end > start:
+        file.seek(end - 1)
+        if file.read(1) != b"\n":
+            raise ValueError("not lines of ours")
     lines = [b""]
     while end > start:
         size = min(BLOCK, end - start)
@@ -248,7 +252,7 @@ def _lines_backwards(file: BinaryIO, start: int) -> Iterator[bytes]:
         file.seek(end)
         rest = lines[0]
         lines = (file.read(size) + rest).split(b"\n")
-        if len(rest) > BLOCK or (lines[-1] and not rest):
+        if len(rest) > BLOCK:
             raise ValueError("not lines of ours")
         yield from (line for line in reversed(lines[1:]) if line)
     if lines[0]:

@@ -296,6 +296,19 @@ def test_a_later_run_takes_what_a_spoilt_file_should_hold_from_the_journal(
     assert read(folder) == record_of(run)
 
 
+def test_the_rows_read_from_the_end_are_the_same_wherever_a_block_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_exposure(n, included=(KEYS[n % 3],)) for n in range(6)]
+    folder = written(tmp_path, "run1", rows)
+    longest = max(map(len, (folder / EXPOSURES).read_bytes().splitlines(keepends=True)))
+    for size in range(longest, 2 * longest):
+        monkeypatch.setattr(exposures, "BLOCK", size)
+        found = exposures.read_latest(folder, measure="ours", keys=frozenset(KEYS), most=10)
+        assert found is not None, size
+        assert [row.scenario for row in found[0]] == [row.scenario for row in reversed(rows)]
+
+
 def test_runs_before_those_that_show_enough_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
