@@ -52,7 +52,8 @@ def _answer(rollout: Rollout) -> str:
 
 def _around_difference(texts: Sequence[str], room: int) -> list[str]:
     """Return texts cut to `room`, without most of a common start that would leave none for the difference."""
-    start = next((n for n, them in enumerate(zip(*texts, strict=False)) if len(set(them)) > 1), 0)
+    alike = 0 if len(set(texts)) == 1 else min(map(len, texts))
+    start = next((n for n, them in enumerate(zip(*texts, strict=False)) if len(set(them)) > 1), alike)
     if start < room - ALIKE:
         return [line(text, room) for text in texts]
     return [line(f"...{text[start - ALIKE :]}", room) for text in texts]

@@ -24,7 +24,7 @@ from pytest_tfgrpo.harness.report.cost import is_paid, spent
 from pytest_tfgrpo.harness.report.endpoints import endpoint_texts
 from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
-from pytest_tfgrpo.harness.report.tables import rollouts
+from pytest_tfgrpo.harness.report.tables import rollouts, shared_legend
 from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_markdown
 
 CELL = 200
@@ -128,7 +128,10 @@ def _epochs(epochs: Sequence[EpochRow]) -> list[str]:
         ]
         for row in epochs
     ]
-    return _table(["epoch", "rollouts", "errors", "gt mean", "95 % interval"], rows) if rows else []
+    if not rows:
+        return []
+    table = _table(["epoch", "rollouts", "errors", "gt mean", "95 % interval"], rows)
+    return [*table, *(part for legend in shared_legend(epochs) for part in ("", f"{legend}."))]
 
 
 def _domains(domains: Sequence[DomainRow]) -> list[str]:

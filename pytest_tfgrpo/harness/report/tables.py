@@ -24,7 +24,8 @@ def rollouts(row: EpochRow) -> str:
     return f"{row['rollouts']} + {shared}" if shared else str(row["rollouts"])
 
 
-def _shared_legend(rows: Sequence[EpochRow]) -> list[str]:
+def shared_legend(rows: Sequence[EpochRow]) -> list[str]:
+    """Return what explains rows whose rollouts are in part those of the final sweep, if there are any."""
     return [SHARED_LEGEND] if any(row.get("shared_rollouts") for row in rows) else []
 
 
@@ -79,7 +80,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
     tries = " or ".join(f"{size:g}" for size in sorted(sizes))
     within = [f"pass@G: within all tries of a phase, {tries}"] if whole and "pass@G" in pass_g else []
     more = [*within, *([ERRORS_LEGEND] if zero else [])]
-    return [*scores, "", *work, *_shared_legend(rows), *LEGEND, *more]
+    return [*scores, "", *work, *shared_legend(rows), *LEGEND, *more]
 
 
 def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
@@ -103,7 +104,7 @@ def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
             for row in swept
         ],
     )
-    return found + _shared_legend(swept)
+    return found + shared_legend(swept)
 
 
 def tool_table(rows: Sequence[EpochRow]) -> list[str]:

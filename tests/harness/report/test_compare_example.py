@@ -80,6 +80,16 @@ def test_long_answers_that_begin_alike_are_shown_where_they_differ() -> None:
     ]
 
 
+def test_an_answer_that_goes_on_where_the_other_ends_is_shown_from_there() -> None:
+    same = "The report was checked line by line and " * 8
+    before = run(FULL, "run1", {"s1": same.strip()})
+    after = run({**FULL, "s1": [0, 0]}, "run2", {"s1": f"{same}nothing is missing."})
+    assert shown(before, after)[2:4] == [
+        "A       ...ked line by line and",
+        "B       ...ked line by line and nothing is missing.",
+    ]
+
+
 @given(text=st.text(max_size=200) | st.just("\x1b[2J\u202e\ud800" + "x" * 300), same=st.booleans())
 def test_no_foreign_text_breaks_out_of_80_columns(text: str, same: bool) -> None:
     id = f"{text}."

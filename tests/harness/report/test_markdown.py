@@ -3,8 +3,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.sweeps import make_run
 
-from pytest_tfgrpo.harness.report.markdown import escaped
+from pytest_tfgrpo.harness.report.markdown import escaped, summary
+from pytest_tfgrpo.harness.report.value import build
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,11 @@ def test_foreign_text_says_just_what_it_says(text: str) -> None:
 @given(st.text(max_size=80))
 def test_no_text_ends_its_cell(text: str) -> None:
     assert re.search(r"(?<!\\)(?:\\\\)*\|", escaped(text)) is None
+
+
+def test_answers_shared_with_the_final_sweep_are_explained_below_the_table() -> None:
+    report = build(make_run({"s1": [1.0]}, {"s1": [1.0]}), None)
+    legend = "N + M: the agent was asked N times; M answers are those of the final sweep."
+    assert legend not in summary(report)
+    report["epochs"][0]["shared_rollouts"] = 65
+    assert f"\n\n{legend}\n" in summary(report)
