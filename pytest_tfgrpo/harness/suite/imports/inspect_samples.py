@@ -59,7 +59,7 @@ def _choices(value: Json) -> Sequence[str]:
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
     listed = value if isinstance(value, list) else []
-    return [text for one in listed if (text := str(one).strip())]
+    return [str(one).strip() for one in listed]  # an empty one, too: the letters count it
 
 
 def _expected(choices: Sequence[str], target: Json, expect: str) -> dict[str, Json]:

@@ -30,6 +30,14 @@ def test_choices_become_a_question_for_a_letter(imported):
     assert scenario["checks"] == [{"kind": "exact", "value": "B", "ignore_case": True}]
 
 
+@pytest.mark.parametrize("choices", [["", "x", "y"], ",x,y"])
+def test_an_empty_choice_keeps_its_letter(imported, choices):
+    sample = {"input": "Which?", "choices": choices, "target": "B"}
+    (scenario,) = imported("inspect", "s.json", json.dumps([sample])).scenarios
+    assert "\n\nA) \nB) x\nC) y\n\n" in scenario["prompt"]
+    assert scenario["checks"] == [{"kind": "exact", "value": "B", "ignore_case": True}]
+
+
 def test_one_of_several_targets_is_enough(imported):
     sample = {"input": "Name a primary colour.", "target": ["red", "blue (navy)"]}
     (scenario,) = imported("inspect", "s.jsonl", lines(sample), expect="exact").scenarios
