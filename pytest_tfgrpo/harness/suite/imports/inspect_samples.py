@@ -86,7 +86,8 @@ def _choice(choices: Sequence[str], targets: Sequence[str]) -> dict[str, Json]:
     if len(targets) > 1 or len(choices) > len(LETTERS):
         raise ValueError(f"choices with several right letters, or more than {len(LETTERS)}")
     named = dict(zip(LETTERS, choices, strict=False))
-    letter = next((a for a, choice in named.items() if targets[0] in (a, choice)), None)
+    by_text = (a for a, choice in named.items() if choice == targets[0])
+    letter = targets[0] if targets[0] in named else next(by_text, None)
     if letter is None:
         raise ValueError("targets that are none of the choices")
     listed = "".join(f"\n{a}) {choice}" for a, choice in named.items())

@@ -38,6 +38,13 @@ def test_an_empty_choice_keeps_its_letter(imported, choices):
     assert scenario["checks"] == [{"kind": "exact", "value": "B", "ignore_case": True}]
 
 
+@pytest.mark.parametrize(("target", "letter"), [("B", "B"), ("x", "C")])
+def test_a_target_is_a_letter_before_it_is_the_text_of_a_choice(imported, target, letter):
+    sample = {"input": "Which?", "choices": ["B", "A", "x"], "target": target}
+    (scenario,) = imported("inspect", "s.json", json.dumps([sample])).scenarios
+    assert scenario["checks"][0]["value"] == letter
+
+
 def test_one_of_several_targets_is_enough(imported):
     sample = {"input": "Name a primary colour.", "target": ["red", "blue (navy)"]}
     (scenario,) = imported("inspect", "s.jsonl", lines(sample), expect="exact").scenarios
