@@ -44,10 +44,20 @@ def _require_callable(target: str, folder: Path) -> None:
     with importable(folder, first=False):
         require_callable("python", target)
     module = target.partition(":")[0]
-    own = folder.joinpath(*module.split(".")).with_suffix(".py")
     found = getattr(sys.modules[module], "__file__", None)
-    if found is not None and own.is_file() and not own.samefile(found):
-        raise BadParam("python", f"{target!r} was found in {found}, not beside the scenario; rename one")
+    path = folder.joinpath(*module.split("."))
+    own = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
+    if own and not any(_same(file, found) for file in own):
+        where = f"in {found}" if found else "elsewhere"
+        raise BadParam("python", f"{target!r} was found {where}, not beside the scenario; rename one")
+
+
+def _same(own: Path, found: str | None) -> bool:
+    """Return whether `found` is the file `own`; what is in no file, or in one of an archive, is another."""
+    try:
+        return found is not None and own.samefile(found)
+    except OSError:
+        return False
 
 
 def _files(words: Sequence[str], folder: Path) -> Iterator[Attachment]:
