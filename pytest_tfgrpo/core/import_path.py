@@ -18,12 +18,12 @@ def importable(folder: Path, *, first: bool = True) -> Iterator[None]:
     """Look for modules in `folder` too, before all others or after them."""
     entry = str(folder)
     with _PATH:
+        before = sys.path.count(entry)
         sys.path.insert(0 if first else len(sys.path), entry)
         importlib.invalidate_caches()
         try:
             yield
         finally:
-            if first and entry in sys.path:
-                sys.path.remove(entry)
-            elif sys.path[-1:] == [entry]:  # not another one, which was there before
-                sys.path.pop()
+            places = [i for i, other in enumerate(sys.path) if other == entry]
+            if len(places) > before:  # a module may change the path; what was there before it stays
+                del sys.path[places[0 if first else -1]]
