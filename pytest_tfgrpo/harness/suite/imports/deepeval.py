@@ -26,7 +26,7 @@ _UPPER = re.compile(r"(?<=[a-z])[A-Z]")
 def read_goldens(found: Imported, path: Path, *, expect: str) -> None:
     """Add a scenario for each golden; raises ScenarioError."""
     for n, (where, cells) in enumerate(_goldens(found, path), 1):
-        golden = {key: value for key, value in cells.items() if value not in (None, "")}
+        golden = {key: value for key, value in cells.items() if value not in (None, "", [])}
         spoken = "input" not in golden
         found.leave_out_keys(golden, SPOKEN if spoken else USED, "", where)
         try:

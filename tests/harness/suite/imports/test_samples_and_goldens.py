@@ -255,6 +255,15 @@ def test_a_conversational_golden_without_turns_starts_with_a_greeting_and_says_s
     }
 
 
+def test_an_empty_list_is_no_value_of_a_golden(imported):
+    found = imported("deepeval", "g.json", json.dumps([TALK | {"input": []}]))
+    assert found.scenarios[0]["turns"] == ["Tickets?", "VIP."]
+    empty = {"input": "Hi", "expected_output": [], "context": []}
+    found = imported("deepeval", "g.json", json.dumps([empty]), expect="exact")
+    assert found.scenarios == []
+    assert list(found.left_out) == ["goldens without expected output, outcome or tools"]
+
+
 def test_conversations_and_goldens_that_expect_nothing_are_left_out(imported):
     found = imported("deepeval", "g.jsonl", lines({"scenario": "angry", "turns": []}, {"input": "Hi"}))
     assert found.scenarios == []
