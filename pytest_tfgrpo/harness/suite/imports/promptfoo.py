@@ -191,6 +191,7 @@ def _add(
     asserted = [one for one in written if isinstance(one, dict)]
     if any(one is not None and not isinstance(one, dict) for one in written):
         found.leave_out("assertions that are no object", where)
+    least = _least(found, test.get("threshold", usual.get("threshold")), where)
     for values in combinations:
         try:
             task = _task(found, render(prompt, values), where)
@@ -201,11 +202,18 @@ def _add(
         if "checks" not in fields and "rubric" not in fields:
             found.leave_out("tests of which no assertion could be carried over", where)
             return
-        least = test.get("threshold", usual.get("threshold"))
-        if isinstance(least, int | float) and 0 <= least <= 1:
-            fields["min_score"] = least
         name = test.get("description")
-        found.add(name if isinstance(name, str) else f"{path.stem}-{where}", task | fields)
+        found.add(name if isinstance(name, str) else f"{path.stem}-{where}", task | fields | least)
+
+
+def _least(found: Imported, threshold: Json, where: str) -> dict[str, Json]:
+    """Return the least score of a test, where its threshold can be one."""
+    if threshold is None:
+        return {}
+    if isinstance(threshold, int | float) and not isinstance(threshold, bool) and 0 <= threshold <= 1:
+        return {"min_score": threshold}
+    found.leave_out("`threshold` of a test that is no number from 0 to 1", where)
+    return {}
 
 
 def _expanded(

@@ -37,7 +37,10 @@ def carried(
             value = one.get("value")
             texts = value if isinstance(value, list) else [value]
             found.leave_out_keys(one, known, " of an assertion", at)
-            rubric += [{"text": render(str(text))[:LONGEST_CRITERION], **scale} for text in texts if text]
+            criteria = [render(str(text)) for text in texts if text]
+            if any(len(text) > LONGEST_CRITERION for text in criteria):
+                found.leave_out(f"the rest of criteria of more than {LONGEST_CRITERION:,} characters", at)
+            rubric += [{"text": text[:LONGEST_CRITERION], **scale} for text in criteria]
         elif (check := _check(kind.removeprefix(NEGATION), one, render)) is None:
             found.leave_out(f"assertion `{kind}`", at)
         else:

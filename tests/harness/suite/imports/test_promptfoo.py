@@ -216,6 +216,23 @@ def test_every_key_without_a_counterpart_is_counted(imported):
     }
 
 
+def test_a_criterion_that_is_too_long_is_cut_and_counted(imported):
+    rubric = {"type": "llm-rubric", "value": ["{{q}}" + "a" * 2_000, "b" * 2_000]}
+    test = {"vars": {"q": "x"}, "assert": [{"type": "is-json"}, rubric]}
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}}"], "tests": [test]}))
+    assert found.scenarios[0]["rubric"] == [{"text": "x" + "a" * 1_999}, {"text": "b" * 2_000}]
+    assert found.left_out == {"the rest of criteria of more than 2,000 characters": (1, "tests[0].assert[1]")}
+
+
+@pytest.mark.parametrize("threshold", [50, -0.5, "0.5", True])
+def test_a_threshold_that_is_no_score_is_counted(imported, threshold):
+    tests = [ONE_TEST | {"threshold": threshold}, ONE_TEST | {"threshold": 1}]
+    config = {"prompts": ["{{q}}"], "tests": [*tests, ONE_TEST], "defaultTest": {"threshold": 0}}
+    found = imported("promptfoo", "c.json", json.dumps(config))
+    assert [one.get("min_score") for one in found.scenarios] == [None, 1, 0]
+    assert found.left_out == {"`threshold` of a test that is no number from 0 to 1": (1, "tests[0]")}
+
+
 def test_a_value_of_a_variable_is_never_a_template(imported):
     assert render("{{a}}", {"a": "{{b}}", "b": "secret"}) == "{{b}}"
     assert render("{{ a.b }}", {"a": {"b": 1}}) == "1"
