@@ -136,6 +136,11 @@ def _candidates_of(path: Path) -> FoundScenario:
         yield from candidates_in(read_text(path, FILE_MAX_BYTES), path)
 
 
+def read_scenarios_text(path: Path) -> str:
+    """Return the text of a scenario file, of any size if it has JSON lines; raises Refused and OSError."""
+    return read_text(path, path.stat().st_size if path.name.endswith(LINES) else FILE_MAX_BYTES)
+
+
 def _suffix(path: Path) -> str:
     suffix = next((suffix for suffix in SCENARIO_SUFFIXES if path.name.endswith(suffix)), "")
     if not suffix:

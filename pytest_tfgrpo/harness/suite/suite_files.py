@@ -13,8 +13,13 @@ from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.document import Refused, read_text
-from pytest_tfgrpo.harness.suite.scenario_files import FILE_MAX_BYTES, Candidate, candidates_in, scenarios_in
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.scenario_files import (
+    Candidate,
+    candidates_in,
+    read_scenarios_text,
+    scenarios_in,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +71,7 @@ def _read(root: Path, name: str, kinds: Mapping[str, CheckKind]) -> SuiteFile:
         or not name.endswith(SCENARIO_SUFFIXES)
     ):
         raise ScenarioError(f"{name} is no scenario file of this project")
-    text = read_text(path, FILE_MAX_BYTES)
+    text = read_scenarios_text(path)
     scenarios = {s.id: s for s in scenarios_in(text, root / name, root=root, kinds=kinds)}
     written = {one.data["id"]: one for one in candidates_in(text, path) if isinstance(one, Candidate)}
     return SuiteFile(

@@ -8,16 +8,16 @@ from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, read_plain, write_atomic
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, open_plain, write_atomic
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.review.disagreements import Review, ReviewedAnswer, has_passed, scored
 from pytest_tfgrpo.harness.report.review.proposals import CheckProposal, NeedsPerson, propose
-from pytest_tfgrpo.harness.suite.document import Refused, read_text
+from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.rewriting import yaml_block
 from pytest_tfgrpo.harness.suite.scenario_edits import CannotEditError, FileEditor
-from pytest_tfgrpo.harness.suite.scenario_files import FILE_MAX_BYTES, scenarios_in
+from pytest_tfgrpo.harness.suite.scenario_files import read_scenarios_text, scenarios_in
 from pytest_tfgrpo.harness.suite.suite_files import SuiteFile, source_of
 
 CONTEXT = 3
@@ -175,8 +175,9 @@ def _mark_of(file: SuiteFile) -> bytes:
     if not file.text and not file.path.exists():
         return b""
     try:
-        same = read_text(file.path, FILE_MAX_BYTES) == file.text
-        mark = read_plain(file.path)[: len(MARK)]
+        same = read_scenarios_text(file.path) == file.text
+        with open_plain(file.path) as opened:
+            mark = opened.read(len(MARK))
     except (Refused, OSError) as error:
         raise ScenarioError(f"{file.name} cannot be read again: {error}") from None
     if not same:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from support.reviews import false_pass
 from support.sweeps import swept
 
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.harness.report.review import patch
 from pytest_tfgrpo.harness.report.review.disagreements import Review
 from pytest_tfgrpo.harness.report.review.patch import RewrittenFile, suite_change, write_files
+from pytest_tfgrpo.harness.suite import scenario_files
 from pytest_tfgrpo.harness.suite.suite_files import suite_files
 
 TEXT = "# é 😀\n- id: a\n  prompt: p\n  checks:\n  - {kind: exact, value: x}\n"
@@ -55,6 +59,19 @@ def test_a_diff_makes_what_is_written(tmp_path: Path, name: str, text: str, prog
     write_files([one])
     assert (tmp_path / name).read_bytes() == (other / name).read_bytes() != text.encode()
     assert (tmp_path / name).read_bytes().replace(b"'x: #'", b"x") == text.encode()
+
+
+def test_a_file_of_json_lines_has_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (scenario_files, sys.modules[suite_files.__module__], patch):
+        monkeypatch.setattr(module, "FILE_MAX_BYTES", 60, raising=False)
+    monkeypatch.setattr(read_plain, "__defaults__", (60,))
+    row = '{"id": "a", "prompt": "p", "checks": [{"kind": "exact", "value": "value: x"}]}\n'
+    one = changed(tmp_path, "a.scenarios.jsonl", "\ufeff" + row + row.replace('"a"', '"b"'))
+    write_files([one])
+    assert (tmp_path / "a.scenarios.jsonl").read_bytes() == b"\xef\xbb\xbf" + one.text.encode()
+    (tmp_path / "a.scenario.yaml").write_text(TEXT)
+    _, refused = suite_files([make_scenario(source="a.scenario.yaml:1")], tmp_path)
+    assert refused == {"a.scenario.yaml": "larger than 60 bytes; split the file"}
 
 
 def test_nothing_is_written_if_one_of_the_files_changed(tmp_path: Path) -> None:
