@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import ProviderError
 
-PASSING = frozenset({"PYTEST_CURRENT_TEST", "OPENBLAS_MAIN_FREE"})
+PASSING = frozenset({"PYTEST_CURRENT_TEST", "OPENBLAS_MAIN_FREE", "GOTOBLAS_MAIN_FREE"})
 """What pytest sets for each test, and numpy while it is imported, by whomever: no fixture means that."""
 CHANGES = frozenset({"os.putenv", "os.unsetenv", "os.chdir"})
 _guarded: dict[int, str] = {}
