@@ -83,7 +83,7 @@ def _own(unit: OperationSet, cases: Sequence[Case]) -> list[Case]:
 
 
 def _rank(prompt: Sequence[str], ids: set[str]) -> int | None:
-    return next((place for place, id in enumerate(prompt) if id in ids), None)
+    return next((place for place, id_ in enumerate(prompt) if id_ in ids), None)
 
 
 ALPHA = 0.2
@@ -133,7 +133,7 @@ class Pairs:
             unchanged=unchanged,
             before=tally(before.values(), stamps),
             after=tally(after.values(), stamps),
-            cases=tuple(Case.of(before[id], after[id]) for id in after),
+            cases=tuple(Case.of(before[id_], after[id_]) for id_ in after),
         )
 
     @property
@@ -151,9 +151,9 @@ class Pairs:
     def scores(self, *, errors_as_zero: bool) -> list[tuple[float, float]]:
         """Return (before, after) of each changed scenario that has a mean on both sides, in order of id."""
         found = []
-        for id in sorted(self.after):
-            old = self.before[id].mean(errors_as_zero=errors_as_zero)
-            new = self.after[id].mean(errors_as_zero=errors_as_zero)
+        for id_ in sorted(self.after):
+            old = self.before[id_].mean(errors_as_zero=errors_as_zero)
+            new = self.after[id_].mean(errors_as_zero=errors_as_zero)
             if old is not None and new is not None:
                 found.append((old, new))
         return found

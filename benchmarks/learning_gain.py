@@ -132,9 +132,9 @@ def by_family(scenarios: Sequence[Scenario], rows: Sequence[Comparison]) -> str:
     before: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
     for row in rows:
-        for id, old, new in zip(row.ids, row.before_K, row.after_K, strict=True):
-            before.setdefault(names[id], []).append(old)
-            after.setdefault(names[id], []).append(new)
+        for id_, old, new in zip(row.ids, row.before_K, row.after_K, strict=True):
+            before.setdefault(names[id_], []).append(old)
+            after.setdefault(names[id_], []).append(new)
     return "\n".join(
         f"  {name:<28}{statistics.mean(before[name]):>7.2f}{statistics.mean(after[name]):>7.2f}"
         for name in before
@@ -276,8 +276,8 @@ class Gains:
     def split(self, found: Comparison) -> tuple[float, float]:
         """Return the gain over the scenarios of trained families, and over the others (0 without any)."""
         sides: tuple[list[float], list[float]] = ([], [])
-        for id, before, after in zip(found.ids, found.before_K, found.after_K, strict=True):
-            sides[id not in self.trained].append(after - before)
+        for id_, before, after in zip(found.ids, found.before_K, found.after_K, strict=True):
+            sides[id_ not in self.trained].append(after - before)
         near, far = (statistics.mean(side) if side else 0.0 for side in sides)
         return near, far
 

@@ -51,14 +51,14 @@ def memory_mb(key: str) -> float:
     return int(rows[key].split()[0]) / 1024
 
 
-def of_scenario(group: Group, id: str, domain: str, group_id: str) -> Group:
+def of_scenario(group: Group, id_: str, domain: str, group_id: str) -> Group:
     """Return a group as if it were of another scenario."""
     rollouts = tuple(
-        replace(r, scenario_id=id, group_id=group_id, rollout_id=f"{group_id}.r{r.index}")
+        replace(r, scenario_id=id_, group_id=group_id, rollout_id=f"{group_id}.r{r.index}")
         for r in group.rollouts
     )
     scores = tuple(replace(s, rollout_id=r.rollout_id) for s, r in zip(group.scores, rollouts, strict=True))
-    changes: dict[str, Any] = {"scenario_id": id, "group_id": group_id, "domain": domain}
+    changes: dict[str, Any] = {"scenario_id": id_, "group_id": group_id, "domain": domain}
     return replace(group, rollouts=rollouts, scores=scores, **changes)
 
 
@@ -70,10 +70,10 @@ def phase(
     results = [make_result(kind, epoch=epoch, mode=mode) for kind in kinds]
     groups = GroupsById(store)
     for scenario in scenarios:
-        id = f"run1.e{epoch}.{scenario.id}"
-        groups[id] = of_scenario(rng.choice(results).groups[0], scenario.id, scenario.domain, id)
+        id_ = f"run1.e{epoch}.{scenario.id}"
+        groups[id_] = of_scenario(rng.choice(results).groups[0], scenario.id, scenario.domain, id_)
     ids = tuple(s.id for s in scenarios)
-    found = groups.of((id, f"run1.e{epoch}.{id}") for id in ids)
+    found = groups.of((id_, f"run1.e{epoch}.{id_}") for id_ in ids)
     return replace(results[0], phase=replace(results[0].phase, scenarios=ids), groups=found)
 
 

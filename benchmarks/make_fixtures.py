@@ -55,8 +55,8 @@ def scenarios(family: Family) -> list[dict[str, Any]]:
     return rows
 
 
-def _scenario(family: Family, case: Case, id: str, split: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"id": id, "domain": family.domain, "split": split, "family": family.name}
+def _scenario(family: Family, case: Case, id_: str, split: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": id_, "domain": family.domain, "split": split, "family": family.name}
     row |= {"prompt": case.prompt} | case.fields
     if "file" in case.data:
         row["attachments"] = [f"files/{case.data['file']}"]

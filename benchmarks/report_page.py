@@ -90,11 +90,11 @@ def large_run(scenarios: int, rollouts: int, seed: int = 0, frames: int = 0) -> 
         return replace(group, rollouts=tuple(told(rollout) for rollout in group.rollouts))
 
     def drawn(chance: float) -> dict[str, Credits]:
-        return {id: [float(rng.random() < chance) for _ in range(rollouts)] for id in ids}
+        return {id_: [float(rng.random() < chance) for _ in range(rollouts)] for id_ in ids}
 
     ids = [f"{DOMAINS[n % 6]}-{vocabulary[n % 4000]}-{n}" for n in range(scenarios)]
     known = tuple(
-        make_scenario(id, domain=id.partition("-")[0], prompt=text(200, 800), stamp=id) for id in ids
+        make_scenario(id_, domain=id_.partition("-")[0], prompt=text(200, 800), stamp=id_) for id_ in ids
     )
     run = make_run(drawn(0.4), drawn(0.8), drawn(0.6), scenarios=known)
     phases = (replace(phase, groups=tuple(map(changed, phase.groups))) for phase in run.phases)

@@ -47,8 +47,8 @@ def watched(values: np.ndarray) -> tuple[str, int]:
     """Return what the watch finds, and after how many scenarios."""
     ids = [str(i) for i in range(values.size)]
     reading = WatchedReading(dict.fromkeys(ids, 0.0), bar=MARGIN, share=1.0, difference=True)
-    for n, (id, value) in enumerate(zip(ids, values.tolist(), strict=True), 1):
-        reading.feed(id, value)
+    for n, (id_, value) in enumerate(zip(ids, values.tolist(), strict=True), 1):
+        reading.feed(id_, value)
         if reading.finding != "open":
             return reading.finding, n
     return "open", values.size
@@ -106,9 +106,9 @@ def cost(n: int) -> str:
     rules = [WatchedRule(name, before, dict.fromkeys(before, "s"), bar=0.0, difference=True) for name in "ab"]
     watch = Watch(tuple(before), rules, Bars(needs_end="measured to the end"))
     worst, started = 0.0, time.perf_counter()
-    for id, tally in after.items():
+    for id_, tally in after.items():
         at = time.perf_counter()
-        watch.feed({id: tally})
+        watch.feed({id_: tally})
         worst = max(worst, time.perf_counter() - at)
     mean = (time.perf_counter() - started) / max(watch.seen, 1)
     return f"| {n} | {watch.seen} | {1000 * mean:.2f} ms | {1000 * worst:.1f} ms |"

@@ -1,6 +1,7 @@
 """The job in Inspect AI: a task of samples, its own solver and scorer, one log file."""
 
-from inspect_ai import Task, eval
+import inspect_ai
+from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.scorer import exact
 from inspect_ai.solver import generate
@@ -8,7 +9,7 @@ from inspect_ai.solver import generate
 COUNT, IN_FLIGHT = 1000, 64
 
 samples = [Sample(id=f"s{n}", input=f"How many words has letter {n}?", target="3") for n in range(COUNT)]
-(log,) = eval(
+(log,) = inspect_ai.eval(
     Task(dataset=samples, solver=generate(), scorer=exact()),
     model="openai/bench",
     model_args={"responses_api": False},

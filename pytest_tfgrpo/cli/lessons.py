@@ -174,9 +174,9 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
         yield from wrapped(f"not active: {line(lesson.fate, 300)}", WIDTH, INDENT, INDENT + "  ")
 
 
-def _named(id: str, every: Mapping[str, Experience], heir: Experience) -> str:
-    old = every.get(id)
-    return id if old is None or old.summary32 == heir.summary32 else f"{id}: {old.summary32}"
+def _named(id_: str, every: Mapping[str, Experience], heir: Experience) -> str:
+    old = every.get(id_)
+    return id_ if old is None or old.summary32 == heir.summary32 else f"{id_}: {old.summary32}"
 
 
 def _order(sort: str) -> Callable[[LessonRow], tuple[Any, ...]]:
@@ -233,9 +233,9 @@ def _started_with(
     """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
     from pytest_tfgrpo.harness.run.journal_contents import library_at_start, list_runs
 
-    changed = [(id, stone.run_id) for id, stone in tombstones.items()]
+    changed = [(id_, stone.run_id) for id_, stone in tombstones.items()]
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
-    unknown = {id: run_id for id, run_id in changed if id not in known}
+    unknown = {id_: run_id for id_, run_id in changed if id_ not in known}
     for folder in list_runs(project.out, project.task_id) if unknown else ():
         with suppress(JournalError):  # of such a run the listing tells what the store has
             if folder.name in unknown.values():

@@ -175,7 +175,7 @@ def _kill(service: DemoService, first: int) -> Iterator[str]:
         live.flush(PATIENCE_S)
     after = _ended(service.folder)
     lost = sum(key not in after for key in before)
-    renumbered = sum(after.get(key, id) != id for key, id in before.items())
+    renumbered = sum(after.get(key, id_) != id_ for key, id_ in before.items())
     twice = _used_twice(service.folder)
     yield (
         f"kill -9    of a process that served: {len(before)} runs were durable; {lost} lost, "
@@ -205,7 +205,7 @@ def _ended(folder: Path) -> dict[str, str]:
 def _used_twice(folder: Path) -> int:
     """Return how many runs two updates used, or another one than they say."""
     with closing(_stored(folder)) as store:
-        used = Counter(id for update in store.updates() for id in update.used)
+        used = Counter(id_ for update in store.updates() for id_ in update.used)
         said = {one.id for one in store.rollouts() if one.used_in is not None}
     return sum(count > 1 for count in used.values()) + len(used.keys() ^ said)
 

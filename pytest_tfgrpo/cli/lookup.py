@@ -75,11 +75,11 @@ def find_agents(project: Project, wanted: str) -> dict[str, Path]:
     for name in names:
         for path in list_runs(project.out, task_of(project.task_id, name)):
             shared.setdefault(path.name.removesuffix(f"-{name}"), {})[name] = path
-    known = sorted(id for id, folders in shared.items() if len(folders) > 1)
-    chosen = known[-1:] if wanted == LATEST else [id for id in known if id.startswith(wanted)]
+    known = sorted(id_ for id_, folders in shared.items() if len(folders) > 1)
+    chosen = known[-1:] if wanted == LATEST else [id_ for id_ in known if id_.startswith(wanted)]
     if len(chosen) != 1:
         found = f"matches {len(chosen)} runs" if chosen else "is no run"
-        latest = ", ".join(line(id, 120) for id in known[-SHOWN:]) or "none"
+        latest = ", ".join(line(id_, 120) for id_ in known[-SHOWN:]) or "none"
         raise JournalError(
             f"{wanted!r} {found} that several of the agents {', '.join(names)} share under {project.out} "
             f"(latest: {latest})"
@@ -125,7 +125,7 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
         if exact:
             ids = [f.rollout.rollout_id for f in exact]
             more = f"\n  ... {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-            listed = "".join(f"\n  {id}" for id in ids[:SHOWN])
+            listed = "".join(f"\n  {id_}" for id_ in ids[:SHOWN])
             raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
     raise JournalError(
         f"no rollout {wanted!r} in any run of task {project.task_id!r} under {project.out}; "

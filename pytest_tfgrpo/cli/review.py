@@ -112,7 +112,7 @@ def _run_of(project: Project, marks: Sequence[Mark]) -> str:
 
     known = {folder.name for folder in list_runs(project.out, project.task_id)}
     of = list(dict.fromkeys(mark.run_id for mark in marks))
-    here = [id for id in of if id in known]
+    here = [id_ for id_ in of if id_ in known]
     if len(here) == 1 or not of:
         return here[0] if here else LATEST
     if here:

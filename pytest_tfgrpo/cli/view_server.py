@@ -181,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer what is no request for a page; what was asked is not repeated."""
         self._send(HTTPStatus(code), WebAnswer("text/plain", b"not understood\n"))
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Keep the terminal quiet."""
 
 

@@ -366,7 +366,7 @@ class PhaseResult:
         if not self.shared:
             return self.groups
         by_id = {group.scenario_id: group for group in (*self.groups, *self.shared)}
-        return tuple(by_id[id] for id in self.phase.scenarios if id in by_id)
+        return tuple(by_id[id_] for id_ in self.phase.scenarios if id_ in by_id)
 
 
 def with_shared(results: Iterable[PhaseResult]) -> tuple[PhaseResult, ...]:

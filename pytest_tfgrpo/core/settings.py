@@ -43,7 +43,7 @@ class Setting:
         shapes: str,
         parse: Callable[[Any], Any],
         default: Any,
-        help: str,
+        description: str,
         ini_type: str = "string",
         aliases: tuple[str, ...] = (),
     ) -> None:
@@ -58,7 +58,7 @@ class Setting:
         self.shapes = shapes.split()
         self.parse = parse
         self.default = default
-        self.help = help
+        self.help = description
         self.ini_type = ini_type
         self.aliases = aliases
 

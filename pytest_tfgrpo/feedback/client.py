@@ -115,7 +115,7 @@ class LoopClient:
     def feedback(
         self,
         trajectory_id: str,
-        type: FeedbackType,
+        type: FeedbackType,  # noqa: A002 - the key of the event
         *,
         rating: float | None = None,
         text: str | None = None,

@@ -146,9 +146,9 @@ class LiveReader(StoreFile):
             after = found[-1].sequence
             left = None if left is None else left - page
 
-    def rollout(self, id: str) -> LiveRollout | None:
+    def rollout(self, id_: str) -> LiveRollout | None:
         """Return the rollout with this id; None if there is none."""
-        sequence = self._sequence(id)
+        sequence = self._sequence(id_)
         with self._reading():
             known = sequence and self._one("SELECT 1 FROM rollouts WHERE sequence = ?", sequence)
             return self._rollout(sequence) if known else None
@@ -162,11 +162,11 @@ class LiveReader(StoreFile):
         rows = [self._db.execute(select, (sequence,)).fetchone() for sequence in sequences]
         return rollouts_of(self._db, self.namespace, rows)
 
-    def _sequence(self, id: str) -> int:
+    def _sequence(self, id_: str) -> int:
         """Return the sequence of a rollout's id; 0 for what is none of this store."""
-        number = id.rpartition("-")[2]
+        number = id_.rpartition("-")[2]
         known = number.isascii() and number.isdecimal() and len(number) < 19
-        return int(number) if known and rollout_id(self.namespace, int(number)) == id else 0
+        return int(number) if known and rollout_id(self.namespace, int(number)) == id_ else 0
 
     def runs_by_owner(self, owners: Sequence[str]) -> dict[str, tuple[str, bool]]:
         """Return of those of `owners` that have opened a run its key, and whether it has a score."""
@@ -182,22 +182,22 @@ class LiveReader(StoreFile):
                 found |= {by_key[key]: (run, bool(scored)) for key, run, scored in rows}
         return found
 
-    def spans(self, id: str) -> tuple[LiveSpan, ...]:
+    def spans(self, id_: str) -> tuple[LiveSpan, ...]:
         """Return what happened in a rollout, in order."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT seq, attempt, name, at, data FROM spans WHERE rollout = ? ORDER BY seq",
-                (self._sequence(id),),
+                (self._sequence(id_),),
             ).fetchall()
         return tuple(map(span_of, rows))
 
-    def attempts(self, id: str) -> tuple[LiveAttempt, ...]:
+    def attempts(self, id_: str) -> tuple[LiveAttempt, ...]:
         """Return the attempts of a rollout, in order."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT number, status, reason, started_at, ended_at FROM attempts WHERE rollout = ?"
                 " ORDER BY number",
-                (self._sequence(id),),
+                (self._sequence(id_),),
             ).fetchall()
         return tuple(
             LiveAttempt(number=n, status=LiveStatus(status), reason=reason, started_at=start, ended_at=end)

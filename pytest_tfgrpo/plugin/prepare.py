@@ -128,9 +128,9 @@ def _refuse_replay_of_acts(actor: str | None, scenarios: Sequence[Scenario]) -> 
     """Refuse to replay agents that fixtures make: a recording has answers, but not what they did."""
     acting = [(s.id, s.fixtures[0]) for s in scenarios if s.fixtures and s.fixtures[0]]
     if acting and (actor or "").startswith(REPLAY):
-        id, agent = acting[0]
+        id_, agent = acting[0]
         raise pytest.UsageError(
-            f"{actor} has the answer to {id}, but not what its agent, the fixture {agent!r}, did to others, "
+            f"{actor} has the answer to {id_}, but not what its agent, the fixture {agent!r}, did to others, "
             "which the test looks at; run it without a replay, or deselect it"
         )
 

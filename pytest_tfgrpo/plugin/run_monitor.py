@@ -379,8 +379,8 @@ class RunMonitor:
         """Keep of a phase whose groups lie in a file only those that it has not itself."""
         if isinstance(result.groups, StoredGroups):
             own = self._groups.get(result.phase.epoch, {})
-            for id in result.groups.ids:
-                own.pop(id, None)
+            for id_ in result.groups.ids:
+                own.pop(id_, None)
 
     def _tell(self, hook: str, **record: object) -> None:
         """Call an observing hook: it cannot break the run."""

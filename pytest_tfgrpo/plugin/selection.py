@@ -65,9 +65,9 @@ def narrowed(session: pytest.Session) -> str:
 
 def left_out(collected: Sequence[str], selected: Collection[str], wanted: Collection[str]) -> str:
     """Return which of what was collected was not selected, or is not `wanted` by a hook; empty for none."""
-    if deselected := [id for id in collected if id not in selected]:
+    if deselected := [id_ for id_ in collected if id_ not in selected]:
         return f"{few(deselected)} deselected"
-    dropped = [id for id in collected if id not in wanted]
+    dropped = [id_ for id_ in collected if id_ not in wanted]
     return f"a hook pytest_tfgrpo_scenarios dropped {few(dropped)}" if dropped else ""
 
 

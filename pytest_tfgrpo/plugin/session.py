@@ -182,7 +182,7 @@ class TfgrpoSession:
         }
         # In order of collection, whatever --ff or random-order plugins made of it.
         known = set[str]().union(*ids.values())
-        selected = {id: s for id, s in self._catalog.scenarios.items() if id in known}
+        selected = {id_: s for id_, s in self._catalog.scenarios.items() if id_ in known}
         wanted = hook_calls.revise_scenarios(self.config, list(selected.values()), self._kinds)
         with prepare.usage_errors():
             require_listed(wanted, self.agents)
@@ -291,7 +291,7 @@ class TfgrpoSession:
 
     def _elsewhere(self, ids: Sequence[str], *, anywhere: bool = False) -> str:
         """Return which of `ids` are outside the paths that pytest looked in; see `elsewhere`."""
-        missing = [id for id in ids if id not in self._catalog.scenarios]
+        missing = [id_ for id_ in ids if id_ not in self._catalog.scenarios]
         return elsewhere(self.config, missing, anywhere=anywhere)
 
     def _without_eval(self, session: pytest.Session) -> list[pytest.Item]:

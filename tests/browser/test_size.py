@@ -38,7 +38,7 @@ def large_run() -> Run:
         return replace(group, rollouts=tuple(map(told, group.rollouts)))
 
     drawn = (
-        {id: [float(rng.random() < chance) for _ in range(5)] for id in ids} for chance in (0.4, 0.8, 0.6)
+        {id_: [float(rng.random() < chance) for _ in range(5)] for id_ in ids} for chance in (0.4, 0.8, 0.6)
     )
     run = make_run(*drawn)
     phases = (replace(phase, groups=tuple(map(changed, phase.groups))) for phase in run.phases)
@@ -92,32 +92,32 @@ def outside() -> str:
 
 
 def test_a_page_that_holds_a_part_says_so_and_what_shows_all(visit: Open, large: Path, axe: str) -> None:
-    run, id = hostile_run(), outside()
+    run, id_ = hostile_run(), outside()
     opened = visit(large / REPORT_HTML)
     page = opened.page
     total = len(run.scenarios)
     expect(page.locator("#beyond")).to_contain_text(f"This page holds {HELD} of {total} scenarios")
     expect(page.locator("#beyond-elsewhere code")).to_have_text(f"tfgrpo view {run.run_id}")
     expect(page.locator("#load-all")).to_be_hidden()
-    page.fill("#find", id)
+    page.fill("#find", id_)
     expect(page.locator("#map")).to_contain_text("no scenario on this page matches the filter")
-    page.evaluate("(id) => { location.hash = `scenario/${id}`; }", id)
-    expect(page.locator("#beyond-state")).to_have_text(f"The scenario {id} is not on this page.")
+    page.evaluate("(id) => { location.hash = `scenario/${id}`; }", id_)
+    expect(page.locator("#beyond-state")).to_have_text(f"The scenario {id_} is not on this page.")
     page.evaluate(axe)
     assert page.evaluate(FAULTS) == []
     assert (opened.violations(), opened.requests) == ([], [])
 
 
 def test_the_view_searches_all_scenarios_and_opens_each(visit: Open, large: Path, served: str) -> None:
-    id = outside()
+    id_ = outside()
     opened = visit(served)
     page = opened.page
     expect(page.locator("#beyond-here")).to_be_visible()
     expect(page.locator("#beyond-elsewhere")).to_be_hidden()
     assert {url for url in opened.requests if "details" in url} == set()
-    page.fill("#find", id)
+    page.fill("#find", id_)
     expect(page.locator("#beyond")).to_be_hidden()
-    expect(page.locator("#map tbody th a").first).to_contain_text(id)
+    expect(page.locator("#map tbody th a").first).to_contain_text(id_)
     page.locator("#map tbody td.end a").first.click()
     expect(page.locator("dialog#detail details.rollout")).not_to_have_count(0)
     page.keyboard.press("Escape")
@@ -129,19 +129,19 @@ def test_the_view_searches_all_scenarios_and_opens_each(visit: Open, large: Path
 
 
 def test_an_address_leads_to_a_scenario_that_only_the_view_has(visit: Open, large: Path, served: str) -> None:
-    id = outside()
-    page = visit(served, f"#scenario/{id}").page
-    expect(page.locator("dialog#detail h2").first).to_have_text(id)
+    id_ = outside()
+    page = visit(served, f"#scenario/{id_}").page
+    expect(page.locator("dialog#detail h2").first).to_have_text(id_)
     expect(page.locator("dialog#detail details.rollout")).not_to_have_count(0)
 
 
 def test_a_mark_of_a_scenario_that_the_page_does_not_hold_counts_once_all_are_loaded(
     visit: Open, large: Path, served: str
 ) -> None:
-    id, run = outside(), hostile_run()
-    rollout = next(g for p in run.phases for g in p.groups if g.scenario_id == id).rollouts[0]
-    stamp = next(scenario.stamp for scenario in run.scenarios if scenario.id == id)
-    mark = {"rollout": rollout.rollout_id, "scenario": id, "stamp": stamp, "mark": "right"}
+    id_, run = outside(), hostile_run()
+    rollout = next(g for p in run.phases for g in p.groups if g.scenario_id == id_).rollouts[0]
+    stamp = next(scenario.stamp for scenario in run.scenarios if scenario.id == id_)
+    mark = {"rollout": rollout.rollout_id, "scenario": id_, "stamp": stamp, "mark": "right"}
     marks = {"schema": "tfgrpo.marks/1", "run_id": run.run_id, "reviewer": "Ann", "marks": [mark]}
     page = visit(served).page
     page.set_input_files(

@@ -69,7 +69,7 @@ def test_other_tables_are_sorted_too(page: Page) -> None:
 def test_scenarios_are_found_by_words_domain_split_and_outcome(page: Page) -> None:
     page.fill("#find", "date-")
     expect(page.locator("#count")).to_have_text("8 of 24 scenarios")
-    assert {id.partition("-")[0] for id in first_column(page)} == {"date"}
+    assert {id_.partition("-")[0] for id_ in first_column(page)} == {"date"}
     page.fill("#find", "")
     page.get_by_role("button", name="train 12").click()
     expect(page.locator("#count")).to_have_text("12 scenarios")

@@ -109,16 +109,16 @@ def test_spans_become_rewards_and_are_forgotten(project: Path, place: BusPlace, 
     found = report_once(4, 4)
     assert found["opted_out"] == 1
     assert set(found["redacted"]) == {"email"}
-    id = found["worst"][0]["worst"][0]
+    id_ = found["worst"][0]["worst"][0]
     said = {
         "feedback_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3307",
-        "trajectory_id": id,
+        "trajectory_id": id_,
         "timestamp": "2027-01-15T08:00:00Z",
         "type": "thumbs_down",
     }
     assert served.post("/feedback", json.dumps(said))["accepted"] == 1
     assert report_once(4, 5)["revisions"] == 1
-    shown = tfgrpo("loop", "show", id)
+    shown = tfgrpo("loop", "show", id_)
     assert "Write to [redacted:email:" in shown
     assert "revision 2" in shown
     assert set(seen("status", in_step)["jobs"]) == {"assembler", "evaluator"}

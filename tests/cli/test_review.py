@@ -60,8 +60,8 @@ def marks_of(project: Project, reviewer: str, **opinions: str) -> dict[str, Any]
         rollout = first[answer]
         mark, _, comment = opinion.partition(": ")
         words = next(iter(re.findall("'(.*)'", comment)), "")
-        id = rollout["scenario_id"]
-        marks.append({"rollout": rollout["rollout_id"], "scenario": id, "stamp": stamps[id], "mark": mark})
+        id_ = rollout["scenario_id"]
+        marks.append({"rollout": rollout["rollout_id"], "scenario": id_, "stamp": stamps[id_], "mark": mark})
         marks[-1] |= {"comment": comment} if comment else {}
         marks[-1] |= {"words": words} if words else {}
     return {"schema": "tfgrpo.marks/1", "run_id": run["run_id"], "reviewer": reviewer, "marks": marks}

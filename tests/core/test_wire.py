@@ -75,11 +75,12 @@ def test_a_record_survives_the_trip_through_json(cls, data):
 
 
 @given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=4), json_values)
-def test_nested_records_survive_the_trip_through_json(credits, value):
+def test_nested_records_survive_the_trip_through_json(credited, value):
     rollouts = tuple(
-        make_rollout(i, c, frames=(Frame(kind="tool", name="t", input=value),)) for i, c in enumerate(credits)
+        make_rollout(i, c, frames=(Frame(kind="tool", name="t", input=value),))
+        for i, c in enumerate(credited)
     )
-    group = make_group(credits, rollouts=rollouts)
+    group = make_group(credited, rollouts=rollouts)
     assert from_wire(Group, json.loads(json.dumps(to_wire(group)))) == group
 
 

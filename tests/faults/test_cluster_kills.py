@@ -133,7 +133,7 @@ def go_on(attack: Attack, nodes: Nodes) -> tuple[int, str]:
     code, output = attack.end()
     asked = sorted(attack.told("begun"), key=lambda one: int(one[2]))[before:]
     assert begun == sorted(attack.told("begun"), key=lambda one: int(one[2]))[:before]
-    assert not {(id, seed) for id, seed, *_ in asked} & paid.keys(), "paid twice"
+    assert not {(id_, seed) for id_, seed, *_ in asked} & paid.keys(), "paid twice"
     return code, output
 
 

@@ -32,9 +32,9 @@ def whole(store: LiveStore) -> None:
     assert [rollout.sequence for rollout in rollouts] == list(range(1, len(rollouts) + 1))
     updates = store.updates()
     assert [update.number for update in updates] == list(range(1, len(updates) + 1))
-    used = [id for update in updates for id in update.used]
+    used = [id_ for update in updates for id_ in update.used]
     assert len(used) == len(set(used)), "used twice"
-    uses = {id: update.number for update in updates for id in update.used}
+    uses = {id_: update.number for update in updates for id_ in update.used}
     assert {rollout.id: rollout.used_in for rollout in rollouts if rollout.used_in} == uses
     number, document = store.selector() or (0, {"learned": 0})
     assert (number, document) == (len(updates), {"learned": len(used)}), "report, selector and use are one"

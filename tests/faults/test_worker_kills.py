@@ -60,7 +60,7 @@ def test_workers_killed_at_random_cost_a_rollout_each(tmp_path: Path, campaign: 
     for n in range(campaign.count(1, 12)):
         run, kills = attacked_run(tmp_path, campaign.random("workers", n))
         found = {r.rollout_id: r for r in rollouts(run)}
-        changed = [r for id, r in found.items() if (r.status, r.answer) != expected[id]]
+        changed = [r for id_, r in found.items() if (r.status, r.answer) != expected[id_]]
         assert run.status == "complete"
         assert found.keys() == expected.keys()
         assert {r.failure and r.failure.message for r in changed} <= {KILLED}

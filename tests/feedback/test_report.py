@@ -16,10 +16,10 @@ from pytest_tfgrpo.numerics.stats import mean_interval
 
 
 def row(
-    id: str, total: float | None, *, session: str = "s", task: str | None = "t", version: str | None = "v1"
+    id_: str, total: float | None, *, session: str = "s", task: str | None = "t", version: str | None = "v1"
 ) -> LoopTrajectory:
     return LoopTrajectory(
-        id=id,
+        id=id_,
         sequence=1,
         session=session,
         user_ref=None,

@@ -118,7 +118,7 @@ def test_updates_are_made_on_schedule_and_a_restart_goes_on_with_what_was_learne
     last = runs_of(folder)[-1]
     assert (last.sequence, last.choices[0].selector) == (97, learned)
     with stored(folder) as store:
-        used = [id for update in store.updates() for id in update.used]
+        used = [id_ for update in store.updates() for id_ in update.used]
     assert len(used) == len(set(used)) >= 40
 
 

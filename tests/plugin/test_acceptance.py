@@ -89,7 +89,7 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
         in text
     )
     assert "add some, or set tfgrpo_acceptance = off" in text
-    assert not any(id.startswith("dev") for id in suite.calls)
+    assert not any(id_.startswith("dev") for id_ in suite.calls)
     if not arguments:
         assert "14 deselected" in text
         assert any("7 dev scenarios" in warning for warning in suite.report()["warnings"])

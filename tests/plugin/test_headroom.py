@@ -17,7 +17,7 @@ def test_it_stops_before_it_learns_fails_and_goes_on_when_told_to(project: Proje
     again = project.learn(f"--tfgrpo-resume={run.name}", "--tfgrpo-headroom=show")
     assert "tfgrpo headroom: 0 of 8" in " ".join(again.stdout.str().split())
     assert project.report()["status"] == "complete"
-    assert sum("train" in id for id in project.calls) == 2 * 8 * 2
+    assert sum("train" in id_ for id_ in project.calls) == 2 * 8 * 2
 
 
 def test_where_there_is_something_to_gain_it_stops_nothing(project: Project) -> None:

@@ -124,9 +124,9 @@ def test_a_killed_run_keeps_its_decoys_and_who_gave_them_when_it_is_resumed(proj
     after = {r["rollout_id"]: r.get("decoy") for r in project.events("rollout")}
     assert before.items() <= after.items()
     named = {one["rollout"] for one in project.report()["reach"]["decoys"]}
-    assert named == {id for id, used in after.items() if used}
+    assert named == {id_ for id_, used in after.items() if used}
     given = {r["rollout_id"]: r["answer"] for r in project.events("rollout")}
-    assert {given[id] for id in named} <= set(json.loads(decoys).values())
+    assert {given[id_] for id_ in named} <= set(json.loads(decoys).values())
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,9 @@ def test_a_run_killed_at_random_points_resumes_to_the_same_report(slow: Project)
     assert PLANNED <= len(slow.calls) <= PLANNED + kills * 16
     rollouts = Counter(rollout["rollout_id"] for rollout in slow.events("rollout"))
     assert len(rollouts) == PLANNED
-    again = {id for id, times in rollouts.items() if times > 1}
+    again = {id_ for id_, times in rollouts.items() if times > 1}
     assert len(again) <= 2 * kills  # a side of a pair whose other side was not on file
-    assert not [id for id in again if ".e1." in id or ".e2." in id]
+    assert not [id_ for id_ in again if ".e1." in id_ or ".e2." in id_]
 
 
 def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(

@@ -137,7 +137,7 @@ def outcome(root: Path) -> dict[str, Any]:
         Counter(line["data"]["rollout_id"] for line in lines if line["event"] == event)
         for event in ("rollout", "abandoned")
     )
-    repeated = [id for id, count in done.items() if count > 1 + given_up[id]]
+    repeated = [id_ for id_, count in done.items() if count > 1 + given_up[id_]]
     assert not repeated, "a finished rollout was repeated"
     names = ("report.json", "per-epoch.json", "manifest.json", "../../library.json")
     texts = {name: (folder / name).read_text().replace(folder.name, "RUN") for name in names}
@@ -147,7 +147,7 @@ def outcome(root: Path) -> dict[str, Any]:
     return found | {
         "metrics": sorted(json.dumps(clean(json.loads(line))) for line in metrics),
         "store": sorted(json.dumps(clean(json.loads(line))) for line in store),
-        "rollouts": sorted(id.replace(folder.name, "RUN") for id in done),
+        "rollouts": sorted(id_.replace(folder.name, "RUN") for id_ in done),
     }
 
 
@@ -180,12 +180,12 @@ def answers_on_file(root: Path, planned: Iterable[str]) -> int:
         if line["event"] == "rollout"
     }
     sides: dict[str, set[str]] = {}
-    swept = [match for id in planned if (match := re.fullmatch(r"RUN\.e(\d+)\.(.*)", id))]
+    swept = [match for id_ in planned if (match := re.fullmatch(r"RUN\.e(\d+)\.(.*)", id_))]
     last = max(int(match[1]) for match in swept)
     for match in swept:
         if int(match[1]) in (0, last):
             sides.setdefault(match[2], set()).add(match[0])
-    torn = {id for pair in sides.values() if not pair <= made for id in pair & made}
+    torn = {id_ for pair in sides.values() if not pair <= made for id_ in pair & made}
     return sum(not key.startswith("hello.") for key in calls) + len(made - torn)
 
 

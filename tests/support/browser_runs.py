@@ -115,7 +115,8 @@ def _made(run_id: str, passed: float, *, seed: int, **changes: object) -> Run:
 
     def drawn(ids: Sequence[str], chance: float) -> dict[str, Credits]:
         return {
-            id: [1.0 if rng.random() < chance else 0.5 * (rng.random() < 0.2) for _ in range(3)] for id in ids
+            id_: [1.0 if rng.random() < chance else 0.5 * (rng.random() < 0.2) for _ in range(3)]
+            for id_ in ids
         }
 
     final = drawn(ids, passed) | {"count-3": [0, 0, 0.5], "date-1": [1, None, -1]}

@@ -13,16 +13,16 @@ from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 PACK_STAMP = "a" * 64
 
 
-def make_scenario(id: str = "count-words", **changes: Any) -> Scenario:
+def make_scenario(id_: str = "count-words", /, **changes: Any) -> Scenario:
     fields: dict[str, Any] = {
         "domain": "text",
         "split": "train",
         "prompt": "How many words are in 'a b c'?",
         "checks": (Check(kind="exact", params={"value": "3"}),),
-        "source": f"fixtures/{id}.scenario.yaml:1",
+        "source": f"fixtures/{id_}.scenario.yaml:1",
         "stamp": "0" * 64,
     }
-    return Scenario(id=id, **fields | changes)
+    return Scenario(**fields | {"id": id_} | changes)
 
 
 def make_pack(domain: str = "text", **changes: Any) -> PromptPack:
@@ -60,13 +60,13 @@ def make_rollout(index: int = 0, credit: float | None = 1.0, **changes: Any) -> 
     return Rollout(index=index, **fields | changes)
 
 
-def make_group(credits: list[float | None], **changes: Any) -> Group:
+def make_group(credited: list[float | None], **changes: Any) -> Group:
     """Return a scored group with one rollout per credit; scores are filled in by hand, ranks left null."""
     rollout_changes = {k: changes[k] for k in ("epoch", "mode", "scenario_id", "group_id") if k in changes}
     rollouts = changes.pop("rollouts", None) or tuple(
-        make_rollout(i, c, **rollout_changes) for i, c in enumerate(credits)
+        make_rollout(i, c, **rollout_changes) for i, c in enumerate(credited)
     )
-    known = [c for c in credits if c is not None]
+    known = [c for c in credited if c is not None]
     fields: dict[str, Any] = {
         "group_id": rollouts[0].group_id,
         "epoch": rollouts[0].epoch,
@@ -76,7 +76,7 @@ def make_group(credits: list[float | None], **changes: Any) -> Group:
         "rollouts": rollouts,
         "scores": tuple(
             Score(rollout_id=r.rollout_id, gt_score=c, reward=c, relative_rank=None, advantage=None)
-            for r, c in zip(rollouts, credits, strict=True)
+            for r, c in zip(rollouts, credited, strict=True)
         ),
         "informative": bool(known) and min(known) != max(known),
     }

@@ -64,9 +64,9 @@ def make_validation(**more: Any) -> FixValidation:
 
 def make_provenance(number: int = 0, **more: Any) -> Provenance:
     """Return the provenance of the scenario of `make_row`."""
-    id = f"fix-{number:012x}"
+    id_ = f"fix-{number:012x}"
     given: dict[str, Any] = {
-        "id": id,
+        "id": id_,
         "commit": f"{number:040x}",
         "base": BASE,
         "committed_at": 1_600_000_000 + number,
@@ -74,7 +74,7 @@ def make_provenance(number: int = 0, **more: Any) -> Provenance:
         "prompt": Statement(text=f"Rounding is wrong in case {number}.\nMend it.", source="commit message"),
         "recipe": make_recipe(),
         "validation": make_validation(),
-        "archives": {f"archives/{id}.base.tar.gz": "0" * 64},
+        "archives": {f"archives/{id_}.base.tar.gz": "0" * 64},
         "protected": ("tests/test_a.py",),
         "sources": ("a.py",),
     }

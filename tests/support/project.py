@@ -148,7 +148,7 @@ class Project:
 
     def tasks(
         self,
-        id: str = "{split}{n}",
+        id_: str = "{split}{n}",
         prompt: str = "How many words has {split} letter {n}, a b c?",
         name: str = "suite",
         *,
@@ -159,7 +159,7 @@ class Project:
         places = [{"split": split, "n": n} for split, count in counts.items() for n in range(count)]
         same = {"domain": "text", "checks": [{"kind": "exact", "value": "3"}], **fields}
         values = [
-            {"id": id.format(**at), "split": at["split"], "prompt": prompt.format(**at)} | same
+            {"id": id_.format(**at), "split": at["split"], "prompt": prompt.format(**at)} | same
             for at in places
         ]
         return self.write(f"{name}.scenario.json", json.dumps(values, indent=1))

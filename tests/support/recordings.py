@@ -82,11 +82,11 @@ def make_run(
     ids = tuple(dict.fromkeys(entry.scenario for entry in entries))
     groups = tuple(
         replace(
-            make_group([1.0], scenario_id=id),
-            rollouts=tuple(r for r in rollouts if r.scenario_id == id),
+            make_group([1.0], scenario_id=id_),
+            rollouts=tuple(r for r in rollouts if r.scenario_id == id_),
             scores=(),
         )
-        for id in ids
+        for id_ in ids
     )
     phase = Phase(epoch=1, mode="train", temperature=0.7, rollouts=len(entries), scenarios=ids)
     result = PhaseResult(phase=phase, groups=groups, status="complete", library_hash="", calls=tuple(calls))
@@ -101,7 +101,7 @@ def make_run(
         settings={"seed": 0, "max_tokens": 10},
         stamps={"packs": "p"},
         versions={},
-        scenarios=tuple(make_scenario(id, stamp=STAMP) for id in ids),
+        scenarios=tuple(make_scenario(id_, stamp=STAMP) for id_ in ids),
         phases=(result,),
         library_start=Library(),
         library=Library(),

@@ -92,12 +92,12 @@ def reviewed(folder: Path, name: str, text: str, *said: Sequence[str]) -> Review
 
 def false_pass(scenario: Scenario, answer: str, words: str) -> ReviewedAnswer:
     """Return an answer that passed, and that is wrong by some words."""
-    id = f"run1.e1.{scenario.id}.r0"
-    rollout = replace(answered(scenario, 0, answer), scenario_id=scenario.id, rollout_id=id)
+    id_ = f"run1.e1.{scenario.id}.r0"
+    rollout = replace(answered(scenario, 0, answer), scenario_id=scenario.id, rollout_id=id_)
     mark = Mark(
         reviewer="Ann",
         run_id="run1",
-        rollout_id=id,
+        rollout_id=id_,
         scenario_id=scenario.id,
         stamp=scenario.stamp,
         opinion="wrong",

@@ -30,7 +30,7 @@ Credits = Sequence[float | None]
 
 
 def make_result(
-    credits: Mapping[str, Credits],
+    credited: Mapping[str, Credits],
     *,
     epoch: int = 1,
     mode: Mode = "eval",
@@ -38,24 +38,25 @@ def make_result(
     run_id: str = "run1",
     **changes: Any,
 ) -> PhaseResult:
-    """Return a phase with one group per scenario id in `credits`; None makes an error, -1 a timeout."""
+    """Return a phase with one group per scenario id in `credited`; None makes an error, -1 a timeout."""
     known = {s.id: s for s in scenarios}
     groups = [
-        _group(known.get(id) or make_scenario(id), row, epoch, mode, run_id) for id, row in credits.items()
+        _group(known.get(id_) or make_scenario(id_), row, epoch, mode, run_id)
+        for id_, row in credited.items()
     ]
     phase = Phase(
         epoch=epoch,
         mode=mode,
         temperature=0.7 if mode == "train" else 0.3,
-        rollouts=max((len(row) for row in credits.values()), default=1),
-        scenarios=tuple(credits),
+        rollouts=max((len(row) for row in credited.values()), default=1),
+        scenarios=tuple(credited),
     )
     fields: dict[str, Any] = {"status": "complete", "library_hash": "b" * 64}
     return PhaseResult(phase=phase, groups=tuple(groups), **fields | changes)
 
 
-def _group(scenario: Scenario, credits: Credits, epoch: int, mode: Mode, run_id: str) -> Group:
-    rollouts = [_rollout(scenario, i, credit, epoch, mode, run_id) for i, credit in enumerate(credits)]
+def _group(scenario: Scenario, credited: Credits, epoch: int, mode: Mode, run_id: str) -> Group:
+    rollouts = [_rollout(scenario, i, credit, epoch, mode, run_id) for i, credit in enumerate(credited)]
     return group_of(rollouts, score(rollouts, {scenario.id: scenario}), scenario)
 
 
@@ -96,13 +97,13 @@ def make_run(
     ids = dict.fromkeys([*(baseline or {}), *(train or {}), *(final or {})])
     scenarios = changes.pop("scenarios", None) or tuple(
         make_scenario(
-            id,
-            domain="dates" if id.startswith("date") else "text",
-            split="train" if id in (train or {}) else "eval",
-            prompt=f"How many words are in 'a b {id}'?",
+            id_,
+            domain="dates" if id_.startswith("date") else "text",
+            split="train" if id_ in (train or {}) else "eval",
+            prompt=f"How many words are in 'a b {id_}'?",
             stamp=f"{n:064x}",
         )
-        for n, id in enumerate(ids)
+        for n, id_ in enumerate(ids)
     )
     library = Library(hash="c" * 64, experiences=(make_experience(1), make_experience(2, polarity="avoid")))
     revision = Revision(
@@ -138,9 +139,9 @@ def make_run(
     return Run(**fields | changes)
 
 
-def evenly(n: int, credits: Credits, prefix: str = "s") -> dict[str, Credits]:
-    """Return `n` scenarios that all score `credits`."""
-    return {f"{prefix}{i}": credits for i in range(n)}
+def evenly(n: int, credited: Credits, prefix: str = "s") -> dict[str, Credits]:
+    """Return `n` scenarios that all score `credited`."""
+    return {f"{prefix}{i}": credited for i in range(n)}
 
 
 def swept(final: Mapping[str, Credits], **changes: Any) -> Run:

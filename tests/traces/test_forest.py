@@ -214,13 +214,13 @@ def test_the_steps_of_all_spans_are_there_without_agents_and_without_their_paren
 
 
 def test_a_call_whose_span_has_a_text_alone_has_the_arguments_of_the_message_that_asked_for_it() -> None:
-    def call(id: str, city: str) -> dict[str, Any]:
-        return {"type": "tool_call", "id": id, "name": "weather", "arguments": {"city": city}}
+    def call(id_: str, city: str) -> dict[str, Any]:
+        return {"type": "tool_call", "id": id_, "name": "weather", "arguments": {"city": city}}
 
-    def tool(number: int, id: str) -> dict[str, Any]:
+    def tool(number: int, id_: str) -> dict[str, Any]:
         given = {
             "gen_ai.tool.name": "weather",
-            "gen_ai.tool.call.id": id,
+            "gen_ai.tool.call.id": id_,
             "gen_ai.tool.call.arguments": "Rome",
         }
         return span(number, "execute_tool", parent=None, attributes=given)

@@ -131,9 +131,9 @@ class Claude:
         put(type="assistant", message={**message, "usage": usage})
 
     def call(self, name, given, output, failed=False):
-        id = f"toolu_{self.turns + 1}"
-        self.turn({"type": "tool_use", "id": id, "name": name, "input": given})
-        result = {"type": "tool_result", "tool_use_id": id, "content": output, "is_error": failed}
+        id_ = f"toolu_{self.turns + 1}"
+        self.turn({"type": "tool_use", "id": id_, "name": name, "input": given})
+        result = {"type": "tool_result", "tool_use_id": id_, "content": output, "is_error": failed}
         put(type="user", message={"role": "user", "content": [result]})
 
     def say(self, text):

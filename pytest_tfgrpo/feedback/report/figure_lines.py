@@ -101,12 +101,12 @@ def _worst(report: LoopReport) -> Iterator[str]:
 
 
 def _ids(task: TaskReward) -> list[str]:
-    return [" ".join(short_id(id) for id in task.worst[:2])]
+    return [" ".join(short_id(id_) for id_ in task.worst[:2])]
 
 
-def short_id(id: str) -> str:
+def short_id(id_: str) -> str:
     """Return the start of an id that finds it, unless two ids are alike."""
-    return id[:8]
+    return id_[:8]
 
 
 def _mixed(tasks: Sequence[TaskReward]) -> Iterator[str]:

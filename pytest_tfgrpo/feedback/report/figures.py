@@ -170,22 +170,22 @@ def _task(domain: str, task_key: str, rows: Sequence[tuple[float, str]]) -> Task
         mean=fmean(totals),
         good=sum(total >= GOOD for total in totals),
         bad=sum(total <= BAD for total in totals),
-        worst=tuple(id for _, id in rows[:_IDS]),
+        worst=tuple(id_ for _, id_ in rows[:_IDS]),
         best=rows[-1][1],
     )
 
 
-def find_shown(view: LoopView, bus: Bus, id: str) -> ShownTrajectory:
+def find_shown(view: LoopView, bus: Bus, id_: str) -> ShownTrajectory:
     """Return the trajectory whose id starts so, with what was said of it.
 
     Raises StoreError where there is none or several.
     """
-    found = view.find(id.strip()) if id.strip() else []
+    found = view.find(id_.strip()) if id_.strip() else []
     if len(found) > 1:
         ids = ", ".join(one.id for one in found[:_IDS])
-        raise StoreError(f"several trajectories start with {id!r}, such as {ids}; name one")
+        raise StoreError(f"several trajectories start with {id_!r}, such as {ids}; name one")
     if not found:
-        raise StoreError(f"no trajectory on the bus has the id {id!r}; `tfgrpo loop report` names some")
+        raise StoreError(f"no trajectory on the bus has the id {id_!r}; `tfgrpo loop report` names some")
     parts: dict[str, list[Json]] = defaultdict(list)
     for place in view.places(found[0].id):
         payload = payload_at(bus, place)

@@ -95,14 +95,14 @@ class ReferenceActor:
         """Nothing is held."""
 
 
-def _reference(archive: WorkspaceArchive, id: str) -> Path:
-    return archive.path.parent.parent / REFERENCES / f"{id}.tar.gz"
+def _reference(archive: WorkspaceArchive, id_: str) -> Path:
+    return archive.path.parent.parent / REFERENCES / f"{id_}.tar.gz"
 
 
-def _apply(archive: WorkspaceArchive, id: str, folder: Path) -> None:
+def _apply(archive: WorkspaceArchive, id_: str, folder: Path) -> None:
     """Write what the fix added or changed, and delete what it removed; raises OSError, ValueError."""
-    removed = _removed(archive.path.parent.parent / PROVENANCE / f"{id}.json")
-    entries = list(read_archive(_reference(archive, id)))
+    removed = _removed(archive.path.parent.parent / PROVENANCE / f"{id_}.json")
+    entries = list(read_archive(_reference(archive, id_)))
     with TreeWriter(folder) as writer:
         for name in removed:
             check_member(name)

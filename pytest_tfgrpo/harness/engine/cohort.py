@@ -77,7 +77,7 @@ class Cohort:
         self.groups: GroupsById = GroupsById(context.groups, earlier.groups if earlier is not None else None)
         """Scored groups by their id, until the cohort has ended."""
         self._ended: dict[int, Sequence[Group]] = {}
-        self._first = {id: len(group.rollouts) for id, group in self.groups.items()}
+        self._first = {id_: len(group.rollouts) for id_, group in self.groups.items()}
         self._on_file = self._settled_before(arms) if earlier is None else {}
         self.groups.take(self._on_file)
         self._lineup = Lineup(context, arms, watch, self._first, self._on_file)
@@ -97,7 +97,7 @@ class Cohort:
         self._room = asyncio.Event()
         """Set while a call may start, however many answers wait for their checks."""
         self._room.set()
-        self._open = {id: list(group.rollouts) for id, group in self.groups.items()}
+        self._open = {id_: list(group.rollouts) for id_, group in self.groups.items()}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
         self._finished = False
@@ -127,14 +127,14 @@ class Cohort:
         if settled is None:
             return {}
         return settled.places(
-            group_id(job.run_id, arm.phase, id) for arm in arms for id in arm.phase.scenarios
+            group_id(job.run_id, arm.phase, id_) for arm in arms for id_ in arm.phase.scenarios
         )
 
     def groups_of(self, phase: Phase) -> Sequence[Group]:
         """Return the scored groups of one of the phases, in the order of its scenarios."""
         if phase.epoch in self._ended:
             return self._ended[phase.epoch]
-        return self.groups.of((id, group_id(self._job.run_id, phase, id)) for id in phase.scenarios)
+        return self.groups.of((id_, group_id(self._job.run_id, phase, id_)) for id_ in phase.scenarios)
 
     def end(self) -> None:
         """Hold no more than the groups of the phases in their order: what comes next needs room."""
@@ -161,17 +161,17 @@ class Cohort:
 
     def _excluded_from(self, phase: Phase) -> Iterator[str]:
         """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
-        for id in phase.scenarios:
-            asked = self._arms[-1] if id in self._lineup.shared else phase
-            if group_id(self._job.run_id, asked, id) in self._grader.excluded:
-                yield id
+        for id_ in phase.scenarios:
+            asked = self._arms[-1] if id_ in self._lineup.shared else phase
+            if group_id(self._job.run_id, asked, id_) in self._grader.excluded:
+                yield id_
 
     async def run(self) -> None:
         """Run check and score all rollouts; returns early when the budget is used up.
 
         Raises RewarderTimeout, RewarderError, RecordingError, JournalError.
         """
-        done, lineup = tuple(self.groups[id] for id in self._first), self._lineup
+        done, lineup = tuple(self.groups[id_] for id_ in self._first), self._lineup
         self._gauge.sweep(self._arms, shared=lineup.shared, settled=lineup.settled, done=done)
         await self._repeat_settled()
         try:
@@ -198,10 +198,10 @@ class Cohort:
             return
         if not self._context.retell:
             self._gauge.resume(sum(arm.rollouts for arm in self._arms) * len(self._on_file))
-        groups = (self.groups[id] for id in self._on_file)
+        groups = (self.groups[id_] for id_ in self._on_file)
         await repeat_groups(groups, self._context, tell=self._tell_settled if self._context.retell else None)
-        for id in self._on_file:
-            first = self.groups[id].rollouts[0]
+        for id_ in self._on_file:
+            first = self.groups[id_].rollouts[0]
             if first.status == "ok":
                 self._breaker.know(self._lineup.slot(first.scenario_id), answered=True)
                 return
@@ -469,7 +469,7 @@ class Cohort:
 
     def _feed(self, watch: Watch, done: Sequence[str]) -> bool:
         """Give the watch the groups of some ids; return whether the gate is decided."""
-        groups = [self.groups[id] for id in done]
+        groups = [self.groups[id_] for id_ in done]
         stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
         after = [group for group in groups if group.epoch == self._arms[-1].epoch]
         before = [group for group in groups if group.epoch != self._arms[-1].epoch or group.shared]

@@ -65,10 +65,10 @@ class Lineup:
         """Whether scenarios may be left out since the gate is decided."""
         begun = job.resumed.begun if self._may_settle else ()
         self._begun = {
-            id
+            id_
             for arm in arms
-            for id in (arm.phase.scenarios if begun else ())
-            if group_id(job.run_id, arm.phase, id) in begun
+            for id_ in (arm.phase.scenarios if begun else ())
+            if group_id(job.run_id, arm.phase, id_) in begun
         }
         self._unready = self._all_slots()
         self._ready: deque[Slot] = deque()
@@ -134,7 +134,7 @@ class Lineup:
         One question of each domain is made all the same: it counts the lessons that its prompts leave out.
         """
         ids = (group_id(self._job.run_id, arm.phase, scenario_id) for arm in self._arms)
-        if not self._done or not all(id in self._done for id in ids):
+        if not self._done or not all(id_ in self._done for id_ in ids):
             return False
         domain = self._context.scenarios[scenario_id].domain
         if domain not in self._asked:
@@ -168,11 +168,11 @@ class Lineup:
         """Forget rollouts on file whose pair an interrupt tore: hours may lie between its two sides."""
         resumed = self._job.resumed
         ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in (control, final)]
-        if all(id in resumed.rollouts and self._is_usable(resumed.rollouts[id]) for id in ids):
+        if all(id_ in resumed.rollouts and self._is_usable(resumed.rollouts[id_]) for id_ in ids):
             return
-        for id in ids:
-            if (rollout := resumed.forget(id)) is not None:
-                self.torn[id] = rollout
+        for id_ in ids:
+            if (rollout := resumed.forget(id_)) is not None:
+                self.torn[id_] = rollout
 
     def _is_usable(self, rollout: Rollout) -> bool:
         """Return whether a rollout on file can be taken: its test function has seen it, or still can."""

@@ -66,13 +66,15 @@ class PromptSizes:
 
     def mean(self, ids: Sequence[str]) -> float:
         """Return the mean over `ids`, over the whole sample where none of them is in it."""
-        known = [self.by_scenario[id] for id in ids if id in self.by_scenario] or [*self.by_scenario.values()]
+        known = [self.by_scenario[id_] for id_ in ids if id_ in self.by_scenario] or [
+            *self.by_scenario.values()
+        ]
         return sum(known) / len(known)
 
 
 def render(job: Job) -> PromptSizes:
     """Render the prompts of up to `SAMPLE` scenarios of a job, drawn by its seed."""
-    used = {id for phase in job.phases for id in (*phase.scenarios, *phase.dev)}
+    used = {id_ for phase in job.phases for id_ in (*phase.scenarios, *phase.dev)}
     ranked = sorted(
         (s for s in job.scenarios if s.id in used),
         key=lambda s: seed_of(job.settings["seed"], "estimate", s.stamp, s.id),
@@ -95,22 +97,22 @@ def asked(job: Job, phase: Phase) -> tuple[tuple[str, ...], tuple[str, ...]]:
     before = PromptBuilder(job, job.reference.library if job.reference is not None else job.library, phase)
     after = PromptBuilder(job, job.library)
     open_ids = {
-        id
-        for id in phase.scenarios
-        if by_id[id].domain in taught and pack_for(job.packs, by_id[id].domain).experience_slots
+        id_
+        for id_ in phase.scenarios
+        if by_id[id_].domain in taught and pack_for(job.packs, by_id[id_].domain).experience_slots
     }
-    known = [id for id in phase.scenarios if id not in open_ids]
-    differ = {id for id in known if before.ask(id).prompt_stamp != after.ask(id).prompt_stamp}
+    known = [id_ for id_ in phase.scenarios if id_ not in open_ids]
+    differ = {id_ for id_ in known if before.ask(id_).prompt_stamp != after.ask(id_).prompt_stamp}
     return (
-        tuple(id for id in phase.scenarios if id in differ),
-        tuple(id for id in phase.scenarios if id in differ or id in open_ids),
+        tuple(id_ for id_ in phase.scenarios if id_ in differ),
+        tuple(id_ for id_ in phase.scenarios if id_ in differ or id_ in open_ids),
     )
 
 
 def _taught(job: Job) -> set[str]:
     """Return the domains whose lessons may change while a run lasts."""
     by_id = {s.id: s for s in job.scenarios}
-    trained = {by_id[id].domain for phase in job.phases if phase.mode == "train" for id in phase.scenarios}
+    trained = {by_id[id_].domain for phase in job.phases if phase.mode == "train" for id_ in phase.scenarios}
     if not trained:
         return set()
     if job.optimizer.name not in OPTIMIZERS:  # a plugin's may write lessons for any domain
@@ -123,15 +125,15 @@ def _taught(job: Job) -> set[str]:
 def rollouts(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
     """Return what the rollouts of a phase may use: one call a turn or, with tools, up to ``max_steps``."""
     by_id = {s.id: s for s in job.scenarios}
-    turns = [_turns(job, by_id[id]) for id in phase.scenarios]
+    turns = [_turns(job, by_id[id_]) for id_ in phase.scenarios]
     most = max(number.high for number in turns)
-    steps = max(_steps(job, by_id[id]) for id in phase.scenarios)
+    steps = max(_steps(job, by_id[id_]) for id_ in phase.scenarios)
     size = prompts.mean(phase.scenarios)
     slots = max((pack.experience_slots for pack in job.packs.values()), default=0)
     lessons = LESSON_BYTES * slots * (phase.mode != "baseline")
     between = STEP_BYTES * most * (steps - 1) / 2
-    said = max(_said_bytes(job, by_id[id]) for id in phase.scenarios)
-    tools = TOOL_TOKENS * max(len(by_id[id].tools or ()) for id in phase.scenarios)
+    said = max(_said_bytes(job, by_id[id_]) for id_ in phase.scenarios)
+    tools = TOOL_TOKENS * max(len(by_id[id_].tools or ()) for id_ in phase.scenarios)
     tools = tools or 20 * TOOL_TOKENS * (steps > 1)
     grown = model.max_tokens * (most * steps - 1) / 2  # each call has the answers before it in its prompt
     return model.calls(

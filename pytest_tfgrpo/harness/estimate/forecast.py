@@ -196,7 +196,7 @@ class _Seer:
         """Yield the figures of each domain; one that is not recorded is assumed to be like the others."""
         domain_of = {s.id: s.domain for s in self._job.scenarios}
         everything = [use for uses in known.values() for use in uses]
-        for domain, scenarios in sorted(Counter(domain_of[id] for id in phase.scenarios).items()):
+        for domain, scenarios in sorted(Counter(domain_of[id_] for id_ in phase.scenarios).items()):
             if domain not in known:
                 self._note(f"domain {line(domain, 40)}: not recorded, assumed to be like the others")
             yield predict(known.get(domain, everything), scenarios * phase.rollouts)

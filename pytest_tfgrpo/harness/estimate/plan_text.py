@@ -113,7 +113,7 @@ def _power(job: Job) -> list[str]:
         few = plural(scenarios, "eval scenario", "is", "are")
         return [f"power   unknown: {few} too few for an interval"]
     own = families_of(s for s in job.scenarios if s.id in sweep.scenarios)
-    families = [own.get(id, id) for id in sweep.scenarios]
+    families = [own.get(id_, id_) for id_ in sweep.scenarios]
     shared = "" if len(set(families)) == scenarios else f" of {len(set(families))} families"
     size = f"{plural(scenarios, 'eval scenario')}{shared} x {plural(sweep.rollouts, 'rollout')}"
     text = (

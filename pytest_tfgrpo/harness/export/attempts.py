@@ -69,12 +69,12 @@ def advantages_of(rewards: Sequence[float], kind: AdvantageKind) -> Reals:
     return grpo_advantage(rewards, group, scale="group" if kind == "grpo" else "none")
 
 
-def read_group(index: RunIndex, id: str, kind: AdvantageKind, left_out: Counter[str]) -> ExportedGroup:
+def read_group(index: RunIndex, id_: str, kind: AdvantageKind, left_out: Counter[str]) -> ExportedGroup:
     """Return a group for export; what is left out of it is counted by reason in `left_out`.
 
     Advantages count every scored rollout of the group, also one that is then left out.
     """
-    group = index.load(id)
+    group = index.load(id_)
     scenario = index.scenarios[group.scenario_id]
     rewards = [math.nan if score.reward is None else score.reward for score in group.scores]
     known = [reward for reward in rewards if not math.isnan(reward)]

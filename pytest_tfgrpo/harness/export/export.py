@@ -154,15 +154,15 @@ def _by_group(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[E
     """
     done: set[str] = set()
     for column, flag in _FLAGGED[wanted.format].items():
-        for id, _ in index.groups():
+        for id_, _ in index.groups():
             if column in tally.shown:
                 break
-            if index.flags(id) & flag and id not in done:
-                done.add(id)
-                yield from _rows_of(index, id, wanted, tally)
-    for id, _ in index.groups():
-        if id not in done:
-            yield from _rows_of(index, id, wanted, tally)
+            if index.flags(id_) & flag and id_ not in done:
+                done.add(id_)
+                yield from _rows_of(index, id_, wanted, tally)
+    for id_, _ in index.groups():
+        if id_ not in done:
+            yield from _rows_of(index, id_, wanted, tally)
 
 
 _FLAGGED: dict[ExportFormat, dict[str, int]] = {
@@ -172,8 +172,8 @@ _FLAGGED: dict[ExportFormat, dict[str, int]] = {
 """Columns that may be null, by what a group must have to show more."""
 
 
-def _rows_of(index: RunIndex, id: str, wanted: Export, tally: ExportTally) -> list[ExportRow]:
-    group = read_group(index, id, wanted.advantage, tally.left_out)
+def _rows_of(index: RunIndex, id_: str, wanted: Export, tally: ExportTally) -> list[ExportRow]:
+    group = read_group(index, id_, wanted.advantage, tally.left_out)
     if wanted.format == "rollouts":
         rows = list(rollout_rows(index, group, wanted.advantage))
     else:
@@ -197,10 +197,10 @@ def _shown(row: ExportRow) -> Iterator[str]:
 
 def _prompts(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[ExportRow]:
     """Yield the prompt of each training scenario, as it was the last time."""
-    last = {scenario: id for id, scenario in index.groups()}
-    for n, (scenario_id, id) in enumerate(last.items()):
+    last = {scenario: id_ for id_, scenario in index.groups()}
+    for n, (scenario_id, id_) in enumerate(last.items()):
         scenario = index.scenarios[scenario_id]
-        prompt = prompt_of(index, scenario, index.load(id).rollouts[0])
+        prompt = prompt_of(index, scenario, index.load(id_).rollouts[0])
         if wanted.bare and prompt != OTHER_PROMPT:
             prompt = without_secret(bare_prompt(index, scenario))
         if isinstance(prompt, str):

@@ -70,17 +70,17 @@ class RunIndex:
         """Yield the ids of each group of the train split and its scenario, in order of epoch and scenario."""
         for phase in self.phases:
             for scenario_id in phase.scenarios:
-                id = group_id(self.header.run_id, phase, scenario_id)
-                if id in self._groups and self.scenarios[scenario_id].split == "train":
-                    yield id, scenario_id
+                id_ = group_id(self.header.run_id, phase, scenario_id)
+                if id_ in self._groups and self.scenarios[scenario_id].split == "train":
+                    yield id_, scenario_id
 
-    def flags(self, id: str) -> int:
+    def flags(self, id_: str) -> int:
         """Return the flags of a group."""
-        return self._groups[id][0] & (1 << _SHIFT) - 1
+        return self._groups[id_][0] & (1 << _SHIFT) - 1
 
-    def load(self, id: str) -> Group:
+    def load(self, id_: str) -> Group:
         """Return a group with its rollouts; raises JournalError where it cannot be read."""
-        group_place, *places = self._groups[id]
+        group_place, *places = self._groups[id_]
         try:
             data = self._data(group_place)
             members = data.pop("rollouts")
@@ -95,7 +95,7 @@ class RunIndex:
                 raise ValueError(f"the run has no scenario {group.scenario_id!r}")
             return group
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise JournalError(f"{self.path}: group {id!r} cannot be read: {describe(error)}") from error
+            raise JournalError(f"{self.path}: group {id_!r} cannot be read: {describe(error)}") from error
 
     def _read(self, event: Event, offset: int) -> None:
         if event.n == 1:
@@ -147,10 +147,10 @@ class RunIndex:
 
     def _forget(self, data: Mapping[str, Any]) -> bool:
         """Drop a rollout that is made again, and the scores of its group; returns whether it was there."""
-        id, group = data["rollout_id"], data["group_id"]
-        if id not in self._free and id in self._members(group):
+        id_, group = data["rollout_id"], data["group_id"]
+        if id_ not in self._free and id_ in self._members(group):
             self._open(group)
-        return self._free.pop(id, None) is not None
+        return self._free.pop(id_, None) is not None
 
     def _open(self, group: str) -> None:
         """Drop the scores of a group, if it has any; its rollouts stay."""
@@ -159,7 +159,7 @@ class RunIndex:
 
     def _members(self, group: str) -> list[str]:
         places = self._groups.get(group)
-        return [id for id, _ in self._data(places[0])["rollouts"]] if places is not None else []
+        return [id_ for id_, _ in self._data(places[0])["rollouts"]] if places is not None else []
 
     def _data(self, place: int) -> dict[str, Any]:
         self._file.seek(place >> _SHIFT)

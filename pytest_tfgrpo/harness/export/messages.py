@@ -105,13 +105,13 @@ def _with_answer(turns: list[_Turn], answer: str) -> list[_Turn]:
 def _messages(turn: _Turn, n: int) -> Iterator[Json]:
     ids = [f"call_{n}_{place}" for place in range(1, len(turn.tools) + 1)]
     calls = [
-        {"id": id, "type": "function", "function": {"name": frame.name, "arguments": _arguments(frame)}}
-        for id, frame in zip(ids, turn.tools, strict=True)
+        {"id": id_, "type": "function", "function": {"name": frame.name, "arguments": _arguments(frame)}}
+        for id_, frame in zip(ids, turn.tools, strict=True)
     ]
     yield _message("assistant", turn.text, tool_calls=calls or None)
-    for id, frame in zip(ids, turn.tools, strict=True):
+    for id_, frame in zip(ids, turn.tools, strict=True):
         text = frame.output if frame.error is None else f"error: {frame.error}"
-        yield _message("tool", text, tool_call_id=id, name=frame.name)
+        yield _message("tool", text, tool_call_id=id_, name=frame.name)
 
 
 def _arguments(frame: Frame) -> str:

@@ -112,8 +112,8 @@ def from_run(run: Run, name: str) -> Baseline:
         library=sweep.library_hash,
         stamps=compared_stamps(run),
         scenarios={
-            id: replace(row, family=None, shared=False, metrics=metrics.get(id, {}))
-            for id, row in sorted(sweeps.rows_after.items())
+            id_: replace(row, family=None, shared=False, metrics=metrics.get(id_, {}))
+            for id_, row in sorted(sweeps.rows_after.items())
         },
         metrics=scales,
     )
@@ -123,11 +123,11 @@ def _metrics(sweeps: Sweeps, names: Iterable[str]) -> tuple[dict[str, MetricScal
     """Return the scales of the metrics that have a score, and their sums by scenario."""
     scales, sums = {}, _Sums()
     for name in names:
-        rows = {id: row for id, row in sweeps.rows_of(name).items() if row.n}
+        rows = {id_: row for id_, row in sweeps.rows_of(name).items() if row.n}
         if name not in NOT_COMPARED and rows:
             scales[name] = sweeps.scale_of(name)
-            for id, row in rows.items():
-                sums.setdefault(id, {})[name] = (float(row.n), row.sum, row.sum_sq)
+            for id_, row in rows.items():
+                sums.setdefault(id_, {})[name] = (float(row.n), row.sum, row.sum_sq)
     return scales, sums
 
 
@@ -136,8 +136,8 @@ def of_metric(baseline: Baseline, metric: str) -> Baseline | None:
     if metric not in baseline.metrics:
         return None
     rows = {
-        id: replace(row, n=int(of[0]), sum=of[1], sum_sq=of[2], metrics={})
-        for id, row in baseline.scenarios.items()
+        id_: replace(row, n=int(of[0]), sum=of[1], sum_sq=of[2], metrics={})
+        for id_, row in baseline.scenarios.items()
         if (of := row.metrics.get(metric)) is not None
     }
     return replace(baseline, scenarios=rows, metrics={}, sweeps={})
@@ -195,7 +195,7 @@ def what_differs(
         notes.append("made with another version or configuration of the actor")
     if _other("packs", stamps, baseline):
         notes.append("made with other prompt packs")
-    common = sum(id in tallies and tallies[id].stamp == t.stamp for id, t in baseline.scenarios.items())
+    common = sum(id_ in tallies and tallies[id_].stamp == t.stamp for id_, t in baseline.scenarios.items())
     if common < max(len(tallies), len(baseline.scenarios)):
         notes.append(f"made with other scenarios ({common} in common)")
     return notes
@@ -258,7 +258,7 @@ def describe(baseline: Baseline) -> list[str]:
     """Return the lines that ``tfgrpo baseline show`` prints."""
     means = [mean for row in baseline.scenarios.values() if (mean := row.mean()) is not None]
     errors = sum(row.errors for row in baseline.scenarios.values())
-    width = max((len(line(id)) for id in baseline.scenarios), default=0)
+    width = max((len(line(id_)) for id_ in baseline.scenarios), default=0)
     return [
         f"baseline {line(baseline.name)}: mean {_mean(means)} over {plural(len(means), 'scenario')}, "
         f"{plural(errors, 'error')}{', not signed' if baseline.unsigned else ''}",
@@ -266,14 +266,14 @@ def describe(baseline: Baseline) -> list[str]:
         f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
         f"library {line(baseline.library)[:12] or 'none'}",
         *([f"  metrics {few(list(baseline.metrics), 20)}"] if baseline.metrics else []),
-        *(_scenario_line(line(id).ljust(width), row) for id, row in baseline.scenarios.items()),
+        *(_scenario_line(line(id_).ljust(width), row) for id_, row in baseline.scenarios.items()),
     ]
 
 
-def _scenario_line(id: str, row: Tally) -> str:
+def _scenario_line(id_: str, row: Tally) -> str:
     mean = row.mean()
     errors = f", {plural(row.errors, 'error')}" if row.errors else ""
-    return f"  {id}  {_mean([] if mean is None else [mean])}  {plural(row.n, 'rollout')}{errors}"
+    return f"  {id_}  {_mean([] if mean is None else [mean])}  {plural(row.n, 'rollout')}{errors}"
 
 
 def _mean(values: list[float]) -> str:
@@ -286,8 +286,8 @@ def _problems(data: Any) -> Iterator[tuple[str, str]]:
     yield from ((violation.pointer, violation.message) for violation in broken)
     if broken:
         return
-    for id, row in data["scenarios"].items():
-        place = pointer(("scenarios", id))
+    for id_, row in data["scenarios"].items():
+        place = pointer(("scenarios", id_))
         for key in ("n", "errors"):
             if not isinstance(row[key], int):  # to a JSON Schema 4.0 is an integer
                 yield f"{place}/{key}", f"{row[key]!r} is not an integer"
@@ -314,7 +314,7 @@ def _pretty(data: dict[str, Any]) -> str:
     rest = {key: value for key, value in data.items() if key != "scenarios"}
     head = json.dumps({**rest, "scenarios": {}}, indent=2, ensure_ascii=False)
     rows = ",\n".join(
-        f"    {json.dumps(id, ensure_ascii=False)}: {json.dumps(row)}"
-        for id, row in data["scenarios"].items()
+        f"    {json.dumps(id_, ensure_ascii=False)}: {json.dumps(row)}"
+        for id_, row in data["scenarios"].items()
     )
     return head.removesuffix("{}\n}") + ("{\n" + rows + "\n  }\n}\n" if rows else "{}\n}\n")

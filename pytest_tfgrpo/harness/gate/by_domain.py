@@ -75,8 +75,8 @@ def named(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margin: f
 def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) -> list[RuleResult]:
     """Compare each domain with the baseline, also one that the suite has lost."""
     tallies, margin = of.sweeps.rows_after, of.settings["gate_margin"]
-    known = {id: row.domain for id, row in tallies.items()}
-    rows = {id: replace(row, domain=known.get(id, row.domain)) for id, row in baseline.scenarios.items()}
+    known = {id_: row.domain for id_, row in tallies.items()}
+    rows = {id_: replace(row, domain=known.get(id_, row.domain)) for id_, row in baseline.scenarios.items()}
     lost = {row.domain for row in rows.values()} - parts.keys() - {""}
     found, sides = {}, {}
     for domain in sorted(parts.keys() | lost):
@@ -89,14 +89,14 @@ def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
     if not (result.phase.is_control or result.phase.mode == "eval"):
         return result
-    planned = tuple(id for id in result.phase.scenarios if id in ids)
+    planned = tuple(id_ for id_ in result.phase.scenarios if id_ in ids)
     return replace(
         result,
         phase=replace(result.phase, scenarios=planned),
         groups=tuple(group for group in result.groups if group.scenario_id in ids),
         shared=tuple(group for group in result.shared if group.scenario_id in ids),
-        excluded=tuple(id for id in result.excluded if id in ids),
-        settled=tuple(id for id in result.settled if id in ids),
+        excluded=tuple(id_ for id_ in result.excluded if id_ in ids),
+        settled=tuple(id_ for id_ in result.settled if id_ in ids),
     )
 
 

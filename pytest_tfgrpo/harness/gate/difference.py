@@ -174,7 +174,10 @@ def _bounds(
     mean, low, high = difference.mean, difference.low, difference.high
     if low is None or high is None or difference.just_these:
         sides = [
-            [(row.n + row.errors * errors_as_zero, row.sum) for row in (tallies[id] for id in comparison.ids)]
+            [
+                (row.n + row.errors * errors_as_zero, row.sum)
+                for row in (tallies[id_] for id_ in comparison.ids)
+            ]
             for tallies in (before, look.after)
         ]
         low, high, p = rollouts_bounds(sides[0], sides[1], look.level)
@@ -223,7 +226,7 @@ def _is_noisy(reading: _Reading, before: Mapping[str, Tally], after: Mapping[str
 
     Of answers that both sides share no number would.
     """
-    pairs = [(before[id], after[id]) for id in reading.comparison.ids]
+    pairs = [(before[id_], after[id_]) for id_ in reading.comparison.ids]
     rows = [row for pair in pairs if not (pair[0].shared and pair[1].shared) for row in pair]
     varied = any(row.n and row.sum_sq - row.sum**2 / row.n > 1e-9 for row in rows)
     few = reading.by_rollouts or any(row.n + row.errors < 2 for row in rows)

@@ -88,9 +88,9 @@ def _rescaled(of: GateInput, *, per_domain: bool) -> dict[str, RuleResult]:
 
 def _measured(of: GateInput, known: Baseline | None, *, both: bool) -> GateInput:
     """Return the input of comparisons; `both` says that the run's own control is one side of them."""
-    scored = {id for id, row in of.sweeps.rows_after.items() if row.n}
+    scored = {id_ for id_, row in of.sweeps.rows_after.items() if row.n}
     if both:
-        scored |= {id for id, row in of.sweeps.rows_before.items() if row.n}
+        scored |= {id_ for id_, row in of.sweeps.rows_before.items() if row.n}
     if known is not None:
         scored |= known.scenarios.keys()
     part = by_domain.restricted(of.run, lambda scenario: scenario.id in scored)
@@ -109,6 +109,6 @@ def _named(found: RuleResult, of: GateInput) -> RuleResult:
     told = "" if scale == SHARE else f"; figures are {line(scale.words, 80)}"
     result = replace(result, message=f"{found.message}{told}", figures=figures)
     rows, answers = of.sweeps.rows_of(of.metric), of.sweeps.rows_of(GT)
-    answered = sum(max(row.n, answers[id].n) for id, row in rows.items())
+    answered = sum(max(row.n, answers[id_].n) for id_, row in rows.items())
     scored = sum(row.n for row in rows.values())
     return rules.of_enough(result, of.metric, ((n, n, "scenario"), (scored, answered, "rollout")))

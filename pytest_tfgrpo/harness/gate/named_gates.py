@@ -134,8 +134,8 @@ def _part_of(opened: OpenGate, run: Run) -> Baseline | None:
         return None
     judged = {s.id: gate.selects(s) for s in run.scenarios if s.split == "eval"}
     rows = {
-        id: row
-        for id, row in baseline.scenarios.items()
-        if judged.get(id, not gate.tags and (not gate.domains or row.domain in gate.domains))
+        id_: row
+        for id_, row in baseline.scenarios.items()
+        if judged.get(id_, not gate.tags and (not gate.domains or row.domain in gate.domains))
     }
     return replace(baseline, scenarios=rows)

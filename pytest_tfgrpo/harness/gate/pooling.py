@@ -35,10 +35,10 @@ def pooled(baseline: Baseline, others: Iterable[Baseline]) -> Baseline:
         known |= new
         seen.append(dict(other.scenarios))
         alike = {name for name, scale in other.metrics.items() if baseline.metrics.get(name) == scale}
-        for id, row in other.scenarios.items():
-            mine = rows.get(id)
+        for id_, row in other.scenarios.items():
+            mine = rows.get(id_)
             if mine is not None and mine.stamp == row.stamp:
-                rows[id] = _sum(mine, row, alike)
+                rows[id_] = _sum(mine, row, alike)
     if len(known) < 2:
         return baseline
     listed = sorted(known.items(), key=lambda item: (item[1].created_at, item[0]))
@@ -62,7 +62,7 @@ def sweeps_of(baseline: Baseline) -> Mapping[str, SweepSums]:
     means = [mean for row in baseline.scenarios.values() if (mean := row.mean()) is not None]
     own = SweepSums(
         created_at=baseline.created_at,
-        scenarios=stamp({id: row.stamp for id, row in sorted(baseline.scenarios.items())}),
+        scenarios=stamp({id_: row.stamp for id_, row in sorted(baseline.scenarios.items())}),
         n=len(means),
         sum=fsum(means),
         rollouts=sum(row.n for row in baseline.scenarios.values()),

@@ -187,7 +187,7 @@ def judge_minimum(of: GateInput) -> RuleResult:
     if (scale := of.sweeps.scale_of(of.metric)) != SHARE:
         found = replace(found, message=f"{found.message}; figures are {line(scale.words, 80)}")
     answers = of.sweeps.rows_of(GT)
-    answered = sum(max(tally.n, answers[id].n if id in answers else 0) for id, tally in rows.items())
+    answered = sum(max(tally.n, answers[id_].n if id_ in answers else 0) for id_, tally in rows.items())
     counts = ((scored, len(rows), "scenario"), (sum(tally.n for tally in tallies), answered, "rollout"))
     return of_enough(found, of.metric, counts)
 
@@ -275,8 +275,8 @@ def held_to(
     must not be had by removing what is hard. A pass is open where a task is another now and, when `strict`,
     where the file has no hash and so may have been edited (decision 21a).
     """
-    lost = [id for id in baseline.scenarios if id not in present]
-    changed = [id for id, row in baseline.scenarios.items() if present.get(id, row.stamp) != row.stamp]
+    lost = [id_ for id_ in baseline.scenarios if id_ not in present]
+    changed = [id_ for id_, row in baseline.scenarios.items() if present.get(id_, row.stamp) != row.stamp]
     if lost:
         verb = "are" if len(lost) > 1 else "is"
         message = f"{_named(lost)} of the baseline {verb} no longer in the eval split; {result.message}"

@@ -34,7 +34,7 @@ def settling_advice(
         return "no number of scenarios would be enough", found
     if shared(comparison) and not comparison.difference.just_these:
         found["settled_families"] = families_for(count, comparison)
-    rows = [(before[id], after[id]) for id in comparison.ids]
+    rows = [(before[id_], after[id_]) for id_ in comparison.ids]
     if errors_as_zero:
         rows = [(_with_errors(old), _with_errors(new)) for old, new in rows]
     own = [(old, new) for old, new in rows if not (old.shared and new.shared)]

@@ -104,7 +104,7 @@ class WatchedReading:
         self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
         from pytest_tfgrpo.numerics.sequential import IntervalSequence, MeanSequence
 
-        self._family = {id: families.get(id, id) for id in before}
+        self._family = {id_: families.get(id_, id_) for id_ in before}
         self._missing = Counter(self._family.values())
         self._values: list[float | None] = []
         """Of the family that is being fed."""
@@ -116,11 +116,11 @@ class WatchedReading:
         )
         self._interval = IntervalSequence(self.mean, spread_alpha=SPREAD_ALPHA, alpha=SWEEP_ALPHA)
 
-    def feed(self, id: str, after: float | None, control: float | None = None) -> None:
+    def feed(self, id_: str, after: float | None, control: float | None = None) -> None:
         """Take the next scenario of the order; None where it has no score. A finding is final."""
-        if id not in self._before:
+        if id_ not in self._before:
             return
-        known = self._before[id]
+        known = self._before[id_]
         before = control if known is None else known
         value = None if after is None or before is None else after - before
         self._values.append(value)
@@ -129,8 +129,8 @@ class WatchedReading:
             assert before is not None
             self._before_sum += before
             self._after_sum += after
-        self._missing[self._family[id]] -= 1
-        if not self._missing[self._family[id]]:
+        self._missing[self._family[id_]] -= 1
+        if not self._missing[self._family[id_]]:
             self._look()
 
     def _look(self) -> None:
@@ -191,7 +191,7 @@ class WatchedRule:
                 WatchedReading(pending, bar=bar, share=1.0, difference=difference, families=families)
             ]
             return
-        paired = {id: row for id, row in before.items() if planned.get(id) == row.stamp}
+        paired = {id_: row for id_, row in before.items() if planned.get(id_) == row.stamp}
         share = len(paired) / max(len(before), len(planned), 1)
         self.readings = [
             WatchedReading(
@@ -206,14 +206,14 @@ class WatchedRule:
         found = {reading.finding for reading in self.readings}
         return "fail" if "fail" in found else "open" if "open" in found else "pass"
 
-    def feed(self, id: str, after: Tally, control: Tally | None = None) -> None:
+    def feed(self, id_: str, after: Tally, control: Tally | None = None) -> None:
         """Take the next scenario of the order, with its control where the rule is about pairs."""
         errors = after.errors or (self.pairs and control is not None and control.errors)
         if errors and len(self.readings) == 1:  # up to here both readings are one
             self.readings.append(copy.deepcopy(self.readings[0]))
         for reading, as_zero in zip(self.readings, (False, True), strict=False):
             before = None if control is None else control.mean(errors_as_zero=as_zero)
-            reading.feed(id, after.mean(errors_as_zero=as_zero), before)
+            reading.feed(id_, after.mean(errors_as_zero=as_zero), before)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -265,13 +265,13 @@ class Watch:
         self._waiting |= finished
         self._controls |= controls
         while not self.settled and self.seen < len(self.order):
-            id = self.order[self.seen]
-            if id not in self._waiting or (self._pairs and id not in self._controls):
+            id_ = self.order[self.seen]
+            if id_ not in self._waiting or (self._pairs and id_ not in self._controls):
                 return False
-            after, control = self._waiting.pop(id), self._controls.pop(id, None)
+            after, control = self._waiting.pop(id_), self._controls.pop(id_, None)
             self._errors += after.errors
             for rule in self.rules:
-                rule.feed(id, after, control)
+                rule.feed(id_, after, control)
             self.seen += 1
         return self.settled
 
@@ -300,11 +300,13 @@ def open_watch(
     rules, needs_end = [], ""
     minimum, margin = settings["gate_min_mean"], settings["gate_margin"]
     if minimum is not None:
-        zeros = {id: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id, stamp in planned.items()}
+        zeros = {
+            id_: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id_, stamp in planned.items()
+        }
         rules.append(rule("minimum mean", zeros, bar=minimum, difference=False))
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
-        if any(planned.get(id) != row.stamp for id, row in baseline.scenarios.items()) or baseline.unsigned:
+        if any(planned.get(id_) != row.stamp for id_, row in baseline.scenarios.items()) or baseline.unsigned:
             needs_end = needs_end or "the baseline does not hold any more"
         if not needs_end:
             rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
@@ -383,5 +385,5 @@ def watched(run: Run, sweeps: Sweeps, baseline: Baseline | None, *, foreign_rule
 
 
 def _means(rows: Mapping[str, Tally], as_zero: bool) -> dict[str, float | None]:
-    means = {id: row.mean(errors_as_zero=as_zero) for id, row in rows.items()}
-    return {id: mean for id, mean in means.items() if mean is not None}
+    means = {id_: row.mean(errors_as_zero=as_zero) for id_, row in rows.items()}
+    return {id_: mean for id_, mean in means.items() if mean is not None}

@@ -125,7 +125,7 @@ def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     folders = {
         one.name: {path.name: path for path in list_runs(out, one.settings["task_id"])} for one in agents
     }
-    begun = {id.removesuffix(f"-{name}") for name, known in folders.items() for id in known}
+    begun = {id_.removesuffix(f"-{name}") for name, known in folders.items() for id_ in known}
     if wanted == "latest":
         shared = next(
             (
@@ -149,10 +149,10 @@ def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     return [_resumed(one, f"{shared}-{one.name}", folders[one.name]) for one in agents]
 
 
-def _resumed(agent: Agent, id: str, known: dict[str, Path]) -> Agent:
-    begun = id in known
+def _resumed(agent: Agent, id_: str, known: dict[str, Path]) -> Agent:
+    begun = id_ in known
     return Agent(
-        name=agent.name, settings=agent.settings, resume=id if begun else None, run_id=None if begun else id
+        name=agent.name, settings=agent.settings, resume=id_ if begun else None, run_id=None if begun else id_
     )
 
 
@@ -173,12 +173,12 @@ def compare_agents(
     from pytest_tfgrpo.harness.report.agents.value import agents_value
 
     name, run = next(iter(runs.items()))
-    id = run.run_id.removesuffix(f"-{name}")
-    value = agents_value(id, runs)
+    id_ = run.run_id.removesuffix(f"-{name}")
+    value = agents_value(id_, runs)
     lines = agents_lines(value, verbosity=verbosity)
     first = folders[name]
     if first is not None:
-        page = first.parents[2] / task / COMPARISONS / f"{id}.html"
+        page = first.parents[2] / task / COMPARISONS / f"{id_}.html"
         _write(page, value, {key: folder for key, folder in folders.items() if folder is not None})
         lines.append(f"page   {line(os.path.relpath(page, start))}")
     return lines

@@ -287,7 +287,7 @@ def open_launch(
     opened = tuple(_open_gate(gate, settings, root) for gate in gates)
     if elsewhere is not None and not partial:
         stored = [b.scenarios for b in (baseline, *(one.baseline for one in opened)) if b is not None]
-        missing = dict.fromkeys(id for rows in stored for id in rows)
+        missing = dict.fromkeys(id_ for rows in stored for id_ in rows)
         for scenario in scenarios:
             missing.pop(scenario.id, None)
         partial = elsewhere(list(missing)) if missing else ""

@@ -117,7 +117,7 @@ def tally(
 
 def in_domain(tallies: Mapping[str, Tally], domain: str) -> dict[str, Tally]:
     """Return the tallies of one domain."""
-    return {id: row for id, row in tallies.items() if row.domain == domain}
+    return {id_: row for id_, row in tallies.items() if row.domain == domain}
 
 
 def compare(
@@ -128,13 +128,13 @@ def compare(
     Families are those of `after`: files of baselines have none.
     """
     rows = []
-    for id, new in after.items():
-        old = before.get(id)
+    for id_, new in after.items():
+        old = before.get(id_)
         if old is None or old.stamp != new.stamp:
             continue
         pair = old.mean(errors_as_zero=errors_as_zero), new.mean(errors_as_zero=errors_as_zero)
         if pair[0] is not None and pair[1] is not None:
-            rows.append((id, pair[0], pair[1], new.family))
+            rows.append((id_, pair[0], pair[1], new.family))
     before_K, after_K = tuple(row[1] for row in rows), tuple(row[2] for row in rows)
     families_K = tuple(row[3] or f"scenario {row[0]}" for row in rows)
     return Comparison(

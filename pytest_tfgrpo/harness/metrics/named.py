@@ -86,8 +86,8 @@ class SweepMetrics:
 
     def add(self, group: Group) -> None:
         """Take one more group."""
-        id, place = group.scenario_id, len(self.ids)
-        self.ids.append(id)
+        id_, place = group.scenario_id, len(self.ids)
+        self.ids.append(id_)
         self._domains.append(group.domain)
         columns = (
             [s.gt_score for s in group.scores],
@@ -103,7 +103,7 @@ class SweepMetrics:
                 if value is not None:
                     own.append(value)
         _add_means(self._of_rewarders, place, values)
-        derived_values = _of_sources(group, self._criteria.get(id, ()), self._of_sources)
+        derived_values = _of_sources(group, self._criteria.get(id_, ()), self._of_sources)
         _add_means(self._of_sources, place, derived_values)
 
     def means(self) -> dict[str, MetricMeans]:
@@ -132,11 +132,11 @@ class SweepMetrics:
         }
         names = []
         for group, mean in zip(of.groups, of.means, strict=True):
-            id = self.ids[group]
+            id_ = self.ids[group]
             means, own = parts[self._domains[group]]
             means.append(mean)
             if families:  # else each scenario is its own
-                names.append(families.get(id, id))
+                names.append(families.get(id_, id_))
                 own.append(names[-1])
         whole = score_quantity(of.means, names, draws, of.scale)
         return {

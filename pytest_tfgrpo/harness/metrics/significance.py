@@ -27,8 +27,8 @@ def domains(
     of its gain lies on that side of 0 at that level, with errors left out and with errors as 0.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
-    names = sorted({domain_of[id] for id in after})
-    own = {name: {id: row for id, row in after.items() if domain_of[id] == name} for name in names}
+    names = sorted({domain_of[id_] for id_ in after})
+    own = {name: {id_: row for id_, row in after.items() if domain_of[id_] == name} for name in names}
     if not before:
         return [_row(name, own[name]) for name in names]
     known = [compare(before, own[name]) for name in names]

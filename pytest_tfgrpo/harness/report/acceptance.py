@@ -161,5 +161,5 @@ def _details(row: AcceptedEpoch, width: int) -> Iterator[str]:
         yield from wrapped(text, width, "  ", " " * 4)
     for operation in row["rejected"]:
         if operation["lesson"] is None:
-            gone = ", ".join(line(id, 40) for id in operation["targets"])
+            gone = ", ".join(line(id_, 40) for id_ in operation["targets"])
             yield from wrapped(f"not removed: {gone}", width, "  ", " " * 4)

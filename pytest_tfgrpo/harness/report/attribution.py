@@ -67,7 +67,7 @@ def _removed(run: Run) -> list[Experience]:
         if operation.kind == "remove"
         for target in operation.targets
     ]
-    return [known[id] for id in gone if id in known]
+    return [known[id_] for id_ in gone if id_ in known]
 
 
 def _value(

@@ -48,7 +48,7 @@ def compare_baselines(before: Baseline, after: Baseline, *, bar: Bar, strict: bo
     else:
         found = judge_difference("baseline", before.scenarios, one_look(after.scenarios), bar)
         (verdict,) = share_level([found])
-    present = {id: row.stamp for id, row in after.scenarios.items()}
+    present = {id_: row.stamp for id_, row in after.scenarios.items()}
     verdict = held_to(verdict, before, present, strict=strict)
     return Compared(lines=tuple(_lines(before, after, verdict, bar)), verdict=verdict)
 
@@ -117,14 +117,14 @@ def _metrics(before: Baseline, after: Baseline) -> list[str]:
 
 
 def _sums(of: Baseline) -> dict[str, tuple[int, float]]:
-    return {id: (row.n, row.sum) for id, row in of.scenarios.items()}
+    return {id_: (row.n, row.sum) for id_, row in of.scenarios.items()}
 
 
 def _domains(before: Baseline, after: Baseline, bar: Bar) -> list[str]:
     """Return the table of domains, where both know them, with what Holm's correction leaves of each."""
-    known = {id: row.domain for b in (before, after) for id, row in b.scenarios.items() if row.domain}
+    known = {id_: row.domain for b in (before, after) for id_, row in b.scenarios.items() if row.domain}
     sides = [
-        {id: replace(row, domain=known.get(id, "")) for id, row in b.scenarios.items()}
+        {id_: replace(row, domain=known.get(id_, "")) for id_, row in b.scenarios.items()}
         for b in (before, after)
     ]
     domains = sorted(set(known.values()))
@@ -154,13 +154,13 @@ def _domain_row(domain: str, pairs: Comparison, result: RuleResult) -> list[str]
 
 def _regressions(pairs: Comparison) -> list[str]:
     lost = sorted(
-        (after - before, id, before, after)
-        for id, before, after in zip(pairs.ids, pairs.before_K, pairs.after_K, strict=True)
+        (after - before, id_, before, after)
+        for id_, before, after in zip(pairs.ids, pairs.before_K, pairs.after_K, strict=True)
         if after < before
     )
     rows = [
-        [line(id, 40), number(before), number(after), f"{change:+.3f}"]
-        for change, id, before, after in lost[:REGRESSIONS]
+        [line(id_, 40), number(before), number(after), f"{change:+.3f}"]
+        for change, id_, before, after in lost[:REGRESSIONS]
     ]
     if not rows:
         return []
@@ -171,10 +171,10 @@ def _regressions(pairs: Comparison) -> list[str]:
 def _alone(before: Baseline, after: Baseline) -> Iterator[str]:
     """Yield the scenarios that are in one of the two alone, and those whose task is another now."""
     old, new = before.scenarios, after.scenarios
-    changed = [id for id in new if id in old and old[id].stamp != new[id].stamp]
+    changed = [id_ for id_ in new if id_ in old and old[id_].stamp != new[id_].stamp]
     for text, ids in (
-        (f"only in {line(before.name, 60)}", [id for id in old if id not in new]),
-        (f"only in {line(after.name, 60)}", [id for id in new if id not in old]),
+        (f"only in {line(before.name, 60)}", [id_ for id_ in old if id_ not in new]),
+        (f"only in {line(after.name, 60)}", [id_ for id_ in new if id_ not in old]),
         ("changed tasks, not compared", changed),
     ):
         if ids:

@@ -183,7 +183,7 @@ def side(run: Run, sweeps: Sweeps) -> dict[str, Any]:
 
 def _final(sweep: PhaseResult, in_force: int, rows: Tallies) -> dict[str, Any]:
     """Return the final sweep; `mean` leaves errors out, `mean_errors_as_zero` counts them as failures."""
-    row = epoch_row(sweep, in_force, {id: tally.family for id, tally in rows.items() if tally.family})
+    row = epoch_row(sweep, in_force, {id_: tally.family for id_, tally in rows.items() if tally.family})
     as_zero = [mean for tally in rows.values() if (mean := tally.mean(errors_as_zero=True)) is not None]
     return {
         "status": sweep.status,
@@ -243,14 +243,14 @@ def _scenarios(after: Run, old: Tallies, new: Tallies, compared: Comparison) -> 
     domain_of = {s.id: s.domain for s in after.scenarios}
     return [
         {
-            "scenario": id,
-            "domain": domain_of[id],
+            "scenario": id_,
+            "domain": domain_of[id_],
             "before": b,
             "after": a,
             "difference": a - b,
-            "errors": [old[id].errors, new[id].errors],
+            "errors": [old[id_].errors, new[id_].errors],
         }
-        for id, b, a in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
+        for id_, b, a in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
     ]
 
 
@@ -261,7 +261,7 @@ def _size(row: Mapping[str, Any]) -> tuple[float, str]:
 def _apart(old: Tallies, new: Tallies, compared: Comparison) -> dict[str, list[str]]:
     """Return the ids that are not compared, and why: in one only, another task by the same id, all errors."""
     both, paired = old.keys() & new.keys(), set(compared.ids)
-    changed = {id for id in both if old[id].stamp != new[id].stamp}
+    changed = {id_ for id_ in both if old[id_].stamp != new[id_].stamp}
     return {
         "before": sorted(old.keys() - new.keys()),
         "after": sorted(new.keys() - old.keys()),

@@ -102,13 +102,13 @@ def changed(value: _Facts) -> list[dict[str, Any]]:
     """
     others = [{row["scenario"]: row for row in one["scenarios"]} for _, one in pairs(value)]
     found = []
-    for id in dict.fromkeys(id for rows in others for id in rows):
-        rows = [by_id.get(id) for by_id in others]
+    for id_ in dict.fromkeys(id_ for rows in others for id_ in rows):
+        rows = [by_id.get(id_) for by_id in others]
         known = [row for row in rows if row is not None]
         changes = [None if row is None else row["difference"] for row in rows]
         found.append(
             {
-                "scenario": id,
+                "scenario": id_,
                 "domain": known[0]["domain"],
                 "means": [known[0]["before"], *(None if row is None else row["after"] for row in rows)],
                 "errors": [known[0]["errors"][0], *(0 if row is None else row["errors"][1] for row in rows)],

@@ -31,13 +31,13 @@ def example_lines(value: Mapping[str, Any], compared: Sequence[Run], width: int 
     if not rows:
         return []
     change, n, letter, row = min(rows, key=lambda one: (one[0] > 0, -abs(one[0]), one[1], one[3]["scenario"]))
-    id, groups = row["scenario"], [final_groups(run)[row["scenario"]] for run in (compared[0], compared[n])]
+    id_, groups = row["scenario"], [final_groups(run)[row["scenario"]] for run in (compared[0], compared[n])]
     shown = [group.rollouts[i] for group, i in zip(groups, telling_pair(*groups), strict=True)]
     room, means = width - 8, f" ({number(row['before'])} to {number(row['after'])})"
     kind = "largest loss: " if change < 0 else "largest gain: "
     texts = {
-        "example": kind + line(id, room - len(kind) - len(means)) + means,
-        "task": line(next(task_text(s) for s in compared[n].scenarios if s.id == id), room),
+        "example": kind + line(id_, room - len(kind) - len(means)) + means,
+        "task": line(next(task_text(s) for s in compared[n].scenarios if s.id == id_), room),
         **dict(zip(("A", letter), _around_difference([_answer(one) for one in shown], room), strict=True)),
         "": f"tfgrpo show {line(shown[1].rollout_id)}",
     }

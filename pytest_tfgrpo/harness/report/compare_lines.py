@@ -205,7 +205,7 @@ def apart(ids_by: Mapping[str, Sequence[str]], letter: str, *, every: bool) -> I
         if ids:
             shown = ids if every else ids[:SHORT]
             more = f", ... {len(ids) - len(shown)} more; -v shows all" if len(shown) < len(ids) else ""
-            yield f"{why}: {len(ids)}: {', '.join(line(id, 70) for id in shown)}{more}"
+            yield f"{why}: {len(ids)}: {', '.join(line(id_, 70) for id_ in shown)}{more}"
 
 
 def _library(library: Mapping[str, Any], letter: str, width: int, *, every: bool) -> list[str]:

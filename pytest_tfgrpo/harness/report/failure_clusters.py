@@ -238,11 +238,11 @@ def cluster_rows(block: FailuresBlock | None, width: int, *, kept: bool) -> list
     sizes = [f"{one['n']}{_before(one)}" for one in clusters]
     indent = max(map(len, sizes)) + 4
     for place, (size, cluster) in enumerate(zip(sizes, clusters, strict=True), len(clusters)):
-        id = line(cluster["example"]["rollout"].partition(".")[2], LONGEST_ID) if kept else ""
-        room = max(20, width - indent - len(id) - 2)
+        id_ = line(cluster["example"]["rollout"].partition(".")[2], LONGEST_ID) if kept else ""
+        room = max(20, width - indent - len(id_) - 2)
         label, spare = cluster["label"].removeprefix("check "), place < SHORT
         first, *rest = wrapped(line(label, 2 * room - 8), room) if spare else [line(label, room)]
-        lines.append(f"{size.rjust(indent - 2)}  {first:{room}}  {id}".rstrip())
+        lines.append(f"{size.rjust(indent - 2)}  {first:{room}}  {id_}".rstrip())
         lines += [" " * indent + text for text in rest[:1]]
     return lines
 

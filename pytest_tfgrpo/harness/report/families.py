@@ -39,8 +39,8 @@ def families_report(run: Run, sweeps: Sweeps, compared: Comparison) -> FamiliesB
 
 def _part(sweeps: Sweeps, compared: Comparison, families: Set[str]) -> ComparisonFigures | None:
     """Return the figures of the scenarios of some families; None without any."""
-    ids = {id for id, family in zip(compared.ids, compared.families_K, strict=True) if family in families}
-    after = {id: row for id, row in sweeps.rows_after.items() if id in ids}
+    ids = {id_ for id_, family in zip(compared.ids, compared.families_K, strict=True) if family in families}
+    after = {id_: row for id_, row in sweeps.rows_after.items() if id_ in ids}
     return figures(compare(sweeps.rows_before, after)) if after else None
 
 

@@ -78,11 +78,11 @@ def _is_told(row: FaultRow, told: FailuresBlock | None) -> bool:
 
 
 def _in_one_line(row: FaultRow, width: int, kept: bool) -> str:
-    id = line(row["example"].partition(".")[2], LONGEST_ID) if kept else ""
+    id_ = line(row["example"].partition(".")[2], LONGEST_ID) if kept else ""
     size = f"  {row['n']} x "
-    room = max(20, width - len(size) - len(id) - 2)
+    room = max(20, width - len(size) - len(id_) - 2)
     text = line(f"{row['code']}: {row['text']}", room)
-    return f"{size}{text:{room}}  {id}".rstrip()
+    return f"{size}{text:{room}}  {id_}".rstrip()
 
 
 def uneven_faults(sweeps: Sweeps) -> str:

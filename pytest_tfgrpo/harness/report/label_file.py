@@ -48,15 +48,15 @@ def write_form(path: Path, sample: Sample, labels: Mapping[str, float]) -> None:
         raise JournalError(f"{path} exists, and may hold labels; name another file with --file")
     rows = [(item.id, _texts(item)) for item in sample.items]
     if path.suffix == ".jsonl":
-        lines = [json.dumps({"label": labels.get(id), **texts, "id": id}) + "\n" for id, texts in rows]
+        lines = [json.dumps({"label": labels.get(id_), **texts, "id": id_}) + "\n" for id_, texts in rows]
         write_text(path, "".join(lines))
         return
     file = io.StringIO()
     writer = csv.writer(file, quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)
     writer.writerows(
-        [f"{labels[id]:g}" if id in labels else "", *(_inert(texts[name]) for name in TEXTS), id]
-        for id, texts in rows
+        [f"{labels[id_]:g}" if id_ in labels else "", *(_inert(texts[name]) for name in TEXTS), id_]
+        for id_, texts in rows
     )
     write_text(path, "\ufeff" + file.getvalue())
 
@@ -84,25 +84,25 @@ def read_form(path: Path, sample: Sample) -> dict[str, float]:
     seen: dict[str, str] = {}
     problems: list[str] = []
     for where, cells in _rows(path):
-        id = str(cells.get("id") or "").strip()
-        if id not in items:
-            problems.append(f"{where}: the id {short(id)} is not in the sample; label only what was drawn")
-        elif id in seen:
-            problems.append(f"{where}: the id {id!r} is there twice, first at {seen[id]}")
-        elif changed := _changed(cells, items[id]):
+        id_ = str(cells.get("id") or "").strip()
+        if id_ not in items:
+            problems.append(f"{where}: the id {short(id_)} is not in the sample; label only what was drawn")
+        elif id_ in seen:
+            problems.append(f"{where}: the id {id_!r} is there twice, first at {seen[id_]}")
+        elif changed := _changed(cells, items[id_]):
             problems.append(
-                f"{where}: {changed} is not what was written for {id!r}; restore it, or if letters "
+                f"{where}: {changed} is not what was written for {id_!r}; restore it, or if letters "
                 "were lost, save the form as UTF-8"
             )
         else:
             try:
-                label = _label(cells.get("label"), items[id].scenario.rubric)
+                label = _label(cells.get("label"), items[id_].scenario.rubric)
             except ValueError as error:
                 problems.append(f"{where}: {error}")
             else:
-                labels |= {} if label is None else {id: label}
-        seen.setdefault(id, where)
-    missing = [id for id in items if id not in seen]
+                labels |= {} if label is None else {id_: label}
+        seen.setdefault(id_, where)
+    missing = [id_ for id_ in items if id_ not in seen]
     if missing:
         problems.append(
             f"{plural(len(missing), 'row', 'is', 'are')} missing ({few(missing, 3)}); "

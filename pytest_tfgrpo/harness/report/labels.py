@@ -113,8 +113,8 @@ def draw(run: Run, *, tasks: int, answers: int = 1, seed: int = 0, sweeps: Sweep
     groups = [_groups(result.counted if result else ()) for result in (sweeps.before, sweeps.after)]
     places = [
         place
-        for place, id in enumerate(compared.ids)
-        if known[id].truth == "judge" and any(_judged(by[id]) for by in groups)
+        for place, id_ in enumerate(compared.ids)
+        if known[id_].truth == "judge" and any(_judged(by[id_]) for by in groups)
     ]
     if not places:
         raise JournalError(
@@ -182,9 +182,9 @@ def _task(
         for index in chosen:
             rollout, score = judged[index]
             text = shown(scenario, rollout)
-            id = "a-" + identify(seed, run.run_id, scenario.id, stamp(text))
-            items[id] = LabelItem(id=id, scenario=scenario, text=text)
-            found.append(Answer(id, score))
+            id_ = "a-" + identify(seed, run.run_id, scenario.id, stamp(text))
+            items[id_] = LabelItem(id=id_, scenario=scenario, text=text)
+            found.append(Answer(id_, score))
         arms.append(tuple(found))
         scored = sum(score.gt_score is not None for score in group.scores)
         weights.append(len(judged) / scored if scored else 0.0)
@@ -305,7 +305,7 @@ def what_if(run: Run, accuracies: Sequence[tuple[float, float]]) -> str:
 
     sweeps = sweeps_of(run)
     compared, known = compare(sweeps.rows_before, sweeps.rows_after), {s.id: s for s in run.scenarios}
-    judged_K = [known[id].truth == "judge" for id in compared.ids]
+    judged_K = [known[id_].truth == "judge" for id_ in compared.ids]
     if not any(judged_K):
         raise JournalError(f"run {run.run_id} has no scenario that the judge scored in both sweeps")
     seen = [

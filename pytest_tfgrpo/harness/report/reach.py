@@ -21,7 +21,7 @@ def reach_report(run: Run) -> ReachBlock | None:
     used = [(r.rollout_id, r.scenario_id, r.decoy) for r in _rollouts(run) if r.decoy is not None]
     return {
         "why": why,
-        "decoys": [{"rollout": id, "scenario": scenario, "where": where} for id, scenario, where in used],
+        "decoys": [{"rollout": id_, "scenario": scenario, "where": where} for id_, scenario, where in used],
     }
 
 

@@ -92,15 +92,15 @@ def replication(results: Sequence[SeedResult], looks: Looks) -> dict[str, Any]:
 def _common(reading: Sequence[Comparison]) -> list[str]:
     """Return the ids of the scenarios that have a gain under every seed, in order."""
     everywhere = set.intersection(*(set(compared.ids) for compared in reading))
-    return [id for id in reading[0].ids if id in everywhere]
+    return [id_ for id_ in reading[0].ids if id_ in everywhere]
 
 
 def _over_seeds(reading: Sequence[Comparison], level: float) -> TwoWay:
     ids = _common(reading)
     rows = [dict(zip(compared.ids, compared.differences_K, strict=True)) for compared in reading]
     family_of = dict(zip(reading[0].ids, reading[0].families_K, strict=True))
-    gains_SK = [[row[id] for id in ids] for row in rows]
-    return two_way_interval(gains_SK, [family_of[id] for id in ids], level=level)
+    gains_SK = [[row[id_] for id_ in ids] for row in rows]
+    return two_way_interval(gains_SK, [family_of[id_] for id_ in ids], level=level)
 
 
 def _side(found: TwoWay) -> Claim | None:
@@ -114,7 +114,7 @@ def _figures(reading: Sequence[Comparison], found: TwoWay) -> dict[str, Any]:
     family_of = dict(zip(reading[0].ids, reading[0].families_K, strict=True))
     return {
         "n": len(ids),
-        "families": len({family_of[id] for id in ids}),
+        "families": len({family_of[id_] for id_ in ids}),
         "just_these": found.just_these,
         "difference": found.mean,
         "ci95": None if found.low is None else [found.low, found.high],

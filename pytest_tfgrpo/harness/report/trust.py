@@ -35,7 +35,7 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
         found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
     if every and (text := flaky(report)):
         found += wrapped(f"flaky  {text}", width, hanging="       ")
-        for text in _named(report["flaky"], lambda id: line(str(id), 60)):
+        for text in _named(report["flaky"], lambda id_: line(str(id_), 60)):
             found += wrapped(text, width, "  ", "    ")
     if text := earlier(report):
         found += wrapped(f"reused  {text}", width, hanging="        ")

@@ -148,7 +148,7 @@ def _low(run: Run, rows: Mapping[str, Tally]) -> list[LowScenario]:
     least = run.settings.get("min_score", 1.0)
     means = {s.id: rows[s.id].mean() for s in run.scenarios if s.min_score is None and s.id in rows}
     found: list[LowScenario] = [
-        {"scenario": id, "mean": mean} for id, mean in means.items() if mean is not None and mean < least
+        {"scenario": id_, "mean": mean} for id_, mean in means.items() if mean is not None and mean < least
     ]
     return sorted(found, key=lambda row: row["mean"])
 
@@ -220,25 +220,25 @@ def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regress
     domain_of = {s.id: s.domain for s in run.scenarios}
     lost = [
         (
-            noise.within_spread(sweeps.rows_before[id], sweeps.rows_after[id]),
+            noise.within_spread(sweeps.rows_before[id_], sweeps.rows_after[id_]),
             after - before,
-            id,
+            id_,
             before,
             after,
         )
-        for id, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
+        for id_, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
         if after < before
     ]
     return [
         {
-            "scenario": id,
-            "domain": domain_of[id],
+            "scenario": id_,
+            "domain": domain_of[id_],
             "before": before,
             "after": after,
             "difference": difference,
             "flaky": flaky,
         }
-        for flaky, difference, id, before, after in sorted(lost)[:REGRESSIONS]
+        for flaky, difference, id_, before, after in sorted(lost)[:REGRESSIONS]
     ]
 
 
@@ -357,7 +357,7 @@ def _estimates(run: Run) -> Iterator[str]:
         tried.add(group.scenario_id)
         mute += scenarios[group.scenario_id].truth == "majority" and _is_mute(group)
     for split in ("train", "eval"):
-        by = Counter(s.truth for id, s in scenarios.items() if id in tried and s.split == split)
+        by = Counter(s.truth for id_, s in scenarios.items() if id_ in tried and s.split == split)
         if by:
             how = ", ".join(f"{n} by {'the ' * (truth == 'judge')}{truth}" for truth, n in sorted(by.items()))
             of = plural(by.total(), f"{split} scenario")

@@ -65,11 +65,11 @@ def headroom(
     family = families_of([s for s in scenarios if s.split == "eval"])
     family |= {s.id: of for s in scenarios if s.split == "train" and (of := family_of(s))}
     rows = tally(groups, {s.id: s.stamp for s in scenarios})
-    means = {id: mean for id, row in rows.items() if (mean := row.mean()) is not None}
+    means = {id_: mean for id_, row in rows.items() if (mean := row.mean()) is not None}
     if not means:
         return None
-    interval = mean_interval(list(means.values()), [family.get(id, f"scenario {id}") for id in means])
-    bound, within = 1.0 - interval.mean, pooled_noise([rows[id] for id in means])
+    interval = mean_interval(list(means.values()), [family.get(id_, f"scenario {id_}") for id_ in means])
+    bound, within = 1.0 - interval.mean, pooled_noise([rows[id_] for id_ in means])
     sweep = [family.get(s.id, f"scenario {s.id}") for s in scenarios if s.split == "eval"]
     effective = effective_families(sweep)
     passes = Passes(groups)

@@ -116,12 +116,12 @@ class JournalContents:
     def reopen(self) -> None:
         """Forget errors of a provider that was away: they are asked again, unless something rests on them."""
         done = self.complete_phases
-        for id in sorted(self.away):
-            rollout = self.rollouts[id]
+        for id_ in sorted(self.away):
+            rollout = self.rollouts[id_]
             epoch = rollout.epoch
             learned = self.candidates if rollout.mode == "train" else self.revisions
             if epoch not in done and epoch not in learned and epoch not in self.revisions:
-                self.drop(id)
+                self.drop(id_)
 
     def drop(self, rollout_id: str, *, unless: Rollout | None = None) -> None:
         """Forget a rollout that is made again, and its group; its cost stays, unless `unless` is the same."""
@@ -177,7 +177,7 @@ class JournalContents:
     def begun(self) -> frozenset[str]:
         """Ids of the groups of which there is a rollout."""
         settled = () if self.settled_groups is None else self.settled_groups.ids
-        return frozenset((*settled, *(id.rpartition(".r")[0] for id in self.rollouts)))
+        return frozenset((*settled, *(id_.rpartition(".r")[0] for id_ in self.rollouts)))
 
     def all_rollouts(self) -> Iterator[Rollout]:
         """Yield all rollouts, those of settled groups first."""
@@ -187,8 +187,8 @@ class JournalContents:
 
     def ungrouped(self) -> list[Rollout]:
         """Return the rollouts that are in no group."""
-        grouped = {id for members in self.members.values() for id, _ in members}
-        return [self.rollouts[id] for id in self.rollouts if id not in grouped]
+        grouped = {id_ for members in self.members.values() for id_, _ in members}
+        return [self.rollouts[id_] for id_ in self.rollouts if id_ not in grouped]
 
 
 def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalContents:
@@ -297,16 +297,16 @@ def _keep(log: JournalContents, rollout: Rollout, offset: int) -> None:
 
 def _settle(log: JournalContents, settled: SettledGroups, group: Group) -> None:
     """Put a group away with its rollouts, if it is one that `settled` takes."""
-    ids = [id for id, _ in log.members[group.group_id]]
-    if not settled.takes(group, again=any(id in log.away or id in log.checker_results for id in ids)):
+    ids = [id_ for id_, _ in log.members[group.group_id]]
+    if not settled.takes(group, again=any(id_ in log.away or id_ in log.checker_results for id_ in ids)):
         return
-    if any(id not in log.rollouts for id in ids):
+    if any(id_ not in log.rollouts for id_ in ids):
         raise UnsettledError(group.group_id)
     whole = _with_rollouts(log, group)
     settled.add(whole)
     log.settled_cost.add(whole.rollouts)
-    for id in ids:
-        log.forget(id)
+    for id_ in ids:
+        log.forget(id_)
 
 
 def _is_header(data: object) -> bool:
@@ -439,10 +439,10 @@ def _dev_groups(log: JournalContents, phase: Phase) -> Iterator[Group]:
 
 def _with_rollouts(log: JournalContents, group: Group) -> Group:
     members = log.members[group.group_id]
-    return replace(group, rollouts=tuple(_judged(log, id, status) for id, status in members))
+    return replace(group, rollouts=tuple(_judged(log, id_, status) for id_, status in members))
 
 
-def _judged(log: JournalContents, id: str, status: str) -> Rollout:
+def _judged(log: JournalContents, id_: str, status: str) -> Rollout:
     """Return a rollout with what was found of it; `status` is the one that it had in its group."""
-    found, opinion = log.checker_results.get(id), log.opinions.get(id)
-    return judged(log.rollouts[id], checker_result=found, opinion=opinion, decisive=status == "error")
+    found, opinion = log.checker_results.get(id_), log.opinions.get(id_)
+    return judged(log.rollouts[id_], checker_result=found, opinion=opinion, decisive=status == "error")

@@ -28,9 +28,9 @@ class RolloutsOnFile(MutableMapping[str, Rollout]):
         held = len(self._places) < HELD
         self._places[rollout.rollout_id] = rollout if held else offset
 
-    def __getitem__(self, id: str) -> Rollout:
+    def __getitem__(self, id_: str) -> Rollout:
         """Return a rollout; raises JournalError when its line has changed."""
-        place = self._places[id]
+        place = self._places[id_]
         return place if isinstance(place, Rollout) else self._read(place)
 
     def _read(self, offset: int) -> Rollout:
@@ -44,17 +44,17 @@ class RolloutsOnFile(MutableMapping[str, Rollout]):
             raise damage(self._path, 0 if event is None else event.n, "it has changed since it was read")
         return from_wire(Rollout, event.data)
 
-    def __setitem__(self, id: str, rollout: Rollout) -> None:
+    def __setitem__(self, id_: str, rollout: Rollout) -> None:
         """Take a rollout that is nowhere on file."""
-        self._places[id] = rollout
+        self._places[id_] = rollout
 
-    def __delitem__(self, id: str) -> None:
+    def __delitem__(self, id_: str) -> None:
         """Forget a rollout."""
-        del self._places[id]
+        del self._places[id_]
 
-    def __contains__(self, id: object) -> bool:
+    def __contains__(self, id_: object) -> bool:
         """Return whether a rollout is there; nothing is read for it."""
-        return id in self._places
+        return id_ in self._places
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids."""

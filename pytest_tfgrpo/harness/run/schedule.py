@@ -87,9 +87,9 @@ def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Setti
 def require_dev(scenarios: Iterable[Scenario], phase: Phase) -> None:
     """Raise ValueError where what decides on training epoch `phase` holds a scenario of another split."""
     splits = {scenario.id: scenario.split for scenario in scenarios}
-    for id in phase.dev:
-        if splits[id] != "dev":
-            raise ValueError(f"scenario {id!r} of split {splits[id]!r} must not decide on a library")
+    for id_ in phase.dev:
+        if splits[id_] != "dev":
+            raise ValueError(f"scenario {id_!r} of split {splits[id_]!r} must not decide on a library")
 
 
 def dev_phase(phase: Phase, scenarios: tuple[str, ...], settings: SettingValues) -> Phase:

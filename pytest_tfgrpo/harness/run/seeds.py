@@ -19,7 +19,7 @@ def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> 
     """
     ranked = ((seed_of(seed, "draw", epoch, s.stamp), s.id, n) for n, s in enumerate(scenarios))
     first = nsmallest(size, ranked)
-    return tuple(id for _, id, _ in sorted(first, key=itemgetter(2)))
+    return tuple(id_ for _, id_, _ in sorted(first, key=itemgetter(2)))
 
 
 def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:

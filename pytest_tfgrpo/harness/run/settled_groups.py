@@ -67,7 +67,7 @@ class SettledGroups:
     def places(self, ids: Iterable[str]) -> dict[str, GroupPlace]:
         """Return where the groups are that are there of some ids, by id."""
         known = self._groups.places()
-        return {id: known[id] for id in ids if id in known}
+        return {id_: known[id_] for id_ in ids if id_ in known}
 
     def add(self, group: Group) -> None:
         """Put a group away; raises UnsettledError where it is there."""
@@ -85,10 +85,10 @@ class SettledGroups:
     def of(self, phase: Phase) -> Sequence[Group]:
         """Return the groups of a phase, in the order of its scenarios, without those of dev sweeps."""
         known = dict(self._places.get((phase.epoch, False), ()))
-        return self._groups.of((id, known[id]) for id in phase.scenarios if id in known)
+        return self._groups.of((id_, known[id_]) for id_ in phase.scenarios if id_ in known)
 
     def dev(self, phase: Phase) -> tuple[Group, ...]:
         """Return the groups of the dev sweeps of a phase, by id."""
         return tuple(
-            self._groups[id] for id in sorted(id for _, id in self._places.get((phase.epoch, True), ()))
+            self._groups[id_] for id_ in sorted(id_ for _, id_ in self._places.get((phase.epoch, True), ()))
         )

@@ -209,15 +209,15 @@ class GroupsByScenario(Mapping[str, Group]):
 
     def __init__(self, groups: StoredGroups) -> None:
         self._groups = groups
-        self._at = {id: n for n, id in enumerate(groups.ids)}
+        self._at = {id_: n for n, id_ in enumerate(groups.ids)}
 
-    def __getitem__(self, id: str) -> Group:
+    def __getitem__(self, id_: str) -> Group:
         """Return the group of a scenario."""
-        return self._groups[self._at[id]]
+        return self._groups[self._at[id_]]
 
-    def __contains__(self, id: object) -> bool:
+    def __contains__(self, id_: object) -> bool:
         """Return whether a scenario has one; nothing is read for it."""
-        return id in self._at
+        return id_ in self._at
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids in order."""
@@ -247,21 +247,21 @@ class GroupsById(MutableMapping[str, Group]):
         """Take groups that lie at some places of the same store."""
         self._places.update(places)
 
-    def __getitem__(self, id: str) -> Group:
+    def __getitem__(self, id_: str) -> Group:
         """Return a group."""
-        return self._store.get(self._places[id])
+        return self._store.get(self._places[id_])
 
-    def __setitem__(self, id: str, group: Group) -> None:
+    def __setitem__(self, id_: str, group: Group) -> None:
         """Keep a group."""
-        self._places[id] = self._store.put(group)
+        self._places[id_] = self._store.put(group)
 
-    def __delitem__(self, id: str) -> None:
+    def __delitem__(self, id_: str) -> None:
         """Forget a group."""
-        del self._places[id]
+        del self._places[id_]
 
-    def __contains__(self, id: object) -> bool:
+    def __contains__(self, id_: object) -> bool:
         """Return whether a group is there; nothing is read for it."""
-        return id in self._places
+        return id_ in self._places
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids."""

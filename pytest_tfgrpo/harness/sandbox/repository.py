@@ -102,9 +102,9 @@ class _Pack:
     def add(self, kind: int, data: bytes) -> bytes:
         """Return the id of an object, which is kept."""
         head = b"%b %d\0" % (NAMES[kind], len(data))
-        id = hashlib.sha1(head, usedforsecurity=False)
-        id.update(data)
-        found = id.digest()
+        id_ = hashlib.sha1(head, usedforsecurity=False)
+        id_.update(data)
+        found = id_.digest()
         if found not in self._places:
             chunk = _object_head(kind, len(data)) + zlib.compress(data, LEVEL)
             self._places[found] = (zlib.crc32(chunk), self._size)
@@ -120,8 +120,8 @@ class _Pack:
         index = b"".join(
             [
                 b"\xfftOc\0\0\0\2",
-                struct.pack(">256L", *_running([id[0] for id, _ in places])),
-                *(id for id, _ in places),
+                struct.pack(">256L", *_running([id_[0] for id_, _ in places])),
+                *(id_ for id_, _ in places),
                 *(struct.pack(">L", crc) for _, (crc, _) in places),
                 *(struct.pack(">L", offset) for _, (_, offset) in places),
                 data[-20:],

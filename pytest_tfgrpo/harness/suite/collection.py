@@ -63,13 +63,13 @@ def uncollected(root: Path, places: Sequence[Path], ids: Iterable[str]) -> list[
             if any(path.is_relative_to(place) for place in places):
                 continue
             if path.suffix == ".py":
-                found |= {id for id in wanted if id.startswith(f"{path.stem}.")}
+                found |= {id_ for id_ in wanted if id_.startswith(f"{path.stem}.")}
             elif path.name.endswith(SCENARIO_SUFFIXES):
                 try:
                     text, stem = read_plain(path).decode("utf-8", "replace"), path.name.partition(".")[0]
                 except OSError:  # a pipe, or a file of somebody else
                     continue
-                found |= {id for id in wanted if id in text or id.rpartition("-")[0] == stem}
+                found |= {id_ for id_ in wanted if id_ in text or id_.rpartition("-")[0] == stem}
     return sorted(found)
 
 

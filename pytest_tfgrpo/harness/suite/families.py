@@ -100,4 +100,4 @@ def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
     for a, b in alike(scenarios):
         one, two = sorted((root(own[a.id]), root(own[b.id])), key=place.__getitem__)
         first[two] = one
-    return {id: root(task) for id, task in own.items()}
+    return {id_: root(task) for id_, task in own.items()}

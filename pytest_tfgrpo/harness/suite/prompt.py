@@ -46,7 +46,7 @@ def prompt_again(
 
     `packs` are by domain, `lessons` by id.
     """
-    carried = [lessons.get(id) for id in rollout.experiences]
+    carried = [lessons.get(id_) for id_ in rollout.experiences]
     known = [lesson for lesson in carried if lesson is not None]
     prompt = render_prompt(pack_for(packs, scenario.domain), scenario, known)
     return prompt if len(known) == len(carried) and prompt.stamp == rollout.prompt_stamp else None

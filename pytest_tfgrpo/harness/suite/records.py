@@ -23,7 +23,7 @@ AS_THEY_ARE = ("id", "domain", "split", "prompt", "input", "min_score", "timeout
 
 
 def scenario(
-    id: str, *, folder: Path | None = None, kinds: Mapping[str, CheckKind] = KINDS, **fields: Json
+    id_: str, *, folder: Path | None = None, kinds: Mapping[str, CheckKind] = KINDS, **fields: Json
 ) -> Scenario:
     """Return a scenario that a program makes: checked and stamped as one in a scenario file.
 
@@ -35,7 +35,7 @@ def scenario(
     file = Path(caller.f_code.co_filename)
     source = f"{file.name}:{caller.f_lineno}"
     return build_scenario(
-        {"id": id, **fields}, source=source, checker=None, folder=folder or file.parent, kinds=kinds
+        {"id": id_, **fields}, source=source, checker=None, folder=folder or file.parent, kinds=kinds
     )
 
 

@@ -34,10 +34,10 @@ class FileEditor:
         self._file = file
         self._yaml = file.path.suffix in (".yaml", ".yml")
 
-    def can_hold(self, id: str, fields: Mapping[str, Json]) -> bool:
+    def can_hold(self, id_: str, fields: Mapping[str, Json]) -> bool:
         """Return whether there is a place for a change of one scenario."""
         try:
-            self._splices(id, fields)
+            self._splices(id_, fields)
         except CannotEditError:
             return False
         return True
@@ -47,15 +47,15 @@ class FileEditor:
 
         Raises CannotEditError, also where the new text would not say just that.
         """
-        splices = [splice for id, fields in changes.items() for splice in self._splices(id, fields)]
+        splices = [splice for id_, fields in changes.items() for splice in self._splices(id_, fields)]
         text = spliced(self._file.text, splices)
         _require(self._file, text, changes)
         return text
 
-    def _splices(self, id: str, fields: Mapping[str, Json]) -> list[Splice]:
-        written, suffix = self._file.written[id], self._file.path.suffix
+    def _splices(self, id_: str, fields: Mapping[str, Json]) -> list[Splice]:
+        written, suffix = self._file.written[id_], self._file.path.suffix
         if suffix == ".csv":
-            return _csv_splices(self._file, id, fields, self._lines[written.line - 1])
+            return _csv_splices(self._file, id_, fields, self._lines[written.line - 1])
         if suffix == ".jsonl":
             start, end = self._lines[written.line - 1], self._lines[written.line]
             root = json_nodes(self._file.text[:end], start)
@@ -85,12 +85,12 @@ def _require(file: SuiteFile, text: str, changes: FieldChanges) -> None:
     except Refused as error:
         raise CannotEditError(f"the file would no longer be read: {error}") from None
     now = [{**one.defaults, **one.data} for one in found if isinstance(one, Candidate)]
-    wanted = [{**one.defaults, **one.data, **changes.get(id, {})} for id, one in file.written.items()]
+    wanted = [{**one.defaults, **one.data, **changes.get(id_, {})} for id_, one in file.written.items()]
     if len(now) != len(found) or now != wanted:
         raise CannotEditError("it shares what would change with something else")
 
 
-def _csv_splices(file: SuiteFile, id: str, fields: Mapping[str, Json], start: int) -> list[Splice]:
+def _csv_splices(file: SuiteFile, id_: str, fields: Mapping[str, Json], start: int) -> list[Splice]:
     """Return the splices of a row; only its check can change, into another of one kind and one answer."""
     checks = fields.get("checks")
     if fields.keys() != {"checks"} or not isinstance(checks, list) or len(checks) != 1:
@@ -100,7 +100,7 @@ def _csv_splices(file: SuiteFile, id: str, fields: Mapping[str, Json], start: in
     if check.keys() != {"kind", param}:
         raise CannotEditError("a CSV file has a kind and an answer, and no other parameters")
     names = [name.strip() for name in next(csv.reader(io.StringIO(file.text, newline="")))]
-    old = file.written[id].data["checks"][0]
+    old = file.written[id_].data["checks"][0]
     cells = {"kind": check["kind"]} if check["kind"] != old["kind"] else {}
     cells |= {"answer": f"{check[param]}"} if check[param] != old.get(param) else {}
     if "kind" in cells and "kind" not in names:

@@ -131,9 +131,9 @@ class Batches:
         if not self._ledger.is_kept:
             return odd
         return odd + [
-            f"{self._name}: batch {id} of {plural(one.calls, 'call')} goes on at the server, which bills it; "
-            "a resumed run collects it"
-            for id, one in self._progress.items()
+            f"{self._name}: batch {id_} of {plural(one.calls, 'call')} goes on at the server, which bills "
+            "it; a resumed run collects it"
+            for id_, one in self._progress.items()
         ]
 
     async def aclose(self) -> None:
@@ -147,9 +147,9 @@ class Batches:
             # again, as a request that ends right now may take the cancellation for its own failure
             await asyncio.wait(running, timeout=CANCEL_S)
         if not self._ledger.is_kept:
-            for id in left:
+            for id_ in left:
                 with suppress(BatchFailed):
-                    await self._routes.cancel(id)
+                    await self._routes.cancel(id_)
 
     async def _collected(self, key: str) -> Reply | None:
         """Return the reply from a batch of an interrupted process; None without one, or if another may do."""
@@ -166,13 +166,13 @@ class Batches:
     async def _collect(self, earlier: EarlierBatch) -> BatchResults:
         """Return the results of an earlier batch; none where it has ended without, or never began."""
         await self.reach()
-        id = earlier.id
-        if id is None:
-            id = await self._patiently(lambda: self._routes.find(earlier.tag), patience.TOTAL_S)
-        if id is None:
+        id_ = earlier.id
+        if id_ is None:
+            id_ = await self._patiently(lambda: self._routes.find(earlier.tag), patience.TOTAL_S)
+        if id_ is None:
             return BatchResults()
         try:
-            return await self._watch(id, frozenset(earlier.keys))
+            return await self._watch(id_, frozenset(earlier.keys))
         except BatchFailed as error:
             if error.code in ("rejected", "not_found"):  # nobody paid for it
                 return BatchResults()
@@ -214,12 +214,12 @@ class Batches:
     async def _carry_out(self, calls: list[BatchedCall]) -> None:
         """Submit a batch and answer its calls."""
         failed: Exception | None = None
-        results, id, answers = BatchResults(), "", {call.key: call.answer for call in calls}
+        results, id_, answers = BatchResults(), "", {call.key: call.answer for call in calls}
         try:
             await self.reach()
-            id = await self._submit(calls)
+            id_ = await self._submit(calls)
             calls.clear()  # their texts may be large, and the wait long
-            results = await self._watch(id, answers.keys())
+            results = await self._watch(id_, answers.keys())
         except Exception as error:  # noqa: BLE001 - raised where the calls are waited for
             failed = error
         for key, answer in answers.items():
@@ -229,7 +229,7 @@ class Batches:
             if reply is not None:
                 answer.set_result(reply)
             else:
-                answer.set_exception(failed or _unanswered(id, unmade=key in results.unmade))
+                answer.set_exception(failed or _unanswered(id_, unmade=key in results.unmade))
 
     async def _submit(self, calls: list[BatchedCall]) -> str:
         """Return the id of a batch, which is on file before and after it is submitted."""
@@ -248,35 +248,35 @@ class Batches:
             return await self._routes.create(file, tag, self._batching.completion_window)
 
         try:
-            id = await self._patiently(create, patience.TOTAL_S)
+            id_ = await self._patiently(create, patience.TOTAL_S)
         except BatchFailed as error:
             error.sent = error.code in MAYBE_MADE
             raise
-        self._ledger.submitted(tag, id)
-        return id
+        self._ledger.submitted(tag, id_)
+        return id_
 
-    async def _watch(self, id: str, keys: Collection[str]) -> BatchResults:
+    async def _watch(self, id_: str, keys: Collection[str]) -> BatchResults:
         """Return the results of a batch once it has ended."""
         clock, window_s = self._pace.clock, self._batching.window_s + GRACE_S
         until = clock() + window_s
-        self._progress[id] = BatchProgress(len(keys), 0)
+        self._progress[id_] = BatchProgress(len(keys), 0)
         while True:
-            status = await self._patiently(lambda: self._routes.read(id), until - clock(), sent=True)
-            self._progress[id] = BatchProgress(len(keys), min(status.done, len(keys)))
+            status = await self._patiently(lambda: self._routes.read(id_), until - clock(), sent=True)
+            self._progress[id_] = BatchProgress(len(keys), min(status.done, len(keys)))
             if status.state in ENDED:
                 break
             if clock() >= until:
-                text = f"batch {id} was not completed within {self._batching.completion_window}"
+                text = f"batch {id_} was not completed within {self._batching.completion_window}"
                 raise BatchFailed(text, "timeout", sent=True)
             await self._pace.sleep(self._batching.poll_s)
         if status.state == "failed":
-            del self._progress[id]
-            raise _refused(id, status.problem)
+            del self._progress[id_]
+            raise _refused(id_, status.problem)
         downloads = [partial(self._routes.download, file, RESULT_BYTES) for file in status.files]
         files = [await self._patiently(download, until - clock(), sent=True) for download in downloads]
         results = await asyncio.to_thread(read_results, files, keys)
         self._odd += results.odd
-        del self._progress[id]
+        del self._progress[id_]
         return results
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]], within_s: float, *, sent: bool = False) -> T:
@@ -297,16 +297,16 @@ class Batches:
             await self._pace.sleep(wait_s)
 
 
-def _unanswered(id: str, *, unmade: bool) -> BatchFailed:
+def _unanswered(id_: str, *, unmade: bool) -> BatchFailed:
     """Return why a call has no reply though its batch has ended."""
     if unmade:
-        return BatchFailed(f"batch {id} ended before this call was made", "server", again=True)
-    return BatchFailed(f"batch {id} has no result for this call", "bad_response", sent=True, again=True)
+        return BatchFailed(f"batch {id_} ended before this call was made", "server", again=True)
+    return BatchFailed(f"batch {id_} has no result for this call", "bad_response", sent=True, again=True)
 
 
-def _refused(id: str, problem: str) -> BatchFailed:
+def _refused(id_: str, problem: str) -> BatchFailed:
     """Return why a batch failed as a whole, for which nobody pays."""
-    text = f"batch {id} failed: {problem or 'the server does not say why'}"
+    text = f"batch {id_} failed: {problem or 'the server does not say why'}"
     if "token_limit" in problem:
         return BatchFailed(f"{text}; set a lower 'concurrency' for this endpoint", "rate_limit")
     return BatchFailed(text, "rejected")

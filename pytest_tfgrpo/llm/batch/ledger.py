@@ -84,9 +84,9 @@ class BatchLedger:
         """Note that a batch is about to be submitted; raises JournalError."""
         self._append({"event": "submit", "batch": tag, "model": model, "keys": [*keys]})
 
-    def submitted(self, tag: str, id: str) -> None:
-        """Note that a batch was submitted, under the server's `id`; raises JournalError."""
-        self._append({"event": "submitted", "batch": tag, "id": id})
+    def submitted(self, tag: str, id_: str) -> None:
+        """Note that a batch was submitted, under the server's `id_`; raises JournalError."""
+        self._append({"event": "submitted", "batch": tag, "id": id_})
 
     def _append(self, line: Mapping[str, Json]) -> None:
         if self._path is None:

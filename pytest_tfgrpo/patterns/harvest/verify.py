@@ -59,19 +59,19 @@ def verify(
         )
     with HarvestLog(suite), locked_folder(WORK) as folder:
         work = WorkTree(folder / "tree")
-        for done, id in enumerate(ids, 1):
+        for done, id_ in enumerate(ids, 1):
             began = time.monotonic()
             tests, reason = 0, ""
             cause: RootCause | None = RootCause.SNAPSHOT_INTEGRITY
             try:
-                provenance = read_provenance(SuitePaths(suite=suite, id=id).provenance)
+                provenance = read_provenance(SuitePaths(suite=suite, id=id_).provenance)
             except StoreError as error:
                 reason = line(str(error), 300)
             else:
                 tests = len(provenance.validation.fail_to_pass)
                 cause, reason = _verify(suite, provenance, work, run, find, isolation)
             yield VerifiedScenario(
-                id=id,
+                id=id_,
                 cause=cause,
                 reason=reason,
                 tests=tests,
@@ -85,7 +85,7 @@ def _harvested(suite: Path) -> list[str]:
     """Return the ids of the scenarios that a harvest wrote; raises StoreError."""
     proven = {path.stem for path in (suite / PROVENANCE).glob("*.json")}
     proven |= {row.id for row in read_log_of(suite).values() if row.status is HarvestStatus.VALIDATED}
-    return sorted(id for id in proven if SuitePaths(suite=suite, id=id).scenario.is_file())
+    return sorted(id_ for id_ in proven if SuitePaths(suite=suite, id=id_).scenario.is_file())
 
 
 def _verify(

@@ -20,11 +20,11 @@ def splits_by_time(
     `present` are the splits so far. What was train stays train, and all that is older is train with it; so
     with dev: a scenario that taught once measures nothing later.
     """
-    ordered = [id for id, _ in sorted(times, key=lambda one: (one[1], one[0]))]
+    ordered = [id_ for id_, _ in sorted(times, key=lambda one: (one[1], one[0]))]
     count, given = len(ordered), present or {}
-    last = {name: max((i for i, id in enumerate(ordered) if given.get(id) == name), default=-1) + 1
+    last = {name: max((i for i, id_ in enumerate(ordered) if given.get(id_) == name), default=-1) + 1
             for name in ("train", "dev")}  # fmt: skip
     enough = count >= SPLIT_FROM
     train = max(round(count * TRAIN_SHARE) if enough else 0, last["train"])
     dev = max(round(count * (TRAIN_SHARE + DEV_SHARE)) if enough else 0, last["dev"], train)
-    return {id: "train" if i < train else "dev" if i < dev else "eval" for i, id in enumerate(ordered)}
+    return {id_: "train" if i < train else "dev" if i < dev else "eval" for i, id_ in enumerate(ordered)}

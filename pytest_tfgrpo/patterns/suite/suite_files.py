@@ -99,9 +99,9 @@ def write_proof(suite: Path, provenance: Provenance, environment: Environment | 
         raise _no_room(path, error) from error
 
 
-def write_archives(suite: Path, id: str, archives: FixArchives) -> None:
+def write_archives(suite: Path, id_: str, archives: FixArchives) -> None:
     """Write the archives of a proven fix; raises StoreError."""
-    paths = SuitePaths(suite=suite, id=id)
+    paths = SuitePaths(suite=suite, id=id_)
     for path, data in (
         (paths.base, archives.base),
         (paths.hidden, archives.hidden),
@@ -110,9 +110,9 @@ def write_archives(suite: Path, id: str, archives: FixArchives) -> None:
         _write(path, data)
 
 
-def lacks_archives(suite: Path, id: str) -> bool:
+def lacks_archives(suite: Path, id_: str) -> bool:
     """Return whether a scenario is there whose archives are gone; a proof says what they must be."""
-    paths = SuitePaths(suite=suite, id=id)
+    paths = SuitePaths(suite=suite, id=id_)
     whole = all(path.is_file() for path in (paths.base, paths.hidden, paths.reference))
     return not whole and paths.scenario.is_file() and paths.provenance.is_file()
 
@@ -129,8 +129,8 @@ def write_scenario(suite: Path, provenance: Provenance, archives: FixArchives, d
 
 def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
     """Return a scenario as its file has it."""
-    validation, recipe, id = provenance.validation, provenance.recipe, provenance.id
-    base, hidden = f"{ARCHIVES}/{id}.base.tar.gz", f"{ARCHIVES}/{id}.hidden.tar.gz"
+    validation, recipe, id_ = provenance.validation, provenance.recipe, provenance.id
+    base, hidden = f"{ARCHIVES}/{id_}.base.tar.gz", f"{ARCHIVES}/{id_}.hidden.tar.gz"
     check: dict[str, Json] = {
         "kind": "tests",
         "runner": _runner(provenance),
@@ -144,7 +144,7 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
     if provenance.removed_tests:
         check["removed"] = list(provenance.removed_tests)
     value: dict[str, Json] = {
-        "id": id,
+        "id": id_,
         "domain": domain,
         "split": "eval",
         "tags": tags_of(provenance),
@@ -170,9 +170,9 @@ def _runner(provenance: Provenance) -> Json:
     return {**value, "run": list(command.run)} if command.run else value
 
 
-def write_partial(suite: Path, id: str, value: Mapping[str, Json], advice: str) -> None:
+def write_partial(suite: Path, id_: str, value: Mapping[str, Json], advice: str) -> None:
     """Write what is known of a scenario that a person must complete, and what to do; raises StoreError."""
-    paths = SuitePaths(suite=suite, id=id)
+    paths = SuitePaths(suite=suite, id=id_)
     _write(paths.manual, advice.encode("utf-8", "backslashreplace"))
     _write_json(paths.partial, value)
 
@@ -192,11 +192,11 @@ def resplit(suite: Path, rows: Iterable[HarvestRow]) -> int:
                 continue
             except (OSError, ValueError) as error:
                 raise StoreError(f"cannot read a scenario of {suite}: {error}") from error
-    present = {id: split for id, text in texts.items() if (split := split_in(text)) is not None}
+    present = {id_: split for id_, text in texts.items() if (split := split_in(text)) is not None}
     changed = 0
-    for id, split in splits_by_time(times.items(), present).items():
-        if present.get(id, split) != split and (new := with_split(texts[id], split)) is not None:
-            _write(SuitePaths(suite=suite, id=id).scenario, new.encode())
+    for id_, split in splits_by_time(times.items(), present).items():
+        if present.get(id_, split) != split and (new := with_split(texts[id_], split)) is not None:
+            _write(SuitePaths(suite=suite, id=id_).scenario, new.encode())
             changed += 1
     return changed
 

@@ -78,8 +78,9 @@ def test_a_framework_that_runs_here_learns_from_its_spans(
 
     (tmp_path / "toy.scenarios.yaml").write_text(
         "".join(
-            f"- {{id: {id}, split: {id}, prompt: '{prompt}', checks: [{{kind: exact, value: '{ANSWER}'}}]}}\n"
-            for id, prompt in (("train", QUESTION), ("eval", f"Tell me: {QUESTION}"))
+            f"- {{id: {split}, split: {split}, prompt: '{prompt}', "
+            f"checks: [{{kind: exact, value: '{ANSWER}'}}]}}\n"
+            for split, prompt in (("train", QUESTION), ("eval", f"Tell me: {QUESTION}"))
         )
     )
     with FakeModel(model) as server:

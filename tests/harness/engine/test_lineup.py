@@ -91,9 +91,8 @@ def test_where_the_library_leaves_a_prompt_as_it_is_one_answer_serves_both(tmp_p
     assert sweeps.before is not None
     assert [g.scenario_id for g in sweeps.before.groups] == ["eval-0", "eval-1", "eval-2"]
     assert [g.scenario_id for g in sweeps.before.shared] == ["eval-3", "eval-4", "eval-5"]
-    assert {id: sweeps.rows_before[id] == sweeps.rows_after[id] for id in ("eval-3", "eval-4", "eval-5")} == {
-        "eval-3": True, "eval-4": True, "eval-5": True,
-    }  # fmt: skip
+    shared = ("eval-3", "eval-4", "eval-5")
+    assert [sweeps.rows_before[id_] == sweeps.rows_after[id_] for id_ in shared] == [True, True, True]
     assert sum(isinstance(record, Group) and record.shared for record in seen) == 3
     assert gain(run)["n"] == 6
     assert gain(run)["control"] == {"asked": "concurrent", "shared": 3, "drift": None}
@@ -142,8 +141,8 @@ def cut_behind(journal: bytes, rollouts: int) -> bytes:
     return b"".join(lines[: ends[rollouts - 1]])
 
 
-def other_side(id: str) -> str:
-    return id.replace(".e0.", ".e2.") if ".e0." in id else id.replace(".e2.", ".e0.")
+def other_side(id_: str) -> str:
+    return id_.replace(".e0.", ".e2.") if ".e0." in id_ else id_.replace(".e2.", ".e0.")
 
 
 @pytest.mark.parametrize("rollouts", [1, 2, 5, 9, 14, 23, 30])
@@ -154,9 +153,9 @@ def test_a_resumed_run_asks_both_sides_of_a_torn_pair_again(tmp_path: Path, roll
     (part / JOURNAL).write_bytes(cut_behind((folder / JOURNAL).read_bytes(), rollouts))
     log = read_log(part)
     shared = tuple(f".eval-{n}." for n in (3, 4, 5))
-    on_file = {id for id in log.rollouts if ".e1." not in id}
-    pairs = {id for id in on_file if not any(name in id for name in shared)}
-    torn = {id for id in pairs if other_side(id) not in pairs}
+    on_file = {id_ for id_ in log.rollouts if ".e1." not in id_}
+    pairs = {id_ for id_ in on_file if not any(name in id_ for name in shared)}
+    torn = {id_ for id_ in pairs if other_side(id_) not in pairs}
     assert len(torn) == (rollouts if rollouts < 24 else 24) % 2
     actor = ScriptedActor(three_or_not)
     resumed, _ = run_job(job(tmp_path, actor, job_resumed=read_to_resume(part)), part)
@@ -283,7 +282,7 @@ def test_shared_answers_are_no_noise_of_the_gain_and_no_reason_for_more_rollouts
     run, _ = run_job(job(tmp_path, coin, scenarios=two_domains(8, 12), gate_margin=0.0))
     (found,) = [r for r in judge(run, baseline=None, settings=run.settings).results if r.name == "gain"]
     sweeps = Sweeps(run)
-    rows = [(old, sweeps.rows_after[id]) for id, old in sweeps.rows_before.items() if not old.shared]
+    rows = [(old, sweeps.rows_after[id_]) for id_, old in sweeps.rows_before.items() if not old.shared]
     assert len(rows) == 12
     noise = sum(
         sum(row.sum_sq - row.sum**2 / row.n for row in side) / (3 * 12) for side in zip(*rows, strict=True)
@@ -334,9 +333,9 @@ def test_a_side_that_is_made_again_is_made_again_with_the_other(
     assert run.status == "complete"
     assert gain(run) == gain(whole) == gain(load_run(folder))
     last = {call: n for n, call in enumerate(provider.asked)}
-    pairs = {(id, seed) for id, seed, told in provider.asked[16:] if told and id.startswith("eval")}
+    pairs = {(id_, seed) for id_, seed, told in provider.asked[16:] if told and id_.startswith("eval")}
     assert len(pairs) == 3 * 4
-    assert all(abs(last[id, seed, True] - last[id, seed, False]) == 1 for id, seed in pairs)
+    assert all(abs(last[id_, seed, True] - last[id_, seed, False]) == 1 for id_, seed in pairs)
     assert of_run(run)["usd"] == of_run(load_run(folder))["usd"]
     assert len(provider.asked) > 16 + 24
     assert len(provider.asked) % 2 == 0

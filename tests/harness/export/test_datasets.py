@@ -113,9 +113,9 @@ def test_pairs_and_prompts_load_as_trainers_read_them(
     datasets: Any, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shipped.parents[3])
-    for format in ("preference", "prompt"):
-        argv = ["export", "--format", format, "--task-id", shipped.parents[1].name]
-        tfgrpo(*argv, "-o", str(tmp_path / f"{format}.jsonl"))
+    for shape in ("preference", "prompt"):
+        argv = ["export", "--format", shape, "--task-id", shipped.parents[1].name]
+        tfgrpo(*argv, "-o", str(tmp_path / f"{shape}.jsonl"))
     pairs = load(datasets, tmp_path / "preference.jsonl", tmp_path)
     assert {"prompt", "chosen", "rejected"} <= set(pairs.column_names)
     for pair in pairs:
@@ -129,8 +129,8 @@ def test_pairs_and_prompts_load_as_trainers_read_them(
     assert all(check["kind"] for own in checks for check in own)
 
 
-@pytest.mark.parametrize("format", ["rollouts", "preference"])
-def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path, format: Any) -> None:
+@pytest.mark.parametrize("shape", ["rollouts", "preference"])
+def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path, shape: Any) -> None:
     plain, calling = make_scenario("plain"), make_scenario("calling")
     padding = "word " * 200
 
@@ -151,12 +151,12 @@ def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path,
     events = [event for group in groups for event in group_events(group)]
     write_run(tmp_path, events, [plain, calling], epochs=2)
     file, other = tmp_path / "rows.jsonl", tmp_path / "other.jsonl"
-    assert [*export(tmp_path, file, Export(format=format))]
+    assert [*export(tmp_path, file, Export(format=shape))]
     rows = load(datasets, file, tmp_path, chunksize=4096)
-    with_tools = [any(m["tool_calls"] for m in row[-3:]) for row in rows[COLUMN[format]]]
+    with_tools = [any(m["tool_calls"] for m in row[-3:]) for row in rows[COLUMN[shape]]]
     assert 0 < sum(with_tools) < len(rows)
     assert with_tools[0]
-    if format == "rollouts":
+    if shape == "rollouts":
         assert [found is not None for found in rows["sampled"]] == with_tools
         assert [one and one[1]["logprobs"] for one in rows["sampled"][:5]] == [
             None,
@@ -167,7 +167,7 @@ def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path,
         ]
         assert [one and one[1]["token_ids"] for one in rows["sampled"][:3]] == [[7], [7], None]
     shown = rows["scenario_id"].index("plain")
-    assert shown == (4 if format == "rollouts" else 1), "groups that show the types come first"
+    assert shown == (4 if shape == "rollouts" else 1), "groups that show the types come first"
     lines = file.read_bytes().splitlines(keepends=True)
     other.write_bytes(b"".join([*lines[shown:], *lines[:shown]]))
     with pytest.raises(datasets.exceptions.DatasetGenerationError):

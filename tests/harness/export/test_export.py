@@ -29,12 +29,12 @@ from pytest_tfgrpo.harness.export.rows import ExportFormat
 SECRET = "sk-" + "a1B2c3D4e5F6g7H8i9J0"
 
 
-def exported(folder: Path, format: ExportFormat = "rollouts", **wanted: Any) -> tuple[list[Any], str]:
+def exported(folder: Path, shape: ExportFormat = "rollouts", **wanted: Any) -> tuple[list[Any], str]:
     """Return the rows of a run, and what the export said of them."""
     file = folder / "rows.jsonl"
-    said = "\n".join(export(folder, file, Export(format=format, force=True, **wanted)))
+    said = "\n".join(export(folder, file, Export(format=shape, force=True, **wanted)))
     rows = [json.loads(line) for line in file.read_bytes().splitlines()]
-    if format == "rollouts":
+    if shape == "rollouts":
         assert [found for row in rows for found in violations("rollouts", row)] == []
     return rows, said
 
@@ -176,8 +176,8 @@ def test_rollouts_of_eval_and_dev_are_never_rows(tmp_path: Path) -> None:
         *sweep("early", "evals", -1),
     ]
     folder = write_run(tmp_path, events, [train, evals, dev, moved])
-    for format in ("rollouts", "preference", "prompt"):
-        rows, said = exported(folder, format)  # type: ignore[arg-type]
+    for shape in ("rollouts", "preference", "prompt"):
+        rows, said = exported(folder, shape)  # type: ignore[arg-type]
         assert {json.dumps(row).count('"train"') > 0 for row in rows} == {True}
         assert not any(name in json.dumps(rows) for name in ("evals", "moved", '"dev"'))
         assert left_out(said) == "nothing"
@@ -453,9 +453,9 @@ def test_a_file_that_a_run_keeps_is_not_replaced_even_by_force(tmp_path: Path) -
                 [*export(folder, file, Export(format="rollouts", force=force))]
     assert (journal.read_bytes(), library.read_text(), empty.read_bytes()) == (before, "{}\n", b"")
     formats: tuple[ExportFormat, ...] = ("rollouts", "preference", "prompt")
-    for format in formats:
+    for shape in formats:
         for _ in range(2):
-            [*export(folder, folder / "mine.jsonl", Export(format=format, force=True))]
+            [*export(folder, folder / "mine.jsonl", Export(format=shape, force=True))]
 
 
 def test_a_name_that_cannot_be_is_refused_in_terms_of_the_name(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_groups_are_those_of_the_run_whatever_was_made_again(
         write_run(Path(folder), events, SCENARIOS)
         wanted = {g.group_id: g for result in load_run(Path(folder)).phases for g in result.groups}
         with open_index(Path(folder)) as index:
-            assert {id: index.load(id) for id, _ in index.groups()} == wanted
+            assert {id_: index.load(id_) for id_, _ in index.groups()} == wanted
             assert [scenario for _, scenario in index.groups()] == sorted(
                 g.scenario_id for g in wanted.values()
             )

@@ -41,7 +41,7 @@ def test_the_file_has_one_line_per_scenario(tmp_path: Path) -> None:
 def test_a_scenario_keeps_its_domain(tmp_path: Path) -> None:
     run = make_run(final={"date1": [1], "s1": [1]})
     save(tmp_path / "x.json", from_run(run, "x"))
-    domains = {id: row.domain for id, row in load(tmp_path / "x.json").scenarios.items()}
+    domains = {id_: row.domain for id_, row in load(tmp_path / "x.json").scenarios.items()}
     assert domains == {"date1": "dates", "s1": "text"}
 
 
@@ -262,7 +262,7 @@ def test_a_baseline_describes_itself() -> None:
 
 def test_an_old_file_without_metrics_keeps_its_hash(tmp_path: Path) -> None:
     old = replace(from_run(RUN, "x"), metrics={})
-    old = replace(old, scenarios={id: replace(row, metrics={}) for id, row in old.scenarios.items()})
+    old = replace(old, scenarios={id_: replace(row, metrics={}) for id_, row in old.scenarios.items()})
     save(tmp_path / "x.json", old)
     text = (tmp_path / "x.json").read_text()
     assert "metrics" not in text

@@ -54,8 +54,8 @@ BOTH = swept(domains(0.9, 0.9))
 
 def polite(final: Mapping[str, Credits], mean: float, **changes: Any) -> Run:
     """Return a run in which each rollout that is no error was rated as polite as that."""
-    credits = {id: [None if one is None else mean for one in own] for id, own in final.items()}
-    return rated(swept(final, **changes), credits)
+    credited = {id_: [None if one is None else mean for one in own] for id_, own in final.items()}
+    return rated(swept(final, **changes), credited)
 
 
 def test_a_gate_of_a_metric_sees_nothing_else() -> None:
@@ -122,7 +122,7 @@ def test_a_metric_that_few_rollouts_have_is_no_pass() -> None:
 
 
 def test_a_metric_is_judged_in_each_domain_apart() -> None:
-    run = rated(BOTH, {id: [0.9 if id.startswith("text") else 0.1] for id in domains(1, 1)})
+    run = rated(BOTH, {id_: [0.9 if id_.startswith("text") else 0.1] for id_ in domains(1, 1)})
     found = verdict(run, metric="politeness", min_mean=0.4, per_domain=True)
     assert verdict(run, metric="politeness", min_mean=0.4).outcome == "pass"
     assert rule(found, "minimum politeness (text)").outcome == "pass"
@@ -205,8 +205,8 @@ MANY = [f"s{n}" for n in range(40)]
 
 def mannered(mean: float, spread: float = 0.1, **changes: Any) -> Run:
     """Return a run of 40 right answers that are so polite on average."""
-    ratings = {id: [mean + spread * (n % 3 - 1)] for n, id in enumerate(MANY)}
-    return rated(swept({id: [1.0] for id in MANY}, **changes), ratings)
+    ratings = {id_: [mean + spread * (n % 3 - 1)] for n, id_ in enumerate(MANY)}
+    return rated(swept({id_: [1.0] for id_ in MANY}, **changes), ratings)
 
 
 def test_a_metric_is_compared_with_the_baseline_by_the_statistics_of_the_gate() -> None:
@@ -223,7 +223,7 @@ def test_a_metric_is_compared_with_the_baseline_by_the_statistics_of_the_gate() 
 
 
 def test_a_baseline_without_the_metric_skips_the_rule_and_says_so() -> None:
-    old = from_run(swept({id: [1.0] for id in MANY}), "main")
+    old = from_run(swept({id_: [1.0] for id_ in MANY}), "main")
     found = verdict(mannered(0.1), old, metric="politeness", margin=0.05, min_mean=0.05)
     result = rule(found, "baseline politeness")
     assert (found.outcome, result.outcome) == ("pass", "skipped")
@@ -234,7 +234,7 @@ def test_a_baseline_without_the_metric_skips_the_rule_and_says_so() -> None:
 
 def lengthy(words: float, unit: str = "words") -> Run:
     """Return a run of 40 right answers, each of about so many words of which fewer are better."""
-    run = swept({id: [1.0] for id in MANY})
+    run = swept({id_: [1.0] for id_ in MANY})
     scale = MetricScale(unit=unit, better="lower", most=500)
 
     def of(group: Group, n: int) -> Group:
@@ -275,7 +275,7 @@ def test_a_metric_on_another_scale_than_in_the_baseline_is_an_open_question() ->
 def reporting(then: float, now: float, most: float, *domains: str) -> Run:
     """Return a run whose agent reports words before it learned and after, then of `most` in `domains`."""
     ids = [f"{domain}{n}" for domain in ("text", "date") for n in range(40)]
-    run = make_run({id: [1.0] for id in ids}, {id: [1.0] for id in ids}, {"t": [1.0, 0.0]})
+    run = make_run({id_: [1.0] for id_ in ids}, {id_: [1.0] for id_ in ids}, {"t": [1.0, 0.0]})
 
     def of(group: Group, mode: str) -> Group:
         top = most if mode == "eval" and group.scenario_id[:4] in domains else 500.0
@@ -309,7 +309,7 @@ def test_a_metric_on_another_scale_than_in_the_own_control_is_an_open_question(
 
 def test_scenarios_that_lost_the_metric_keep_a_comparison_from_passing() -> None:
     before = from_run(mannered(0.7), "main")
-    now = rated(swept({id: [1.0] for id in MANY}), {id: [0.9] for id in MANY[:30]})
+    now = rated(swept({id_: [1.0] for id_ in MANY}), {id_: [0.9] for id_ in MANY[:30]})
     found = verdict(now, before, metric="politeness", margin=0.05)
     assert found.outcome != "pass"
     assert rule(found, "baseline politeness").figures["share"] == 0.75
@@ -319,9 +319,9 @@ def test_scenarios_that_lost_the_metric_keep_a_comparison_from_passing() -> None
 
 
 def test_few_scored_rollouts_keep_a_comparison_from_passing() -> None:
-    run = swept({id: [1.0] * 4 for id in MANY})
-    before = from_run(rated(run, {id: [0.5] * 4 for id in MANY}), "main")
-    found = verdict(rated(run, {id: [0.9] for id in MANY}), before, metric="politeness", margin=0.1)
+    run = swept({id_: [1.0] * 4 for id_ in MANY})
+    before = from_run(rated(run, {id_: [0.5] * 4 for id_ in MANY}), "main")
+    found = verdict(rated(run, {id_: [0.9] for id_ in MANY}), before, metric="politeness", margin=0.1)
     assert found.outcome == "inconclusive"
     assert "40 of 160 rollouts have a score" in rule(found, "baseline politeness").message
 
@@ -329,7 +329,7 @@ def test_few_scored_rollouts_keep_a_comparison_from_passing() -> None:
 def test_an_error_counts_as_the_worst_figure_of_a_metric() -> None:
     before = from_run(mannered(0.7), "main")
     broken = rated(
-        swept({id: [1.0 if n % 2 else None] for n, id in enumerate(MANY)}), {id: [0.7] for id in MANY}
+        swept({id_: [1.0 if n % 2 else None] for n, id_ in enumerate(MANY)}), {id_: [0.7] for id_ in MANY}
     )
     found = verdict(broken, before, metric="politeness", margin=0.05)
     assert found.outcome == "fail"
@@ -337,13 +337,13 @@ def test_an_error_counts_as_the_worst_figure_of_a_metric() -> None:
 
 
 def test_a_metric_is_compared_in_each_domain_and_with_the_own_control() -> None:
-    run = rated(BOTH, {id: [0.9] for id in domains(1, 1)})
-    worse = rated(BOTH, {id: [0.9 if id.startswith("text") else 0.1] for id in domains(1, 1)})
+    run = rated(BOTH, {id_: [0.9] for id_ in domains(1, 1)})
+    worse = rated(BOTH, {id_: [0.9 if id_.startswith("text") else 0.1] for id_ in domains(1, 1)})
     found = verdict(worse, from_run(run, "main"), metric="politeness", margin=0.1, per_domain=True)
     assert rule(found, "baseline politeness (text)").outcome == "pass"
     assert rule(found, "baseline politeness (dates)").outcome == "fail"
-    both = make_run({id: [1.0] for id in MANY}, {id: [1.0] for id in MANY}, {"t": [1.0, 0.0]})
-    gained = rated(both, {id: [0.5] for id in MANY})
+    both = make_run({id_: [1.0] for id_ in MANY}, {id_: [1.0] for id_ in MANY}, {"t": [1.0, 0.0]})
+    gained = rated(both, {id_: [0.5] for id_ in MANY})
     result = rule(verdict(gained, metric="politeness", gain=True), "gain politeness")
     assert result.figures["difference"] == 0.0
 
@@ -386,7 +386,11 @@ def test_a_baseline_is_cut_to_the_selection() -> None:
 def test_what_the_suite_lost_belongs_to_the_selection_by_its_domain() -> None:
     before = from_run(BOTH, "main")
     fewer = swept(
-        {id: row for id, row in domains(0.9, 0.9).items() if not id.startswith("date") or id[-1] in "0123"},
+        {
+            id_: row
+            for id_, row in domains(0.9, 0.9).items()
+            if not id_.startswith("date") or id_[-1] in "0123"
+        },
         scenarios=tuple(s for s in BOTH.scenarios if s.domain == "text" or s.id[-1] in "0123"),
     )
     dates = rule(verdict(fewer, before, domains=("dates",)), "baseline")
@@ -491,14 +495,14 @@ def test_the_gain_is_judged_in_each_domain() -> None:
 
 def many(lost: int, of: int = 8, n: int = 20) -> tuple[Run, Baseline]:
     """Return a run of several domains, in the first of which `lost` scenarios fell, and its baseline."""
-    credits: dict[str, Credits] = {f"d{d}-{i}": [1] for d in range(of) for i in range(n)}
-    run = swept(credits)
+    credited: dict[str, Credits] = {f"d{d}-{i}": [1] for d in range(of) for i in range(n)}
+    run = swept(credited)
     scenarios = tuple(replace(s, domain=s.id.partition("-")[0]) for s in run.scenarios)
     fallen = {
-        id: [0.0] if id.startswith("d0-") and int(id[3:]) < lost else row for id, row in credits.items()
+        id_: [0.0] if id_.startswith("d0-") and int(id_[3:]) < lost else row for id_, row in credited.items()
     }
     after = make_run(final=fallen, scenarios=scenarios)
-    return _in_domains(after), from_run(_in_domains(make_run(final=credits, scenarios=scenarios)), "main")
+    return _in_domains(after), from_run(_in_domains(make_run(final=credited, scenarios=scenarios)), "main")
 
 
 def _in_domains(run: Run) -> Run:
@@ -546,7 +550,7 @@ def test_a_domain_that_the_suite_lost_fails_by_itself() -> None:
 
 def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
     base = from_run(BOTH, "main")
-    old = replace(base, scenarios={id: replace(row, domain="") for id, row in base.scenarios.items()})
+    old = replace(base, scenarios={id_: replace(row, domain="") for id_, row in base.scenarios.items()})
     new, same = (verdict(BOTH, b, per_domain=True) for b in (base, old))
     assert to_wire(new) == to_wire(same)
 
@@ -555,8 +559,8 @@ def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
 @settings(max_examples=20)
 def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int, int, bool]]) -> None:
     ids = [f"{'date' if in_dates else 'text'}{i}" for i, (_, _, in_dates) in enumerate(rows)]
-    run = swept({id: [after / 2] for id, (_, after, _) in zip(ids, rows, strict=True)})
-    base = stored({id: [before / 2] for id, (before, _, _) in zip(ids, rows, strict=True)}, run)
+    run = swept({id_: [after / 2] for id_, (_, after, _) in zip(ids, rows, strict=True)})
+    base = stored({id_: [before / 2] for id_, (before, _, _) in zip(ids, rows, strict=True)}, run)
     found = verdict(run, base, per_domain=True)
     alone = [
         verdict(run, base, per_domain=True, domains=(d,)).outcome

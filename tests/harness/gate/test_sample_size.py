@@ -49,8 +49,8 @@ def test_single_rollouts_are_advised_in_scenarios() -> None:
 def test_errors_that_count_as_0_are_rollouts_of_0() -> None:
     before = sweep(1, np.full(40, 0.5), 4)
     after = {
-        id: Tally(stamp="x", n=3, sum=float(i % 3), sum_sq=float(i % 3), errors=1, domain="text")
-        for i, id in enumerate(before)
+        id_: Tally(stamp="x", n=3, sum=float(i % 3), sum_sq=float(i % 3), errors=1, domain="text")
+        for i, id_ in enumerate(before)
     }
     text, found = advice(before, after, errors_as_zero=True)
     assert f"{found['settled_by']} eval scenarios x 4 rollouts" in text
@@ -66,7 +66,7 @@ def test_nothing_settles_an_edge() -> None:
 
 
 def in_families(rows: dict[str, Tally], size: int) -> dict[str, Tally]:
-    return {id: replace(row, family=f"f{n // size}") for n, (id, row) in enumerate(rows.items())}
+    return {id_: replace(row, family=f"f{n // size}") for n, (id_, row) in enumerate(rows.items())}
 
 
 def test_families_that_are_lost_whole_are_settled_by_more_families() -> None:
@@ -74,7 +74,7 @@ def test_families_that_are_lost_whole_are_settled_by_more_families() -> None:
     gained = np.repeat(np.arange(24) % 6 == 3, 5).astype(float) * 0.3
     before = sweep(1, np.full(120, 0.7) - gained, 20)
     after = in_families(sweep(2, np.full(120, 0.7) - lost, 20), 5)
-    plain = {id: replace(row, family=None) for id, row in after.items()}
+    plain = {id_: replace(row, family=None) for id_, row in after.items()}
     text, found = advice(before, after)
     by_scenarios = advice(before, plain)[1]
     assert found["settled_by"] > 1.5 * by_scenarios.get("settled_by", 0)

@@ -55,8 +55,8 @@ def ids(n: int) -> list[str]:
     return [f"s{i}" for i in range(n)]
 
 
-def tallies(credits: list[float]) -> dict[str, Tally]:
-    return {id: row(credit) for id, credit in zip(ids(len(credits)), credits, strict=True)}
+def tallies(credited: list[float]) -> dict[str, Tally]:
+    return {id_: row(credit) for id_, credit in zip(ids(len(credited)), credited, strict=True)}
 
 
 def test_a_sweep_that_gets_much_worse_is_settled_early_as_a_failure() -> None:
@@ -85,8 +85,8 @@ def test_few_small_losses_among_hidden_gains_are_no_failure() -> None:
     for _ in range(200):
         gains = np.where(rng.random(40) < 1 / 11, 1.0, -0.1)  # scenarios like these do not change on average
         reading = WatchedReading(dict.fromkeys(ids(40), 0.0), bar=0.05, share=1.0, difference=True)
-        for id, gain in zip(ids(40), gains.tolist(), strict=True):
-            reading.feed(id, gain)
+        for id_, gain in zip(ids(40), gains.tolist(), strict=True):
+            reading.feed(id_, gain)
         false += reading.finding == "fail"
     assert false <= 5
 
@@ -103,14 +103,14 @@ def test_what_finishes_out_of_order_waits_for_what_comes_before_it() -> None:
 @given(st.randoms(use_true_random=False), st.integers(1, 7))
 @settings(max_examples=25)
 def test_the_order_in_which_groups_finish_changes_nothing(random: Any, batch: int) -> None:
-    credits = [float(i % 4 > 0) for i in range(60)]
+    credited = [float(i % 4 > 0) for i in range(60)]
     direct, shuffled = watch(tallies([1.0] * 60)), watch(tallies([1.0] * 60))
-    done = tallies(credits)
+    done = tallies(credited)
     direct.feed(done)
     finished = ids(60)
     random.shuffle(finished)
     for at in range(0, 60, batch):
-        shuffled.feed({id: done[id] for id in finished[at : at + batch]})
+        shuffled.feed({id_: done[id_] for id_ in finished[at : at + batch]})
     assert (shuffled.outcome, shuffled.seen) == (direct.outcome, direct.seen)
     for one, other in zip(shuffled.rules[0].readings, direct.rules[0].readings, strict=True):
         assert (one.low, one.high) == (other.low, other.high)
@@ -118,7 +118,7 @@ def test_the_order_in_which_groups_finish_changes_nothing(random: Any, batch: in
 
 def test_errors_are_read_both_ways_and_the_worse_reading_counts() -> None:
     before = tallies([1.0] * 400)
-    after = {id: row(None, errors=1) if i % 4 == 0 else row(1.0) for i, id in enumerate(before)}
+    after = {id_: row(None, errors=1) if i % 4 == 0 else row(1.0) for i, id_ in enumerate(before)}
     watched = watch(before)
     watched.feed(after)
     excluded, as_zero = watched.rules[0].readings
@@ -132,16 +132,16 @@ def test_a_limit_of_errors_keeps_a_pass_open_and_settles_a_failure() -> None:
     passing.feed(tallies([1.0] * 600))
     assert (passing.rules[0].finding, passing.outcome, passing.seen) == ("pass", "open", 600)
     failing = watch(tallies([1.0] * 600), max_errors=2, needs_end="...")
-    failing.feed({id: row(None, errors=1) for id in ids(600)})
+    failing.feed({id_: row(None, errors=1) for id_ in ids(600)})
     assert (failing.outcome, failing.seen) == ("fail", 3)
 
 
 def test_a_minimum_is_settled_by_the_mean_of_the_whole_sweep() -> None:
-    zeros = {id: row(0.0) for id in ids(300)}
+    zeros = {id_: row(0.0) for id_ in ids(300)}
     for credit, finding in ((1.0, "pass"), (0.0, "fail")):
         rule = WatchedRule("minimum mean", zeros, dict.fromkeys(zeros, "s"), bar=0.5, difference=False)
         watched = Watch(ids(300), [rule], Bars())
-        watched.feed({id: row(credit) for id in ids(300)})
+        watched.feed({id_: row(credit) for id_ in ids(300)})
         assert watched.outcome == finding
         assert watched.seen < 40
 
@@ -211,7 +211,7 @@ def test_families_run_whole_one_after_the_other(seed: int) -> None:
     known = in_families(small_suite(0, 60), 5)
     family = families_of(known)
     order = order_of(seed, reversed(known), family)
-    blocks = [{family[id] for id in order[at : at + 5]} for at in range(0, 60, 5)]
+    blocks = [{family[id_] for id_ in order[at : at + 5]} for at in range(0, 60, 5)]
     assert all(len(block) == 1 for block in blocks)
     assert order == order_of(seed, known, family)
 
@@ -219,7 +219,9 @@ def test_families_run_whole_one_after_the_other(seed: int) -> None:
 def test_large_families_come_no_earlier_than_small_ones() -> None:
     known = [replace(s, family=f"f{min(n, 20)}") for n, s in enumerate(small_suite(0, 60))]
     first = [order_of(seed, known, families_of(known))[0] for seed in range(200)]
-    assert sum(families_of(known)[id] == "text f20" for id in first) < 30  # 200 / 21, and six standard errors
+    assert (
+        sum(families_of(known)[id_] == "text f20" for id_ in first) < 30
+    )  # 200 / 21, and six standard errors
 
 
 def test_families_that_share_what_they_gain_raise_no_false_alarms() -> None:
@@ -227,13 +229,13 @@ def test_families_that_share_what_they_gain_raise_no_false_alarms() -> None:
     by_families = by_scenarios = 0
     for _ in range(60):
         gains = np.repeat(rng.choice([-1.0, 0.0, 1.0], 50, p=[0.2, 0.6, 0.2]), 10)
-        families = {id: f"f{n // 10}" for n, id in enumerate(ids(500))}
+        families = {id_: f"f{n // 10}" for n, id_ in enumerate(ids(500))}
         for known in (families, {}):
             reading = WatchedReading(
                 dict.fromkeys(ids(500), 0.0), bar=0.05, share=1.0, difference=True, families=known
             )
-            for id, gain in zip(ids(500), gains.tolist(), strict=True):
-                reading.feed(id, gain)
+            for id_, gain in zip(ids(500), gains.tolist(), strict=True):
+                reading.feed(id_, gain)
             by_families += bool(known) and reading.finding == "fail"
             by_scenarios += not known and reading.finding == "fail"
     assert by_families <= 4
@@ -245,13 +247,13 @@ def test_fewer_than_forty_effective_families_settle_nothing() -> None:
     rules = [
         WatchedRule(
             "gain", before, dict.fromkeys(before, "s"), bar=0.05, difference=True,
-            families={id: f"f{n // size}" for n, id in enumerate(before)},
+            families={id_: f"f{n // size}" for n, id_ in enumerate(before)},
         )
         for size in (10, 9)
     ]  # fmt: skip
     for rule in rules:
-        for id in before:
-            rule.feed(id, row(0.0))
+        for id_ in before:
+            rule.feed(id_, row(0.0))
     assert [rule.finding for rule in rules] == ["open", "fail"]
 
 

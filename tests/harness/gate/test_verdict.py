@@ -224,7 +224,7 @@ def test_an_intersection_under_80_percent_is_inconclusive(common: int, outcome: 
 
 def test_a_scenario_that_the_suite_has_lost_fails_until_the_baseline_is_saved_again() -> None:
     base = from_run(swept(GOOD), "main")
-    run = swept({id: row for id, row in GOOD.items() if id not in ("s4", "s7")})
+    run = swept({id_: row for id_, row in GOOD.items() if id_ not in ("s4", "s7")})
     result = rule(verdict(run, base), "baseline")
     assert (result.outcome, result.figures["lost"]) == ("fail", ["s4", "s7"])
     assert result.message.startswith("2 scenarios (s4, s7) of the baseline are no longer in the eval split; ")

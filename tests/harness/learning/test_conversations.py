@@ -26,8 +26,8 @@ PACK = make_pack(retrieval="relevant", experience_slots=4)
 TRAINING = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=())
 
 
-def talk(id: str, *turns: str) -> Scenario:
-    return make_scenario(id, prompt=turns[0], turns=turns)
+def talk(id_: str, *turns: str) -> Scenario:
+    return make_scenario(id_, prompt=turns[0], turns=turns)
 
 
 TALKS = (
@@ -43,7 +43,7 @@ def test_a_prompt_gets_the_lesson_about_a_later_turn(tmp_path: Path) -> None:
         ScriptedActor(three_or_not), tmp_path, scenarios=TALKS, job_packs={"text": PACK}, job_library=library
     )
     prompts = PromptBuilder(job, library)
-    assert {id: prompts.ask(id).experiences for id in OWN} == {id: (own.id,) for id, own in OWN.items()}
+    assert {id_: prompts.ask(id_).experiences for id_ in OWN} == {id_: (own.id,) for id_, own in OWN.items()}
 
 
 def test_a_coin_is_tossed_where_a_lesson_is_about_a_later_turn(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_a_coin_is_tossed_where_a_lesson_is_about_a_later_turn(tmp_path: Path) -
     job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=TALKS, job_packs={"text": PACK})
     coins = CoinPrompts(job, pool, TRAINING)
     assert tuple(coins.open(OWN)) == ("table", "refund")
-    for id, own in OWN.items():
-        asked = [coins.ask(id, index) for index in range(2)]
+    for id_, own in OWN.items():
+        asked = [coins.ask(id_, index) for index in range(2)]
         assert {*asked[0].tossed, *asked[1].tossed} == {own.id}
 
 

@@ -52,7 +52,7 @@ def test_figures_and_words_tell_the_same() -> None:
 def test_scenarios_of_a_family_are_one_piece_of_evidence() -> None:
     def compared(families: int) -> Comparison:
         after = {f"s{n}": replace(row(n % 3), family=f"f{n % families}") for n in range(48)}
-        return compare({id: row(1) for id in after}, after)
+        return compare({id_: row(1) for id_ in after}, after)
 
     alone, together = compared(48), compared(12)
     assert (figures(alone)["families"], figures(together)["families"]) == (48, 12)
@@ -68,7 +68,7 @@ def test_scenarios_of_a_family_are_one_piece_of_evidence() -> None:
 
 def test_the_families_are_those_of_the_run_and_a_domain_has_its_own() -> None:
     domains = {f"s{n}": "text" if n < 2 else "code" for n in range(4)}
-    run = make_run({id: [1] for id in domains}, {id: [1] for id in domains})
+    run = make_run({id_: [1] for id_ in domains}, {id_: [1] for id_ in domains})
     run = replace(
         run,
         scenarios=tuple(replace(s, family="f", domain=domains[s.id]) for s in run.scenarios if s.id != "s3"),
@@ -91,8 +91,8 @@ def test_nothing_in_common_is_said() -> None:
     st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 4)),
 )
 def test_swapping_the_sweeps_turns_the_difference_around(before: dict, after: dict) -> None:
-    old = {id: row(total, n=4) for id, total in before.items()}
-    new = {id: row(total, n=4) for id, total in after.items()}
+    old = {id_: row(total, n=4) for id_, total in before.items()}
+    new = {id_: row(total, n=4) for id_, total in after.items()}
     there, back = compare(old, new), compare(new, old)
     assert there.difference.n == back.difference.n == len(before.keys() & after.keys())
     if there.ids:

@@ -165,10 +165,10 @@ def test_the_schema_refuses_what_is_not_in_the_format() -> None:
     assert [v.pointer for v in violations("per-epoch", value)] == ["/epochs/0/surprise"]
 
 
-credits = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=3, max_size=3)
+credited = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=3, max_size=3)
 
 
-@given(st.lists(credits, max_size=12))
+@given(st.lists(credited, max_size=12))
 def test_every_row_fits_the_public_schema(cohort: list[list[float | None]]) -> None:
     run = make_run(final={f"s{k}": row for k, row in enumerate(cohort)})
     assert violations("per-epoch", per_epoch(run)) == []

@@ -63,9 +63,9 @@ def test_a_tally_of_a_metric_leaves_out_what_has_no_score_and_counts_errors() ->
 
 @given(SWEEPS, SWEEPS)
 def test_sum_by_n_is_the_mean_and_domains_add_up_to_the_sweep(
-    credits: dict[str, Credits], ratings: dict[str, Credits]
+    credited: dict[str, Credits], ratings: dict[str, Credits]
 ) -> None:
-    run = rated(make_run(final=credits), ratings)
+    run = rated(make_run(final=credited), ratings)
     for result in run.phases:
         found = epoch_row(result, 0)["metrics"]
         assert {n: len(of.means) for n, of in SweepMetrics(result.counted).means().items()} == {

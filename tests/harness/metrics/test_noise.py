@@ -118,8 +118,8 @@ def test_a_loss_within_a_scenarios_own_spread_is_marked_and_comes_last() -> None
     ]
 
 
-def tallied(*credits: float) -> Tally:
-    return Tally(stamp="", n=len(credits), sum=sum(credits), sum_sq=sum(c * c for c in credits), errors=0)
+def tallied(*credited: float) -> Tally:
+    return Tally(stamp="", n=len(credited), sum=sum(credited), sum_sq=sum(c * c for c in credited), errors=0)
 
 
 def test_two_standard_errors_are_within_the_spread() -> None:
@@ -142,11 +142,11 @@ def test_errors_are_counted_as_failures_in_a_column_of_their_own() -> None:
     assert many[0]["ci95"] is not None
 
 
-credits = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=4)
+credited = st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=4)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(st.sampled_from("abcde"), credits, min_size=1))
+@given(st.dictionaries(st.sampled_from("abcde"), credited, min_size=1))
 def test_counting_errors_as_failures_never_raises_a_mean(final: dict[str, list[float | None]]) -> None:
     run = make_run(final=final)
     value = report(run)

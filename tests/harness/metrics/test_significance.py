@@ -19,10 +19,10 @@ from pytest_tfgrpo.numerics.stats import Interval
 def in_domains(gains: dict[str, list[int]]) -> Run:
     """Return a run whose scenarios went from 0, 1 or 2 of 4 rollouts up or down by `gains`, in domains."""
     rows = [(f"{name}-{i}", name, gain) for name, own in gains.items() for i, gain in enumerate(own)]
-    before = {id: [1.0] * 2 + [0.0] * 2 for id, _, _ in rows}
-    after = {id: [1.0] * (2 + gain) + [0.0] * (2 - gain) for id, _, gain in rows}
+    before = {id_: [1.0] * 2 + [0.0] * 2 for id_, _, _ in rows}
+    after = {id_: [1.0] * (2 + gain) + [0.0] * (2 - gain) for id_, _, gain in rows}
     run = make_run(before, after)
-    domain = {id: name for id, name, _ in rows}
+    domain = {id_: name for id_, name, _ in rows}
     return replace(run, scenarios=tuple(replace(s, domain=domain[s.id]) for s in run.scenarios))
 
 
@@ -69,7 +69,7 @@ def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:
 
 def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
     before = {f"a-{i}": [0.0, 1.0] for i in range(12)}
-    after: dict[str, list[float | None]] = {id: [None, 1.0] for id in before}
+    after: dict[str, list[float | None]] = {id_: [None, 1.0] for id_ in before}
     run = make_run(before, after)
     [row] = domains(run)
     assert row["p_adjusted"] < 0.05
@@ -84,8 +84,8 @@ def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
     for _ in range(60):
         gains = rng.choice([-1, 0, 1], len(before))
         after = {
-            id: replace(row, sum=row.sum + gain, sum_sq=row.sum_sq + gain)
-            for (id, row), gain in zip(before.items(), gains, strict=True)
+            id_: replace(row, sum=row.sum + gain, sum_sq=row.sum_sq + gain)
+            for (id_, row), gain in zip(before.items(), gains, strict=True)
         }
         false += any(row["claim"] for row in significance.domains(run, before, after))
     assert false <= 8  # 0.05, and three standard errors of 60 runs
@@ -101,7 +101,7 @@ def test_scenarios_in_one_sweep_only_are_no_test() -> None:
     run = in_domains({"a": [1] * 8, "b": [1] * 8})
     sweeps = Sweeps(run)
     before, after = sweeps.rows_before, sweeps.rows_after
-    before = {id: row for id, row in before.items() if id.startswith("a")}
+    before = {id_: row for id_, row in before.items() if id_.startswith("a")}
     rows = significance.domains(run, before, after)
     assert [row["p_adjusted"] for row in rows] == [rows[0]["p"], None]
 

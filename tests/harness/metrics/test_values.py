@@ -82,7 +82,7 @@ def test_a_criterion_has_the_share_of_votes_and_0_where_the_agent_failed() -> No
 
 
 def test_figures_with_a_unit_keep_it_and_their_interval_stays_in_range() -> None:
-    row = last(changed(make_run(final={id: [1] for id in IDS}), scores=lambda _, n: words(100.0 + 20 * n)))
+    row = last(changed(make_run(final={id_: [1] for id_ in IDS}), scores=lambda _, n: words(100.0 + 20 * n)))
     length = row["test.length"]
     assert (length["n"], length["mean"], length["unit"], length["better"]) == (12, 210.0, "words", "lower")
     assert 0 <= length["ci95"][0] < 210 < length["ci95"][1] <= 500
@@ -99,7 +99,7 @@ def test_a_figure_on_another_scale_than_the_first_does_not_count() -> None:
 
 def test_less_is_better_in_a_tally_and_a_comparison_is_in_the_unit() -> None:
     before, after = (
-        changed(make_run(final={id: [1] for id in IDS}), scores=lambda _, n, far=far: words(far + n))
+        changed(make_run(final={id_: [1] for id_ in IDS}), scores=lambda _, n, far=far: words(far + n))
         for far in (300.0, 100.0)
     )
     row = Sweeps(after).rows_of("test.length")["s0"]
@@ -127,7 +127,7 @@ def test_what_an_agent_reports_is_a_metric_where_it_is_a_figure() -> None:
 
 
 def test_of_many_metrics_those_of_most_scenarios_are_shown_and_the_rest_is_counted() -> None:
-    run = make_run(final={id: [1] for id in IDS})
+    run = make_run(final={id_: [1] for id_ in IDS})
     run = changed(run, extra=lambda _, n: {"common": 1.0} | {f"own{n}-{i}": 0.5 for i in range(20)})
     found, left_out = SweepMetrics(run.phases[0].counted).figures({})
     extra = [name for name in found if name.startswith("extra.")]

@@ -15,8 +15,8 @@ from pytest_tfgrpo.harness.report.baselines import Compared, compare_baselines
 BEFORE: dict[str, Credits] = {**evenly(40, [1.0], "text"), **evenly(40, [1.0], "date")}
 
 
-def stored(credits: Mapping[str, Credits], name: str = "x") -> Baseline:
-    return from_run(make_run(final=credits), name)
+def stored(credited: Mapping[str, Credits], name: str = "x") -> Baseline:
+    return from_run(make_run(final=credited), name)
 
 
 def compared(before: Baseline, after: Baseline, margin: float = 0.05) -> Compared:
@@ -96,7 +96,7 @@ def test_another_actor_or_pack_is_said_and_judged() -> None:
 
 def test_without_domains_there_is_no_table_of_them() -> None:
     base = stored(BEFORE)
-    old = replace(base, scenarios={id: replace(row, domain="") for id, row in base.scenarios.items()})
+    old = replace(base, scenarios={id_: replace(row, domain="") for id_, row in base.scenarios.items()})
     assert "by domain" in text(compared(old, base))
     assert "by domain" not in text(compared(old, old))
 
@@ -112,10 +112,10 @@ def test_what_the_second_no_longer_has_fails_it() -> None:
     st.dictionaries(st.text(min_size=1, max_size=30), st.sampled_from([0.0, 1.0]), min_size=1, max_size=12)
 )
 @settings(max_examples=40)
-def test_hostile_names_stay_text(credits: dict[str, float]) -> None:
-    after = stored({id: [credit] for id, credit in credits.items()})
+def test_hostile_names_stay_text(credited: dict[str, float]) -> None:
+    after = stored({id_: [credit] for id_, credit in credited.items()})
     other = replace(after, name="\x1b[31m\n::error::x", actor="a\n::error::y", run_id="r\n##[z")
-    before = replace(other, scenarios={id: replace(r, sum=float(r.n)) for id, r in after.scenarios.items()})
+    before = replace(other, scenarios={id_: replace(r, sum=float(r.n)) for id_, r in after.scenarios.items()})
     for line in compare_baselines(before, other, bar=Bar(margin=0.05)).lines:
         assert line.isprintable()
         assert not line.lstrip().startswith("::")
@@ -123,7 +123,7 @@ def test_hostile_names_stay_text(credits: dict[str, float]) -> None:
 
 def test_metrics_that_both_have_are_compared_and_what_repeats_the_scores_is_left_out() -> None:
     run = make_run(final=BEFORE)
-    polite = [from_run(rated(run, {id: [mean] for id in BEFORE}), "x") for mean in (0.25, 0.75)]
+    polite = [from_run(rated(run, {id_: [mean] for id_ in BEFORE}), "x") for mean in (0.25, 0.75)]
     found = compared(*polite)
     (head,) = [n for n, line in enumerate(found.lines) if line.startswith("by metric ")]
     assert found.lines[head + 1].split()[:5] == ["politeness", "80", "0.250", "0.750", "+0.500"]
@@ -132,6 +132,6 @@ def test_metrics_that_both_have_are_compared_and_what_repeats_the_scores_is_left
 
 
 def test_metrics_on_two_scales_are_not_compared() -> None:
-    one = from_run(rated(make_run(final=BEFORE), {id: [0.5] for id in BEFORE}), "x")
+    one = from_run(rated(make_run(final=BEFORE), {id_: [0.5] for id_ in BEFORE}), "x")
     other = replace(one, metrics={**one.metrics, "politeness": MetricScale(unit="words", most=9.0)})
     assert "politeness" not in text(compared(one, other))

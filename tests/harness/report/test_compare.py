@@ -86,7 +86,7 @@ def test_a_difference_is_paired_by_scenario_and_claimed_only_with_evidence() -> 
 
 
 def passed(of: Mapping[str, Credits], ids: Sequence[str]) -> dict[str, Credits]:
-    return {**of, **{id: [1, 1] for id in ids}}
+    return {**of, **{id_: [1, 1] for id_ in ids}}
 
 
 def test_several_comparisons_are_corrected_for_their_number() -> None:

@@ -92,9 +92,9 @@ def test_an_answer_that_goes_on_where_the_other_ends_is_shown_from_there() -> No
 
 @given(text=st.text(max_size=200) | st.just("\x1b[2J\u202e\ud800" + "x" * 300), same=st.booleans())
 def test_no_foreign_text_breaks_out_of_80_columns(text: str, same: bool) -> None:
-    id = f"{text}."
-    before = run({"a": [1], id: [1]}, "run1", {id: text})
-    after = run({"a": [1], id: [0]}, "run2", {id: text if same else f"{text} and more"})
+    id_ = f"{text}."
+    before = run({"a": [1], id_: [1]}, "run1", {id_: text})
+    after = run({"a": [1], id_: [0]}, "run2", {id_: text if same else f"{text} and more"})
     before, after = (
         replace(one, scenarios=tuple(replace(s, prompt=text) for s in one.scenarios))
         for one in (before, after)

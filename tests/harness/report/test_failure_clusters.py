@@ -157,8 +157,8 @@ CREDITS = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1.0]), min_size=1, max
 def runs(draw: st.DrawFn) -> Run:
     """Return runs whose failures have messages, tools and exceptions of many kinds."""
     ids = [f"s{n}" for n in range(draw(st.integers(1, 8)))]
-    final: dict[str, Credits] = {id: draw(CREDITS) for id in ids}
-    baseline: dict[str, Credits] = {id: draw(CREDITS) for id in ids}
+    final: dict[str, Credits] = {id_: draw(CREDITS) for id_ in ids}
+    baseline: dict[str, Credits] = {id_: draw(CREDITS) for id_ in ids}
     rng = random.Random(draw(st.integers(0, 1000)))
     word = draw(st.text(max_size=8))
 

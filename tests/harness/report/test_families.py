@@ -19,9 +19,9 @@ def learned(families: int, each: int, taught: int, *, without: int = 0) -> Run:
         without, [0.5], "own"
     )
     gains = {
-        id for n, id in enumerate(before) if id[0] == "e" and int(id[1:].split("-")[0]) < taught and n % 4
+        id_ for n, id_ in enumerate(before) if id_[0] == "e" and int(id_[1:].split("-")[0]) < taught and n % 4
     }
-    after = {id: [1.0 if id in gains else 0.5] for id in before}
+    after = {id_: [1.0 if id_ in gains else 0.5] for id_ in before}
     run = make_run(before, after, {f"t{f}-0": [1.0] for f in range(max(taught, 1))})
     family = {s.id: None if s.id[0] == "o" else f"family {s.id[1:].split('-')[0]}" for s in run.scenarios}
     if not taught:

@@ -32,11 +32,11 @@ def opinion(score: float | None) -> JudgeResult:
 def judged(rows: dict[str, list[Row]], truth: str = "checks", **changes: Any) -> Run:
     """Return a run with one scenario per id; ids that start with ``date`` are of another domain."""
     scenarios: tuple[Scenario, ...] = tuple(
-        make_scenario(id, domain="dates" if id.startswith("date") else "text", split="eval", rubric=RUBRIC)
-        for id in rows
+        make_scenario(id_, domain="dates" if id_.startswith("date") else "text", split="eval", rubric=RUBRIC)
+        for id_ in rows
     )
     result = make_result(
-        {id: [gt for gt, _ in row] for id, row in rows.items()}, scenarios=scenarios, epoch=2
+        {id_: [gt for gt, _ in row] for id_, row in rows.items()}, scenarios=scenarios, epoch=2
     )
     groups = tuple(
         replace(

@@ -35,10 +35,10 @@ def judged(before: Scores, after: Scores, answers: Iterable[str] = (), **changes
     """Return a run whose judge gave these scores; ids like ``a-1`` are of the family ``a``."""
     scenarios = tuple(
         replace(
-            make_scenario(id, split="eval", rubric=RUBRIC, stamp=f"{n:064x}", prompt=f"Write letter {id}."),
-            family=id.partition("-")[0] if "-" in id else None,
+            make_scenario(id_, split="eval", rubric=RUBRIC, stamp=f"{n:064x}", prompt=f"Write letter {id_}."),
+            family=id_.partition("-")[0] if "-" in id_ else None,
         )
-        for n, id in enumerate(before)
+        for n, id_ in enumerate(before)
     )
     run = make_run(before, final=after, scenarios=scenarios, **changes)
     told = iter(answers)
@@ -70,8 +70,8 @@ def forty(**changes: Any) -> Run:
     """Return a run of 40 scenarios in families of 4: solved by 1 of 4, later 3 of 4, says the judge."""
     ids = [f"f{n // 4}-{n}" for n in range(40)]
     return judged(
-        {id: [float(n % 4 == 0), 0.0] for n, id in enumerate(ids)},
-        {id: [float(n % 4 != 0), 1.0] for n, id in enumerate(ids)},
+        {id_: [float(n % 4 == 0), 0.0] for n, id_ in enumerate(ids)},
+        {id_: [float(n % 4 != 0), 1.0] for n, id_ in enumerate(ids)},
         **changes,
     )
 
@@ -133,7 +133,7 @@ def test_families_take_turns() -> None:
 
 def test_each_scenario_is_as_likely_as_another_whatever_the_size_of_its_family() -> None:
     ids = ["a-1", *(f"b-{n}" for n in range(9)), *(f"c{n}" for n in range(10))]
-    run = judged({id: [0.0] for id in ids}, {id: [1.0] for id in ids})
+    run = judged({id_: [0.0] for id_ in ids}, {id_: [1.0] for id_ in ids})
     drawn = Counter(task.place for seed in range(600) for task in draw(run, tasks=5, seed=seed).tasks)
     assert min(drawn.values()) > 150 - 5 * 10.6
     assert max(drawn.values()) < 150 + 5 * 10.6
@@ -245,7 +245,7 @@ def test_a_claim_goes_by_the_labels_and_needs_them_without_gaps() -> None:
 
     assert found(every) == ("better", 0.05)
     assert found(every, reads=(10, 20, 80))[1] == pytest.approx(0.05 / 3)
-    assert found({id: value for id, value in every.items() if id not in gap}) == (None, 0.05)
+    assert found({id_: value for id_, value in every.items() if id_ not in gap}) == (None, 0.05)
     assert found(dict.fromkeys(every, 1.0)) == (None, 0.05)
     assert build(run, None)["gain"]["claim"]["side"] == "better"
 
@@ -309,7 +309,7 @@ def test_what_models_wrote_is_inert_in_a_spreadsheet_whatever_separator_it_takes
     delimiter: str, tmp_path: Path
 ) -> None:
     ids = [f"s{n}" for n in range(len(HOSTILE))]
-    run = judged({id: [0.0] for id in ids}, {id: [1.0] for id in ids}, HOSTILE * 2)
+    run = judged({id_: [0.0] for id_ in ids}, {id_: [1.0] for id_ in ids}, HOSTILE * 2)
     write_form(tmp_path / "form.csv", draw(run, tasks=99), {})
     text = (tmp_path / "form.csv").read_text("utf-8-sig")
     assert all(c.isprintable() or c in "\r\n" for c in text)
@@ -371,7 +371,7 @@ def test_json_lines_do_as_well(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\r\n" for row in rows))
     values = dict.fromkeys(item.id for item in sample.items)
     found = read_form(path, sample)
-    assert [found.get(id) for id in values] == [1.0, 0.25, None, 0.25, 0.75, 1.0]
+    assert [found.get(id_) for id_ in values] == [1.0, 0.25, None, 0.25, 0.75, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -424,7 +424,7 @@ def test_a_form_that_is_not_the_sample_s_is_refused(tmp_path: Path) -> None:
 
 def test_10_000_rows_are_read_in_seconds(tmp_path: Path) -> None:
     ids = [f"f{n // 10}-{n}" for n in range(5000)]
-    run = judged({id: [0.0] for id in ids}, {id: [1.0] for id in ids})
+    run = judged({id_: [0.0] for id_ in ids}, {id_: [1.0] for id_ in ids})
     sample = draw(run, tasks=5000)
     path = tmp_path / "form.csv"
     write_form(path, sample, {})

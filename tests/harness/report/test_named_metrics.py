@@ -18,8 +18,8 @@ IDS = [f"s{i}" for i in range(8)] + [f"date{i}" for i in range(4)]
 
 
 def polite() -> Run:
-    run = make_run(*({id: [1, 0] for id in IDS} for _ in range(2)), train={"t": [1, 0]})
-    return rated(run, {id: [0.25 + 0.5 * (n % 2)] for n, id in enumerate(IDS)})
+    run = make_run(*({id_: [1, 0] for id_ in IDS} for _ in range(2)), train={"t": [1, 0]})
+    return rated(run, {id_: [0.25 + 0.5 * (n % 2)] for n, id_ in enumerate(IDS)})
 
 
 def report(run: Run) -> Report:
@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_left_out_between_the_first_and_the_last_sweep() ->
 
 
 def test_of_many_domains_the_first_are_shown() -> None:
-    run = make_run(final={id: [1] for id in (f"s{i}" for i in range(102))})
+    run = make_run(final={id_: [1] for id_ in (f"s{i}" for i in range(102))})
     groups = tuple(replace(g, domain=f"d{n:03}") for n, g in enumerate(run.phases[0].groups))
     value = report(replace(run, phases=(replace(run.phases[0], groups=groups),)))
     told = named_metric_lines(value, 80)
@@ -88,7 +88,7 @@ def test_the_page_shows_every_metric_by_domain() -> None:
 @settings(max_examples=25)
 @given(st.text(min_size=1), st.text(min_size=1, max_size=60))
 def test_foreign_text_stays_text_of_80_columns(name: str, domain: str) -> None:
-    run = rated(polite(), {id: [1.0] for id in IDS}, name)
+    run = rated(polite(), {id_: [1.0] for id_ in IDS}, name)
     groups = (
         replace(result, groups=tuple(replace(g, domain=domain + g.domain) for g in result.groups))
         for result in run.phases

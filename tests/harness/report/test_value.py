@@ -146,8 +146,8 @@ def test_groups_that_could_not_vote_are_counted() -> None:
     )
 
 
-credits = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=2, max_size=2)
-cohorts = st.dictionaries(st.sampled_from([f"s{i}" for i in range(12)] + ["date1"]), credits)
+credited = st.lists(st.sampled_from([1.0, 0.5, 0.0, None, -1]), min_size=2, max_size=2)
+cohorts = st.dictionaries(st.sampled_from([f"s{i}" for i in range(12)] + ["date1"]), credited)
 
 
 @given(cohorts | st.none(), cohorts | st.none(), st.booleans())

@@ -83,7 +83,7 @@ def test_a_run_without_a_stamp_of_its_eval_split_is_told_by_its_scenarios(tmp_pa
 
 
 def test_an_eval_split_is_its_tasks_whatever_they_are_called_and_beside_whom() -> None:
-    one, two = (make_scenario(id, split="eval", stamp=id[0] * 64) for id in ("a1", "b1"))
+    one, two = (make_scenario(id_, split="eval", stamp=id_[0] * 64) for id_ in ("a1", "b1"))
     again = [
         make_scenario("b2", split="eval", stamp="b" * 64),
         make_scenario("a2", split="eval", stamp="a" * 64),

@@ -25,7 +25,7 @@ from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 def scenarios(train: Iterable[str], sweep: int, family: int = 1) -> list[Scenario]:
     """Return train scenarios by id and so many of the eval split, `family` to a family."""
     return [
-        *(make_scenario(id, split="train", stamp=f"{n:064}") for n, id in enumerate(train)),
+        *(make_scenario(id_, split="train", stamp=f"{n:064}") for n, id_ in enumerate(train)),
         *(
             make_scenario(f"e{n}", split="eval", stamp=f"{1000 + n:064}", family=f"f{n // family}")
             for n in range(sweep)
@@ -33,9 +33,9 @@ def scenarios(train: Iterable[str], sweep: int, family: int = 1) -> list[Scenari
     ]
 
 
-def found(credits: Any, *, sweep: int = 40, family: int = 1, **settings: Any) -> Headroom:
-    known = scenarios(credits, sweep, family)
-    groups = make_result(credits, mode="train", scenarios=known).groups
+def found(credited: Any, *, sweep: int = 40, family: int = 1, **settings: Any) -> Headroom:
+    known = scenarios(credited, sweep, family)
+    groups = make_result(credited, mode="train", scenarios=known).groups
     value = headroom(known, SETTINGS | {"eval_rollouts": 5} | settings, groups)
     assert value is not None
     return value
@@ -97,8 +97,8 @@ def test_no_mixed_group_is_a_reason_to_stop_but_not_among_fewer_than_eight() -> 
 
 
 def test_a_bound_below_what_the_plan_shows_is_a_reason_to_stop() -> None:
-    credits = evenly(2, [1, 0]) | evenly(98, [1, 1], "w")
-    few, many = found(credits, sweep=10, eval_rollouts=1), found(credits, sweep=400)
+    credited = evenly(2, [1, 0]) | evenly(98, [1, 1], "w")
+    few, many = found(credited, sweep=10, eval_rollouts=1), found(credited, sweep=400)
     assert "no gain above" in few["stop"]
     assert "10 eval scenarios x 1 rollout show gains from" in few["stop"]
     assert many["stop"] == ""
@@ -163,7 +163,9 @@ def test_stopped_by_it_a_run_asks_nothing_more_and_can_go_on(tmp_path: Path) -> 
 def test_a_resumed_run_that_has_learned_is_beyond_it(tmp_path: Path) -> None:
     job = make_job(ScriptedActor(unsolved), tmp_path, scenarios=suite(train=8, sweep=3), headroom="stop")
     phase = next(phase for phase in job.phases if phase.mode == "train")
-    groups = make_result({id: [0, 0] for id in phase.scenarios}, mode="train", scenarios=job.scenarios).groups
+    groups = make_result(
+        {id_: [0, 0] for id_ in phase.scenarios}, mode="train", scenarios=job.scenarios
+    ).groups
     text, reason = look_ahead(job, phase, groups)
     assert text.startswith("headroom: 0 of 8 first training groups")
     assert reason.startswith("headroom = stop: none of the first 8")

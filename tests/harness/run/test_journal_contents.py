@@ -36,7 +36,7 @@ KIND = JudgeResult(score=1.0)
 
 
 @pytest.mark.parametrize(
-    ("checker_result", "opinion", "decisive", "status", "code", "credits"),
+    ("checker_result", "opinion", "decisive", "status", "code", "credited"),
     [
         (None, None, True, "ok", None, [0.0]),
         (FOUND, None, False, "ok", None, [0.5]),
@@ -54,11 +54,11 @@ def test_a_rollout_is_judged_by_its_checker_and_where_it_decides_by_the_judge(
     decisive: bool,
     status: str,
     code: str | None,
-    credits: list[float],
+    credited: list[float],
 ) -> None:
     rollout = judged(make_rollout(0, 0.0), checker_result=checker_result, opinion=opinion, decisive=decisive)
     assert (rollout.status, rollout.failure and rollout.failure.code) == (status, code)
-    assert [check.credit for check in rollout.checks] == credits
+    assert [check.credit for check in rollout.checks] == credited
     assert rollout.opinion == (None if checker_result == BROKE else opinion)
 
 

@@ -74,7 +74,7 @@ def test_what_only_training_can_score_stays_there() -> None:
     known = [replace(s, truth="majority") if s.id.endswith("-1") else s for s in suite()]
     found = dev(with_dev(known, 0.2))
     assert found
-    assert not [id for id in found if id.endswith("-1")]
+    assert not [id_ for id_ in found if id_.endswith("-1")]
 
 
 def test_an_interrupted_run_goes_on_with_its_dev_split() -> None:
@@ -102,8 +102,8 @@ def test_equal_tasks_stay_together() -> None:
     twins = [replace(s, id=f"{s.id}-twin", family=f"{s.family}-other") for s in suite()]
     found = dev(with_dev([*suite(), *twins], 0.2))
     assert found
-    assert {id for id in found if not id.endswith("twin")} == {
-        id.removesuffix("-twin") for id in found if id.endswith("twin")
+    assert {id_ for id_ in found if not id_.endswith("twin")} == {
+        id_.removesuffix("-twin") for id_ in found if id_.endswith("twin")
     }
 
 
@@ -119,4 +119,4 @@ def test_tasks_that_are_alike_stay_together() -> None:
     known += [replace(s, id=f"{s.id}-more", prompt=f"Please help me. {s.prompt}") for s in known]
     found = dev(with_dev(known, 0.2))
     assert found
-    assert found == {f"{id.removesuffix('-more')}{end}" for id in found for end in ("", "-more")}
+    assert found == {f"{id_.removesuffix('-more')}{end}" for id_ in found for end in ("", "-more")}

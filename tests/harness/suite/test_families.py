@@ -22,8 +22,8 @@ IN_OTHER_WORDS = (
 )
 
 
-def task(id: str, prompt: str, **changes: object) -> Scenario:
-    return make_scenario(id, split="eval", prompt=prompt, **changes)
+def task(id_: str, prompt: str, **changes: object) -> Scenario:
+    return make_scenario(id_, split="eval", prompt=prompt, **changes)
 
 
 def test_a_family_is_one_of_its_domain() -> None:
@@ -67,7 +67,7 @@ def test_the_order_of_the_scenarios_changes_nothing(order: list[int]) -> None:
 def doubled(n: int = 24) -> Run:
     """Return a run of `n` tasks, each twice, of which every fourth is lost."""
     before = evenly(2 * n, [1.0])
-    after = {id: [float(int(id[1:]) // 2 % 4 > 0)] for id in before}
+    after = {id_: [float(int(id_[1:]) // 2 % 4 > 0)] for id_ in before}
     run = make_run(before, after, evenly(1, [1.0], "t"))
     prompt = {s.id: f"What is {10 * int(s.id[1:]) // 20}?" for s in run.scenarios}
     return replace(run, scenarios=tuple(replace(s, prompt=prompt[s.id]) for s in run.scenarios))
@@ -90,10 +90,10 @@ def test_gain_gate_and_comparison_count_a_task_once_that_stands_twice_in_the_sui
 def test_a_suite_of_doubles_has_the_interval_of_its_half() -> None:
     sweeps = sweeps_of(doubled())
     half = [
-        {id: row for id, row in rows.items() if int(id[1:]) % 2}
+        {id_: row for id_, row in rows.items() if int(id_[1:]) % 2}
         for rows in (sweeps.rows_before, sweeps.rows_after)
     ]
-    plain = [{id: replace(row, family=None) for id, row in rows.items()} for rows in half]
+    plain = [{id_: replace(row, family=None) for id_, row in rows.items()} for rows in half]
     whole, once = compare(sweeps.rows_before, sweeps.rows_after).difference, compare(*plain).difference
     assert isinstance(next(iter(half[0].values())), Tally)
     assert (whole.mean, whole.low, whole.high) == (once.mean, once.low, once.high)

@@ -51,11 +51,11 @@ def eval_ids() -> Iterator[str]:
 
 
 def test_the_hash_never_puts_a_majority_into_the_eval_split(load):
-    id = next(eval_ids())
-    assert one(load, id=id, checks=[EXACT]).split == "eval"
-    assert one(load, id=id, truth="majority").split == "train"
-    assert one(load, truth="majority", family=id).split == "train"
-    assert one(load, id=id, truth="judge", rubric="x").split == "eval"
+    id_ = next(eval_ids())
+    assert one(load, id=id_, checks=[EXACT]).split == "eval"
+    assert one(load, id=id_, truth="majority").split == "train"
+    assert one(load, truth="majority", family=id_).split == "train"
+    assert one(load, id=id_, truth="judge", rubric="x").split == "eval"
 
 
 def test_checks_may_stand_beside_an_estimate(load):

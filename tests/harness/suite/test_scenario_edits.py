@@ -159,11 +159,11 @@ def test_what_a_csv_file_cannot_hold_is_refused(tmp_path: Path, fields: dict[str
 
 def test_a_csv_file_without_kinds_keeps_its_columns(tmp_path: Path) -> None:
     file = opened(tmp_path, "a.scenarios.csv", "prompt,answer\np,x\n")
-    (id,) = file.written
+    (id_,) = file.written
     with pytest.raises(CannotEditError, match="has no column 'kind'"):
-        FileEditor(file).text({id: {"checks": [{"kind": "number", "value": 1.0}]}})
+        FileEditor(file).text({id_: {"checks": [{"kind": "number", "value": 1.0}]}})
     assert (
-        FileEditor(file).text({id: {"checks": [{"kind": "exact", "value": "y, z"}]}})
+        FileEditor(file).text({id_: {"checks": [{"kind": "exact", "value": "y, z"}]}})
         == 'prompt,answer\np,"y, z"\n'
     )
 
@@ -223,7 +223,7 @@ def test_a_changed_text_says_just_what_was_asked_for(
     tmp_path: Path, name: str, before: list[Any], after: list[Any], beside: list[Any]
 ) -> None:
     ids = {"first": beside, "middle": before, "last": beside}
-    data = [{"id": id, "prompt": "p", "split": "eval", "checks": value} for id, value in ids.items()]
+    data = [{"id": id_, "prompt": "p", "split": "eval", "checks": value} for id_, value in ids.items()]
     file = opened(tmp_path, name, WRITERS[name](data))
     try:
         found = FileEditor(file).text({"middle": {"checks": after}})

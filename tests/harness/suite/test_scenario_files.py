@@ -278,7 +278,7 @@ def test_about_three_families_in_ten_are_eval():
     st.lists(st.from_regex(r"[a-z0-9]{1,9}", fullmatch=True), min_size=2, max_size=4),
 )
 def test_scenarios_of_a_family_stay_on_one_side(family, ids):
-    built = [build({"id": id, "prompt": "p", "family": family}) for id in ids]
+    built = [build({"id": id_, "prompt": "p", "family": family}) for id_ in ids]
     assert len({scenario.split for scenario in built}) == 1
 
 

@@ -19,9 +19,9 @@ from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios, scenarios
 NAME = "x.scenarios.jsonl"
 
 
-def line(id: str, **more: object) -> bytes:
+def line(id_: str, **more: object) -> bytes:
     checks = [{"kind": "exact", "value": "3"}]
-    return json.dumps({"id": id, "prompt": "p?", "checks": checks, **more}, ensure_ascii=False).encode()
+    return json.dumps({"id": id_, "prompt": "p?", "checks": checks, **more}, ensure_ascii=False).encode()
 
 
 LINES = st.one_of(

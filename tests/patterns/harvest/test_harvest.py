@@ -76,12 +76,12 @@ def test_a_fix_becomes_a_scenario_and_each_change_has_a_row(shop):
         (HarvestStatus.SKIPPED, 0, 1, 2),
         (HarvestStatus.VALIDATED, 1, 2, 2),
     ]
-    id = f"add-one-{commit[:12]}"
-    provenance = read_provenance(shop.suite / f"provenance/{id}.json")
+    id_ = f"add-one-{commit[:12]}"
+    provenance = read_provenance(shop.suite / f"provenance/{id_}.json")
     assert provenance.validation.fail_to_pass == (f"{TEST}::has_one",)
     assert provenance.validation.pass_to_pass == (f"{TEST}::old",)
     assert len(provenance.validation.runs) == len(shop.runner.runs) == 9
-    assert (shop.suite / f"{id}.scenario.yaml").is_file()
+    assert (shop.suite / f"{id_}.scenario.yaml").is_file()
 
 
 def test_a_second_harvest_does_only_what_is_new(shop):
@@ -539,9 +539,9 @@ def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_pat
 
 
 def test_archives_that_are_gone_are_written_again_and_nothing_is_proven_twice(shop):
-    id = f"add-one-{shop.fix('one')[:12]}"
+    id_ = f"add-one-{shop.fix('one')[:12]}"
     shop.harvest()
-    paths = SuitePaths(suite=shop.suite, id=id)
+    paths = SuitePaths(suite=shop.suite, id=id_)
     paths.scenario.write_text(paths.scenario.read_text().replace("split: eval", "split: eval  # mine"))
     files, shop.runner.runs = everything(shop.suite / "archives"), []
     paths.base.unlink()
@@ -618,7 +618,7 @@ def test_files_of_tests_that_a_fix_removes_are_in_no_tree_with_its_tests(shop):
     gone = {"tests/data/x.txt": None, "tests/old.txt": None}
     shop.repository.commit({"a.py": "zero one", "tests/test_d.py": tests, **gone}, "Remove data")
     rows = {step.row.id: step.row for step in shop.harvest()}
-    (found,) = [row for id, row in rows.items() if id.startswith("remove-data")]
+    (found,) = [row for id_, row in rows.items() if id_.startswith("remove-data")]
     provenance = read_provenance(SuitePaths(suite=shop.suite, id=found.id).provenance)
     assert provenance.validation.fail_to_pass == ("tests/test_d.py::has_one",)
     listed = (*provenance.validation.fail_to_pass, *provenance.validation.pass_to_pass)

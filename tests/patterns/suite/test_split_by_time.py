@@ -24,7 +24,7 @@ def test_from_40_on_the_oldest_half_teaches_and_the_newest_third_measures():
 @given(times)
 def test_time_goes_from_train_over_dev_to_eval(found):
     splits = splits_by_time(found.items())
-    ordered = [RANK[splits[id]] for id in sorted(found, key=lambda id: (found[id], id))]
+    ordered = [RANK[splits[id_]] for id_ in sorted(found, key=lambda id_: (found[id_], id_))]
     assert ordered == sorted(ordered)
 
 
@@ -32,7 +32,7 @@ def test_time_goes_from_train_over_dev_to_eval(found):
 def test_what_taught_never_measures_later(first, more):
     before = splits_by_time(first.items())
     after = splits_by_time({**more, **first}.items(), before)
-    assert all(RANK[after[id]] <= RANK[before[id]] for id in first)
+    assert all(RANK[after[id_]] <= RANK[before[id_]] for id_ in first)
     both = {**more, **first}
-    ordered = [RANK[after[id]] for id in sorted(both, key=lambda id: (both[id], id))]
+    ordered = [RANK[after[id_]] for id_ in sorted(both, key=lambda id_: (both[id_], id_))]
     assert ordered == sorted(ordered)

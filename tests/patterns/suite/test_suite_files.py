@@ -135,9 +135,9 @@ def test_a_full_disk_leaves_no_scenario_without_its_archives(tmp_path, monkeypat
 
 
 def test_what_a_person_must_complete_goes_once_it_is_proven(tmp_path):
-    id = make_provenance().id
-    write_partial(tmp_path, id, {"id": id, "checks": []}, "# Do this\n")
-    paths = SuitePaths(suite=tmp_path, id=id)
+    id_ = make_provenance().id
+    write_partial(tmp_path, id_, {"id": id_, "checks": []}, "# Do this\n")
+    paths = SuitePaths(suite=tmp_path, id=id_)
     assert paths.manual.read_text() == "# Do this\n"
     assert paths.partial.is_file()
     write(tmp_path)

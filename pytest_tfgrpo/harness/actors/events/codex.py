@@ -79,7 +79,7 @@ def _message(event: Mapping[str, Any]) -> str:
 
 def _item(builder: TranscriptBuilder, item: Mapping[str, Any], *, is_over: bool) -> str | None:
     """Read the event of an item; returns the text of a finished message."""
-    id, kind = text(item.get("id")), text(item.get("type"))
+    id_, kind = text(item.get("id")), text(item.get("type"))
     if kind == "agent_message":
         if not is_over:
             return None
@@ -88,12 +88,12 @@ def _item(builder: TranscriptBuilder, item: Mapping[str, Any], *, is_over: bool)
         return said
     if kind in SILENT:
         return None
-    step = builder.unfinished(id)
+    step = builder.unfinished(id_)
     if step is None:
-        step = builder.tool(id, _name(kind, item), None)
+        step = builder.tool(id_, _name(kind, item), None)
     step.input = data({key: value for key, value in item.items() if key not in BOOKKEEPING})
     if is_over:
-        builder.end(id, _output(item), _error(item))
+        builder.end(id_, _output(item), _error(item))
     return None
 
 

@@ -41,31 +41,31 @@ class TranscriptBuilder:
         self._cost_usd: float | None = None
         self._latency_ms = 0.0
 
-    def turn(self, id: str, model: str) -> Step:
-        """Return the model turn called `id`; an empty id is a new one each time."""
-        if id and id in self._turns:
-            return self._turns[id]
+    def turn(self, id_: str, model: str) -> Step:
+        """Return the model turn called `id_`; an empty id is a new one each time."""
+        if id_ and id_ in self._turns:
+            return self._turns[id_]
         step = Step(kind="model", name=model or self.program)
         self._steps.append(step)
-        self._turns[id] = step
+        self._turns[id_] = step
         return step
 
-    def tool(self, id: str, name: str, input: Json) -> Step:
-        """Return the new tool use called `id`, unfinished until `end` is called."""
-        step = Step(kind="tool", name=name or "tool", input=input, error=UNFINISHED)
+    def tool(self, id_: str, name: str, sent: Json) -> Step:
+        """Return the new tool use called `id_`, unfinished until `end` is called."""
+        step = Step(kind="tool", name=name or "tool", input=sent, error=UNFINISHED)
         self._steps.append(step)
-        self._tools[id] = step
+        self._tools[id_] = step
         return step
 
-    def end(self, id: str, output: str, error: str | None) -> None:
-        """Give the tool use called `id` its result; an unknown one is ignored."""
-        step = self._tools.pop(id, None)
+    def end(self, id_: str, output: str, error: str | None) -> None:
+        """Give the tool use called `id_` its result; an unknown one is ignored."""
+        step = self._tools.pop(id_, None)
         if step is not None:
             step.texts, step.error = [output], error
 
-    def unfinished(self, id: str) -> Step | None:
-        """Return the tool use called `id` that has no result yet."""
-        return self._tools.get(id)
+    def unfinished(self, id_: str) -> Step | None:
+        """Return the tool use called `id_` that has no result yet."""
+        return self._tools.get(id_)
 
     def close(self, usage: Usage | None, cost_usd: float | None, latency_ms: float = 0.0) -> None:
         """Take the totals of the closing event; they hold for the whole stream up to here."""

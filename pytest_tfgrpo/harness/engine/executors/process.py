@@ -150,6 +150,6 @@ class ProcessLease:
             self._workers.lost += 1
             raise
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt."""
-        await self._worker.end(id)
+        await self._worker.end(id_)

@@ -56,7 +56,7 @@ class LeasedWorker(Protocol):
         """
         ...
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt."""
         ...
 

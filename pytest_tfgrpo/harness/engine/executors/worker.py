@@ -94,15 +94,15 @@ class WorkerAgent:
                 reply = await self._go_on(turn.id, call, turn.message)
         return replace(reply, unused=counts.counted, wanted=counts.wanted)
 
-    async def _go_on(self, id: str, call: ActorCall, message: str) -> WorkerReply:
+    async def _go_on(self, id_: str, call: ActorCall, message: str) -> WorkerReply:
         """Return what the agent answers to the next message of a conversation."""
         try:
-            if id not in self._sessions:
+            if id_ not in self._sessions:
                 talker = as_conversational(self._actor)
                 if talker is None:
                     raise AgentFailure(f"{self._actor.name!r} holds no conversation", "crash")
-                self._sessions[id] = talker.open_session(call)
-            return WorkerReply(trajectory=await self._sessions[id].answer(message))
+                self._sessions[id_] = talker.open_session(call)
+            return WorkerReply(trajectory=await self._sessions[id_].answer(message))
         except RolloutFault as fault:
             return WorkerReply(fault=_plain(fault))
         except asyncio.CancelledError:
@@ -110,9 +110,9 @@ class WorkerAgent:
         except BaseException as error:  # noqa: BLE001 - a crashing agent is data
             return WorkerReply(fault=AgentFailure(describe(error), "crash"))
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt, if there is one; raises nothing but cancellation."""
-        session = self._sessions.pop(id, None)
+        session = self._sessions.pop(id_, None)
         if session is not None:
             try:
                 await session.aclose()

@@ -126,14 +126,14 @@ class WorkerProcess:
             raise ProviderError(f"a worker process {how} before its agent was asked", LOST_WORKER)
         return WorkerReply(fault=AgentFailure(f"the agent's process {how} before it had answered", "crash"))
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt; a process in which it does not end is ended."""
         if not self.is_usable:
             return
         self._spoilt = True
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_S):
-                self._spoilt = await self._exchange("end", id.encode()) is None
+                self._spoilt = await self._exchange("end", id_.encode()) is None
 
     async def aclose(self) -> None:
         """Let the agent release what it holds, if it does nothing else; end the process."""

@@ -62,9 +62,10 @@ class Choice:
 
     def revision(self) -> Revision:
         """Return what comes into force."""
-        at, gone = self._at, {id for unit in self._kept for id in unit.gone}
-        operations = [o for o in at.candidate.applied if not is_trim(o) and id(o) in self._operations()]
-        taken = {id for o in operations for id in o.targets}
+        at, gone = self._at, {id_ for unit in self._kept for id_ in unit.gone}
+        kept = self._operations()
+        operations = [o for o in at.candidate.applied if not is_trim(o) and o in kept]
+        taken = {id_ for o in operations for id_ in o.targets}
         for unit in self._kept:
             if not unit.proposed:
                 operations.append(self._return(unit, taken))
@@ -84,16 +85,16 @@ class Choice:
         kept = self._operations()
         return replace(
             empty,
-            rejected=tuple(o for o in self._at.candidate.applied if id(o) not in kept and not is_trim(o)),
+            rejected=tuple(o for o in self._at.candidate.applied if o not in kept and not is_trim(o)),
             note=self._note,
             lessons=tuple(sorted(self._trials(), key=lambda trial: (-trial.value, trial.key))),
             **self._gains,
             hit_rate=self._hit_rate(),
         )
 
-    def _operations(self) -> set[int]:
-        """Return the identities of the candidate's operations that are carried out."""
-        return {id(o) for unit in self._kept if unit.proposed for o in unit.operations}
+    def _operations(self) -> list[Operation]:
+        """Return the candidate's operations that are carried out."""
+        return [o for unit in self._kept if unit.proposed for o in unit.operations]
 
     def _keeps(self, unit: PoolUnit) -> bool:
         """Return whether the lessons of a unit come in: each must be worth it, and beat what it replaces.
@@ -101,7 +102,7 @@ class Choice:
         A removal that was proposed stands, unless the lesson is shown to help.
         """
         active = {e.id: e for e in self._pool.library.experiences}
-        rivals = [active[id] for id in unit.gone if id not in unit.renewed]
+        rivals = [active[id_] for id_ in unit.gone if id_ not in unit.renewed]
         if not unit.new:
             return not any(self._helps(e) >= SHOWN and self._tried(e) for e in rivals)
         if not all(self._is_worth_it(e) for e in unit.new):
@@ -209,11 +210,11 @@ class Choice:
         after = {content_key(e): e.id for e in self.revision().library.experiences}
         before = {content_key(e): e.id for e in self._pool.library.experiences}
         returned = {u.key for u in self._kept if not u.proposed}
-        replaced = {id for unit in self._kept if unit.new for id in unit.gone}
+        replaced = {id_ for unit in self._kept if unit.new for id_ in unit.gone}
         pooled = {content_key(e): e.id for e in self._pool.lessons if e.id in self._pool.tossed}
         pooled |= {content_key(e): e.id for unit in self._pool.barred for e in unit.new}
         pooled |= {key: e.id for key, e in self._at.refused().items()}
-        pooled |= {key: id for key, id in before.items() if self._values.tried_L[self._column[key]]}
+        pooled |= {key: id_ for key, id_ in before.items() if self._values.tried_L[self._column[key]]}
         fates: dict[str, tuple[Fate, str]] = {}
         for key, lesson_id in sorted(pooled.items()):
             if key in after:

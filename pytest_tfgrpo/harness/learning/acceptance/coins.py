@@ -40,7 +40,7 @@ class CoinPrompts:
 
     def open(self, scenario_ids: Iterable[str]) -> tuple[str, ...]:
         """Return the scenarios whose prompt depends on a coin; the others show nothing."""
-        return tuple(id for id in scenario_ids if self._fits(self._scenarios[id]))
+        return tuple(id_ for id_ in scenario_ids if self._fits(self._scenarios[id_]))
 
     def ask(self, scenario_id: str, index: int) -> RenderedPrompt:
         """Return the question of one rollout."""
@@ -56,8 +56,8 @@ class CoinPrompts:
             prompt=prompt,
             prompt_stamp=prompt.stamp,
             experiences=ids,
-            left_out=tuple(id for id in self._fits(scenario) if id not in carried),
-            tossed=tuple(id for id in ids if id in self._tossed),
+            left_out=tuple(id_ for id_ in self._fits(scenario) if id_ not in carried),
+            tossed=tuple(id_ for id_ in ids if id_ in self._tossed),
         )
 
     def _falls(self, key: str, scenario: Scenario, index: int) -> bool:

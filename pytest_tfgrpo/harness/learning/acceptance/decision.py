@@ -61,7 +61,7 @@ async def decide(at: Standpoint, sweep: Sweep) -> Revision:
     prompts = CoinPrompts(at.job, pool, at.phase)
     planned = dev_phase(at.phase, prompts.open(at.phase.dev), settings)
     asked = await sweep(planned, prompts.ask) if planned.rollouts else {}
-    dev = [asked[id] for id in planned.scenarios if id in asked]
+    dev = [asked[id_] for id_ in planned.scenarios if id_ in asked]
     return await asyncio.to_thread(_decided, at, pool, evidence, dev)
 
 

@@ -120,7 +120,7 @@ def joined(
     place = {s.id: n for n, s in enumerate(known)}
     untold = {s.id for s in known if s.truth == "majority"}
     column = {key: n for n, key in enumerate(evidence.keys)}
-    sums = _Sums(evidence, {id: column[content_key(e)] for id, e in lessons.items()})
+    sums = _Sums(evidence, {id_: column[content_key(e)] for id_, e in lessons.items()})
     for group in groups:
         if group.scenario_id not in untold:
             sums.add(group, place[group.scenario_id])
@@ -180,7 +180,7 @@ class _Sums:
         self._pattern_of.clear()
 
     def _columns(self, ids: Iterable[str]) -> list[int]:
-        return [self._column_of[id] for id in ids if id in self._column_of]
+        return [self._column_of[id_] for id_ in ids if id_ in self._column_of]
 
 
 def value_of(

@@ -61,13 +61,13 @@ class Pool:
     def tossed(self) -> frozenset[str]:
         """Ids of the lessons that a coin decides on."""
         units = [unit for unit in self.units if not unit.sure]
-        ids = {e.id for unit in units for e in unit.new} | {id for unit in units for id in unit.gone}
+        ids = {e.id for unit in units for e in unit.new} | {id_ for unit in units for id_ in unit.gone}
         return frozenset(ids | self.doubtful)
 
     def within(self, domain: str) -> Pool:
         """Return the part of the pool that prompts of `domain` can carry."""
         known = {e.id: e.domain for e in self.lessons}
-        units = (u for u in self.units if domain in {known[id] for id in (*(e.id for e in u.new), *u.gone)})
+        units = (u for u in self.units if domain in {known[id_] for id_ in (*(e.id for e in u.new), *u.gone)})
         own = tuple(e for e in self.library.experiences if e.domain == domain)
         return replace(self, library=replace(self.library, experiences=own), units=tuple(units))
 
@@ -138,9 +138,9 @@ def _proposed(
     new = tuple(o.experience for o in operations if o.experience is not None and o.experience.id in stays)
     gone = tuple(dict.fromkeys(t for o in operations for t in o.targets if t in active))
     keys = {content_key(e) for e in new}
-    renewed = tuple(id for id in gone if content_key(active[id]) in keys)
+    renewed = tuple(id_ for id_ in gone if content_key(active[id_]) in keys)
     return PoolUnit(
-        key="+".join(sorted(keys)) or "-" + "-".join(sorted(content_key(active[id]) for id in gone)),
+        key="+".join(sorted(keys)) or "-" + "-".join(sorted(content_key(active[id_]) for id_ in gone)),
         operations=operations,
         new=new,
         gone=gone,

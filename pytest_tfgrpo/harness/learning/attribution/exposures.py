@@ -113,8 +113,8 @@ def exposures_of(
         rewards = [score.reward for score in group.scores if score.reward is not None]
         told = bool(rewards) and group.scenario_id not in unknown
         reward = fsum(rewards) / len(rewards) if told else None
-        included = tuple(keys[id] for id in chanced if id in keys)
-        left_out = tuple(keys[id] for id in first.left_out if id in keys)
+        included = tuple(keys[id_] for id_ in chanced if id_ in keys)
+        left_out = tuple(keys[id_] for id_ in first.left_out if id_ in keys)
         rows.append(
             Exposure(
                 run_id=run_id,
@@ -134,7 +134,7 @@ def exposures_of(
 
 def record_of(run: Run) -> RunExposures:
     """Return the exposures of a run, complete or not."""
-    keys = {id: content_key(e) for id, e in known_lessons(run.library_start, run.phases).items()}
+    keys = {id_: content_key(e) for id_, e in known_lessons(run.library_start, run.phases).items()}
     trained = [result for result in run.phases if result.phase.mode == "train"]
     rows = [
         row

@@ -57,7 +57,10 @@ def _groups(job: Job) -> Mapping[tuple[int, str], int]:
     """Return how many groups each training epoch of the run has in each domain."""
     domains = {s.id: s.domain for s in job.scenarios}
     return Counter(
-        (phase.epoch, domains[id]) for phase in job.phases if phase.mode == "train" for id in phase.scenarios
+        (phase.epoch, domains[id_])
+        for phase in job.phases
+        if phase.mode == "train"
+        for id_ in phase.scenarios
     )
 
 

@@ -33,7 +33,7 @@ def evidence(
     the run started with.
     """
     lessons = known_lessons(job.library, earlier) | {e.id: e for e in library.experiences}
-    keys = {id: content_key(experience) for id, experience in lessons.items()}
+    keys = {id_: content_key(experience) for id_, experience in lessons.items()}
     stamps = {s.id: s.stamp for s in job.scenarios}
     votes = frozenset(s.id for s in job.scenarios if s.truth == "majority")
     epochs = [(result.phase, result.groups) for result in earlier if result.phase.mode == "train"]

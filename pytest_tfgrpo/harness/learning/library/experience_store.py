@@ -101,8 +101,8 @@ class ExperienceStore:
         """Return the number of stored experiences, active or not."""
         return len(self._places)
 
-    def __contains__(self, id: str) -> bool:
-        return id in self._places
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._places
 
     @property
     def complaints(self) -> list[str]:
@@ -138,9 +138,9 @@ class ExperienceStore:
         with self._locked():
             self._catch_up()
 
-    def get(self, id: str) -> Experience:
-        """Return the experience with `id`; raises KeyError."""
-        offset, length = self._places[id]
+    def get(self, id_: str) -> Experience:
+        """Return the experience with `id_`; raises KeyError."""
+        offset, length = self._places[id_]
         with self._naming("read"):
             return load(os.pread(self._fd, length, offset))
 
@@ -168,7 +168,7 @@ class ExperienceStore:
         With `stamp`, only those learned under that prompt pack; with `prompt`, weighed by relevance to it.
         """
         known: dict[str, Experience] = {}
-        gone = {id for id, _ in self._tombstones}
+        gone = {id_ for id_, _ in self._tombstones}
         for record in self.records():
             if isinstance(record, Experience):
                 known.setdefault(record.id, record)

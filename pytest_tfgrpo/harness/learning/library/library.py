@@ -168,7 +168,7 @@ def diff(a: Library, b: Library, history: Iterable[Experience] = ()) -> Diff:
         ancestors = _ancestors(new.id, parents) & old.keys()
         superseded |= ancestors
         if ancestors:
-            changed.append((tuple(old[id] for id in sorted(ancestors)), new))
+            changed.append((tuple(old[id_] for id_ in sorted(ancestors)), new))
         else:
             added.append(new)
     return Diff(
@@ -302,9 +302,9 @@ class _Draft:
         if refusal is not None:
             return refusal
         gist = _Gist.of(new)
-        for id, other in self._gists.items():
-            if id not in targets and gist.resembles(other):
-                return "duplicate", f"lesson {id!r} says the same"
+        for id_, other in self._gists.items():
+            if id_ not in targets and gist.resembles(other):
+                return "duplicate", f"lesson {id_!r} says the same"
         return None
 
 
@@ -385,8 +385,8 @@ def _without(library: Library, kept: Counter[str]) -> list[Experience]:
     return rest
 
 
-def _ancestors(id: str, parents: Mapping[str, tuple[str, ...]]) -> set[str]:
-    found, open_ids = set[str](), [id]
+def _ancestors(id_: str, parents: Mapping[str, tuple[str, ...]]) -> set[str]:
+    found, open_ids = set[str](), [id_]
     while open_ids:
         current = open_ids.pop()
         if current not in found:

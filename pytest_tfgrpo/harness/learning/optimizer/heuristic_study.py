@@ -221,9 +221,9 @@ class HeuristicStudy:
         return found
 
 
-def _copy(id: str) -> str:
+def _copy(id_: str) -> str:
     """Return an equal id: a run keeps it, and not the memory of the attempts that the other lies among."""
-    return f"{id[:1]}{id[1:]}"
+    return f"{id_[:1]}{id_[1:]}"
 
 
 def _read_back(lesson: Experience) -> _Known | None:

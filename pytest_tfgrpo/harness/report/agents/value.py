@@ -16,17 +16,17 @@ PAIR = ("difference", "claim", "obstacles", "settling", "domains", "metrics", "a
 """What is kept of a comparison of two runs (see ``versus.schema.json``)."""
 
 
-def agents_value(id: str, runs: Mapping[str, Run]) -> dict[str, Any]:
+def agents_value(id_: str, runs: Mapping[str, Run]) -> dict[str, Any]:
     """Return how the runs of two agents or more compare, as ``agents.schema.json`` describes it.
 
-    `id` is what the ids of the runs have in common. Each agent is compared with each, by scenario; every p is
+    `id_` is what the ids of the runs have in common. Each agent is compared with each, by scenario; every p is
     corrected for the number of pairs (Holm).
     """
     names = list(combinations(runs, 2))
     compared = compared_pairs([(runs[one], runs[other]) for one, other in names])
     return {
         "schema": SCHEMA,
-        "id": id,
+        "id": id_,
         "agents": [_agent(name, run) for name, run in runs.items()],
         "comparisons": len(names),
         "pairs": [
@@ -52,12 +52,12 @@ def _scenarios(runs: Sequence[Run]) -> list[dict[str, Any]]:
     domains = {s.id: s.domain for run in runs for s in run.scenarios}
     found = [
         {
-            "scenario": id,
-            "domain": domains[id],
-            "means": [one[id].mean() if id in one else None for one in rows],
-            "errors": [one[id].errors if id in one else 0 for one in rows],
+            "scenario": id_,
+            "domain": domains[id_],
+            "means": [one[id_].mean() if id_ in one else None for one in rows],
+            "errors": [one[id_].errors if id_ in one else 0 for one in rows],
         }
-        for id in dict.fromkeys(id for one in rows for id in one)
+        for id_ in dict.fromkeys(id_ for one in rows for id_ in one)
     ]
     return sorted(found, key=_by_spread)
 

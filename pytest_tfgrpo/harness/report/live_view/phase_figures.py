@@ -29,7 +29,7 @@ class PhaseFigures:
         self.mode: str = "dev" if self.is_dev else plan["mode"]
         self.concurrent: bool = bool(plan.get("concurrent", False))
         self.each: int = dev_rollouts or plan["rollouts"]
-        self.scenarios = [places[id] for id in plan["dev" if self.is_dev else "scenarios"]]
+        self.scenarios = [places[id_] for id_ in plan["dev" if self.is_dev else "scenarios"]]
         self._row = {place: row for row, place in enumerate(self.scenarios)}
         self._codes = bytearray(len(self.scenarios) * self.each)
         self._counts = [0] * len(OUTCOMES)

@@ -36,7 +36,7 @@ class RunFigures:
         known = header["scenarios"]
         self._ids: list[str] = [s["id"] for s in known]
         self._domains: list[str] = [s["domain"] for s in known]
-        self._places = {id: n for n, id in enumerate(self._ids)}
+        self._places = {id_: n for n, id_ in enumerate(self._ids)}
         self.phases = self._planned(header["phases"], 2 * int(settings.get("eval_rollouts") or 1))
         self._by_key = {(phase.epoch, phase.is_dev): phase for phase in self.phases}
         self._current = self.phases[0] if self.phases else None
@@ -106,8 +106,8 @@ class RunFigures:
         place = self._places[data["scenario_id"]]
         own = self._phase(data)
         own.group(place, data["scores"])
-        for id, status in data["rollouts"]:  # a test function or the judge may have changed it
-            own.rollout(place, int(id.rpartition(".r")[2]), status)
+        for id_, status in data["rollouts"]:  # a test function or the judge may have changed it
+            own.rollout(place, int(id_.rpartition(".r")[2]), status)
         if data.get("shared"):
             for phase in self.phases:
                 if phase.concurrent:

@@ -37,17 +37,17 @@ def beside(report: Report, run: Run, others: Sequence[Run], held: Container[str]
     if not others:
         return []
     ours = final_groups(run)
-    own = {id: ours[id] for id in ours if id in held}
+    own = {id_: ours[id_] for id_ in ours if id_ in held}
     found = []
     for letter, other in zip(LETTERS[0] + LETTERS[2:], others, strict=False):
         theirs = final_groups(other)
-        groups = {id: theirs[id] for id in theirs if id in own}
+        groups = {id_: theirs[id_] for id_ in theirs if id_ in own}
         found.append(
             Beside(
                 letter=letter,
                 run=other,
                 grid=grid(report, _final_alone(other, groups.keys())),
-                chosen={id: telling_pair(group, own[id]) for id, group in groups.items()},
+                chosen={id_: telling_pair(group, own[id_]) for id_, group in groups.items()},
             )
         )
     return found
@@ -61,8 +61,8 @@ def shown_first(others: Sequence[Beside], run: Run) -> set[str]:
     own = final_groups(run)
     for other in others:
         groups = final_groups(other.run)
-        for id, (theirs, ours) in other.chosen.items():
-            ids |= {groups[id].rollouts[theirs].rollout_id, own[id].rollouts[ours].rollout_id}
+        for id_, (theirs, ours) in other.chosen.items():
+            ids |= {groups[id_].rollouts[theirs].rollout_id, own[id_].rollouts[ours].rollout_id}
     return ids
 
 

@@ -24,7 +24,7 @@ def chosen(grid: Grid, limit: int, wanted: Iterable[str] = ()) -> Grid:
     mixed results; only then others. Rows inside and outside the page keep the order of the suite.
     """
     place = {row.id: n for n, row in enumerate(grid.rows)}
-    found = dict.fromkeys(islice(dict.fromkeys(place[id] for id in wanted if id in place), limit // 2))
+    found = dict.fromkeys(islice(dict.fromkeys(place[id_] for id_ in wanted if id_ in place), limit // 2))
     for n in _in_turns([_of_split(grid, split) for split in grid.splits()]):
         if len(found) >= limit:
             break

@@ -54,11 +54,11 @@ def evidence(grid: Grid, run: Run) -> dict[str, LessonEvidence]:
     }
     carrying = _carrying(grid)
     found = {}
-    for id, lesson in known.items():
-        rows = tuple(carrying.get(id, ()))
+    for id_, lesson in known.items():
+        rows = tuple(carrying.get(id_, ()))
         before, after = _means(grid, rows)
-        found[id] = LessonEvidence(
-            groups=tuple(places[group] for group in sources[id] if group in places),
+        found[id_] = LessonEvidence(
+            groups=tuple(places[group] for group in sources[id_] if group in places),
             earlier="" if lesson.run_id == run.run_id else lesson.run_id,
             rows=rows,
             before=before,
@@ -69,19 +69,19 @@ def evidence(grid: Grid, run: Run) -> dict[str, LessonEvidence]:
 
 def _sources(run: Run, known: Mapping[str, Experience]) -> dict[str, list[str]]:
     """Return the ids of the groups that each lesson rests on, those of the lessons before it last."""
-    own: dict[str, dict[str, None]] = {id: {} for id in known}
+    own: dict[str, dict[str, None]] = {id_: {} for id_ in known}
     for operation in _operations(run):
         if operation.experience is not None and operation.experience.id in own:
             own[operation.experience.id].update(dict.fromkeys(operation.groups))
-    for id, lesson in known.items():
-        own[id] = own[id] or {lesson.group_id: None}
+    for id_, lesson in known.items():
+        own[id_] = own[id_] or {lesson.group_id: None}
     found = {}
-    for id in known:
-        line, groups = [id], dict[str, None]()
+    for id_ in known:
+        line, groups = [id_], dict[str, None]()
         for one in line:  # it grows by the parents of each
             groups.update(own.get(one, {}))
             line += [parent for parent in known[one].parents if parent in known and parent not in line]
-        found[id] = list(groups)
+        found[id_] = list(groups)
     return found
 
 
@@ -112,8 +112,8 @@ def _carrying(grid: Grid) -> dict[str, list[int]]:
     groups = grid.columns[grid.last].groups
     for row, scenario in enumerate(grid.rows):
         group = groups.get(scenario.id)
-        for id in {id for rollout in group.rollouts for id in rollout.experiences} if group else ():
-            found.setdefault(id, []).append(row)
+        for id_ in {id_ for rollout in group.rollouts for id_ in rollout.experiences} if group else ():
+            found.setdefault(id_, []).append(row)
     return found
 
 

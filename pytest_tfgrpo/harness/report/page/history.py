@@ -31,8 +31,8 @@ def anchored(entries: list[dict[str, Any]], lessons: Sequence[Lesson]) -> list[d
     """Return the entries with the places that links to lessons lead to, but for the active `lessons`."""
     placed = {lesson["id"] for lesson in lessons}
     for change in (change for entry in entries for change in entry["changes"]):
-        own = [id for id, _ in change["old"]] + ([change["id"]] if change["id"] else [])
-        change["anchors"] = {id for id in own if id not in placed}
+        own = [id_ for id_, _ in change["old"]] + ([change["id"]] if change["id"] else [])
+        change["anchors"] = {id_ for id_ in own if id_ not in placed}
         placed |= change["anchors"]
     return entries
 
@@ -77,8 +77,8 @@ def _change(
 ) -> dict[str, Any]:
     """Return one operation; `fate` is empty for those that came into force."""
     new = operation.experience
-    old = [(id, known[id].summary32 if id in known else "") for id in operation.targets]
-    evidence = new or next((known[id] for id in operation.targets if id in known), None)
+    old = [(id_, known[id_].summary32 if id_ in known else "") for id_ in operation.targets]
+    evidence = new or next((known[id_] for id_ in operation.targets if id_ in known), None)
     return {
         "kind": operation.kind,
         "sign": SIGNS[operation.kind],

@@ -122,5 +122,5 @@ def _blocks(laid: Layout, room: int, beyond: Mapping[str, Any] | None) -> Iterat
         yield _block("application/gzip+base64", f"chunk-{n}", chunk)
 
 
-def _block(kind: str, id: str, content: str) -> str:
-    return f'<script type="{kind}" id="{id}">{content}</script>\n'
+def _block(kind: str, id_: str, content: str) -> str:
+    return f'<script type="{kind}" id="{id_}">{content}</script>\n'

@@ -42,8 +42,8 @@ def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None)
         "domains": domains_of(grid),
         **part,
         "lessons": {
-            id: [e.polarity, e.domain, redact(e.summary32), taught[id], reached[id]]
-            for id, e in known.items()
+            id_: [e.polarity, e.domain, redact(e.summary32), taught[id_], reached[id_]]
+            for id_, e in known.items()
         },
         "left_out": packed.left_out,
     }
@@ -74,11 +74,11 @@ class Rows:
         self._domain = {domain: n for n, domain in enumerate(domains_of(grid))}
         self._checkers = {} if run is None else {s.id: s.checker for s in run.scenarios if s.checker}
         self._flaky = {row["scenario"] for row in report.get("flaky", ())}
-        self._taught = {id: sorted(found.groups) for id, found in laid.evidence.items()}
-        self._lessons = {id: found.rows for id, found in laid.evidence.items()}
+        self._taught = {id_: sorted(found.groups) for id_, found in laid.evidence.items()}
+        self._lessons = {id_: found.rows for id_, found in laid.evidence.items()}
         views = report["failures"]["views"].values() if "failures" in report else ()
         self._clusters = {
-            cluster["key"]: sorted(place[id] for id in cluster["scenarios"])
+            cluster["key"]: sorted(place[id_] for id_ in cluster["scenarios"])
             for view in views
             for cluster in view["clusters"]
         }
@@ -94,13 +94,13 @@ class Rows:
                 ]
                 for n, row in enumerate(grid.rows[start:stop], start)
             ],
-            "checkers": {id: self._checkers[id] for id in ids if id in self._checkers},
-            "flaky": sorted(id for id in ids if id in self._flaky),
+            "checkers": {id_: self._checkers[id_] for id_ in ids if id_ in self._checkers},
+            "flaky": sorted(id_ for id_ in ids if id_ in self._flaky),
             "taught": {
-                id: groups[bisect_left(groups, (start,)) : bisect_left(groups, (stop,))]
-                for id, groups in self._taught.items()
+                id_: groups[bisect_left(groups, (start,)) : bisect_left(groups, (stop,))]
+                for id_, groups in self._taught.items()
             },
-            "lessons": {id: _within(rows, start, stop) for id, rows in self._lessons.items()},
+            "lessons": {id_: _within(rows, start, stop) for id_, rows in self._lessons.items()},
             "clusters": {key: _within(rows, start, stop) for key, rows in self._clusters.items()},
         }
 

@@ -129,7 +129,7 @@ def _environment() -> Environment:
         lessons=lessons_changed,
         part=lambda value: quote(str(value).encode("utf-8", "replace"), safe=""),
         shape=figures.shape,
-        known_in=lambda id, known: known.get(id, {}),
+        known_in=lambda id_, known: known.get(id_, {}),
     )
     environment.globals.update(
         trust=trust,

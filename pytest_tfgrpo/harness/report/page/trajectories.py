@@ -113,7 +113,7 @@ def expendable(groups: Sequence[Group], kept: Container[str] = ()) -> Iterator[I
     Frames of rollouts that are neither `kept` nor best or worst of an informative group, then other frames,
     then whole groups: those without mixed results before the others.
     """
-    telling = {id for group in groups if group.informative for id in extremes(group)}
+    telling = {id_ for group in groups if group.informative for id_ in extremes(group)}
     rollouts = [rollout for group in groups for rollout in group.rollouts if rollout.frames]
     for wanted in (False, True):
         for rollout in rollouts:

@@ -83,11 +83,11 @@ def review(run: Run, marks: Sequence[Mark], now: Mapping[str, str]) -> Review:
         ReviewedAnswer(
             rollout=rollout,
             scenario=scenarios[rollout.scenario_id],
-            marks=tuple(of[id]),
+            marks=tuple(of[id_]),
             passed=has_passed(score, scenarios[rollout.scenario_id]),
         )
-        for id, (rollout, score) in found.items()
-        if id in of
+        for id_, (rollout, score) in found.items()
+        if id_ in of
     )
     return Review(run_id=run.run_id, answers=tuple(answers), not_applied=not_applied)
 

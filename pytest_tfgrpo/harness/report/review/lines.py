@@ -109,7 +109,7 @@ def _grounds(one: CheckProposal) -> str:
     for ids, what in ((one.now_failed, "would fail"), (one.now_passed, "would pass")):
         if ids:
             parts.append(
-                f"{plural(len(ids), 'answer')} without a mark {what}: {few([_short(id) for id in ids], 3)}"
+                f"{plural(len(ids), 'answer')} without a mark {what}: {few([_short(id_) for id_ in ids], 3)}"
             )
     return "; ".join(parts) or "wording and weight are yours"
 

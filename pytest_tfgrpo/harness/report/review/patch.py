@@ -114,15 +114,15 @@ def _rewritten(
     changed: list[RewrittenFile] = []
     stuck: list[NeedsPerson] = []
     for name, wanted in of.items():
-        fit = {id: one.fields for id, one in wanted.items()}
+        fit = {id_: one.fields for id_, one in wanted.items()}
         try:
             text = editors[name].text(fit)
         except CannotEditError:
-            for id, one in wanted.items():
+            for id_, one in wanted.items():
                 try:
-                    editors[name].text({id: one.fields})
+                    editors[name].text({id_: one.fields})
                 except CannotEditError as error:
-                    del fit[id]
+                    del fit[id_]
                     reason = f"its file cannot change there: {error}"
                     stuck.append(NeedsPerson(one.scenario, reason, one.answers))
             text = editors[name].text(fit)

@@ -138,8 +138,8 @@ class _Trial:
             why=variant.why,
             answers=(),
             agreed=len(self._marked),
-            now_failed=tuple(id for id, before, now in after if before and not now),
-            now_passed=tuple(id for id, before, now in after if now and not before),
+            now_failed=tuple(id_ for id_, before, now in after if before and not now),
+            now_passed=tuple(id_ for id_, before, now in after if now and not before),
             by_heart=variant.by_heart,
             not_tried=tuple(sorted({check.kind for check in self._scenario.checks} - ON_TEXT)),
         )

@@ -112,7 +112,7 @@ def _files(check: Check, tree: Path, names: Iterable[str]) -> tuple[str, ...]:
     A report of JUnit may have ``tests.test_cart`` in place of ``tests/test_cart.py``.
     """
     listed = (*check.params["fail_to_pass"], *check.params.get("pass_to_pass", ()))
-    found = {name: _file(name, tree) for name in {id.partition("::")[0] for id in listed}}
+    found = {name: _file(name, tree) for name in {id_.partition("::")[0] for id_ in listed}}
     if None in found.values():
         return tuple(sorted(name for name in set(names) if is_test(name)))
     return tuple(sorted({name for name in found.values() if name is not None}))
@@ -134,9 +134,9 @@ def _result(check: Check, run: SuiteRun) -> CheckResult:
     if run.problem is RunProblem.TAMPERED:
         return failed(check, f"tampered: {run.detail}")
     wanted: Sequence[str] = check.params["fail_to_pass"]
-    missed = [id for id in wanted if run.outcomes.get(id) is not CaseOutcome.PASSED]
+    missed = [id_ for id_ in wanted if run.outcomes.get(id_) is not CaseOutcome.PASSED]
     broken = [
-        id for id in check.params.get("pass_to_pass", ()) if run.outcomes.get(id) is not CaseOutcome.PASSED
+        id_ for id_ in check.params.get("pass_to_pass", ()) if run.outcomes.get(id_) is not CaseOutcome.PASSED
     ]
     if not missed and not broken:
         return passed(check)
@@ -158,17 +158,17 @@ def _named(ids: Sequence[str], run: SuiteRun) -> str:
     first = ids[0]
     outcome = run.outcomes.get(first)
     why = run.messages.get(first) or run.messages.get(first.partition("::")[0]) or (outcome or "was not run")
-    return f"{few([line(id, 120) for id in ids], 2)} ({line(str(why), 160)})"
+    return f"{few([line(id_, 120) for id_ in ids], 2)} ({line(str(why), 160)})"
 
 
 def fix_lines(hidden: Path) -> tuple[str, ...]:
     """Return lines of the true fix, where it lies beside the hidden tests as a harvest writes it."""
     if not hidden.name.endswith(HIDDEN_SUFFIX):
         return ()
-    id = hidden.name.removesuffix(HIDDEN_SUFFIX)
-    reference = hidden.parent.parent / REFERENCES / f"{id}{SUFFIX}"
+    id_ = hidden.name.removesuffix(HIDDEN_SUFFIX)
+    reference = hidden.parent.parent / REFERENCES / f"{id_}{SUFFIX}"
     try:
-        return _lines(reference, hidden.with_name(f"{id}{BASE_SUFFIX}"), digest_of(reference))
+        return _lines(reference, hidden.with_name(f"{id_}{BASE_SUFFIX}"), digest_of(reference))
     except (ArchiveProblem, OSError):
         return ()
 

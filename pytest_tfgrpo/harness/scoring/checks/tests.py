@@ -30,8 +30,8 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     if (name == "command") is not bool(run):
         raise BadParam("runner", "the runner 'command', and no other, needs arguments as 'run'")
     for key in ("fail_to_pass", "pass_to_pass"):
-        for id in params.get(key, ()):
-            _check(key, id.partition("::")[0])
+        for id_ in params.get(key, ()):
+            _check(key, id_.partition("::")[0])
     for name in params.get("removed", ()):
         _check("removed", name)
     if twice := sorted(set(params["fail_to_pass"]) & set(params.get("pass_to_pass", ()))):

@@ -18,9 +18,9 @@ def gt_scores(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) ->
 
     It is also NaN where an estimate was wanted and there is none.
     """
-    planned = {id: sum(check.weight for check in s.checks) for id, s in scenarios.items()}
+    planned = {id_: sum(check.weight for check in s.checks) for id_, s in scenarios.items()}
     gt_N = [_by_checks(r, planned[r.scenario_id]) for r in rollouts]
-    truth = {id: s.truth for id, s in scenarios.items() if s.truth != "checks"}
+    truth = {id_: s.truth for id_, s in scenarios.items() if s.truth != "checks"}
     if truth:
         _estimate(gt_N, rollouts, truth)
     return gt_N

@@ -18,7 +18,7 @@ class JudgeRewarder:
 
     def __call__(self, batch: RewardBatch) -> list[float]:
         """Return N scores in [0, 1], NaN where there is nothing to add."""
-        settled = {id for id, scenario in batch.scenarios.items() if scenario.truth == "judge"}
+        settled = {id_ for id_, scenario in batch.scenarios.items() if scenario.truth == "judge"}
         return [math.nan if r.scenario_id in settled else _verdict(r) for r in batch.rollouts]
 
 

@@ -39,9 +39,9 @@ def majority_scores(rollouts: Sequence[Rollout]) -> list[float]:
         count = votes.setdefault(rollout.group_id, Counter())
         if answer:
             count[answer] += 1
-    credits = {group_id: _credits(count) for group_id, count in votes.items()}
+    credited = {group_id: _credits(count) for group_id, count in votes.items()}
     return [
-        _score(rollout, answer, credits[rollout.group_id])
+        _score(rollout, answer, credited[rollout.group_id])
         for rollout, answer in zip(rollouts, answers, strict=True)
     ]
 
@@ -55,12 +55,12 @@ def _credits(count: Counter[str]) -> dict[str, float] | None:
     return dict.fromkeys(winners, 1.0 / len(winners))
 
 
-def _score(rollout: Rollout, answer: str, credits: dict[str, float] | None) -> float:
+def _score(rollout: Rollout, answer: str, credited: dict[str, float] | None) -> float:
     if rollout.status == "error":
         return math.nan
     if rollout.status == "failed":
         return 0.0
-    return math.nan if credits is None else credits.get(answer, 0.0)
+    return math.nan if credited is None else credited.get(answer, 0.0)
 
 
 def normalised(answer: str) -> str:

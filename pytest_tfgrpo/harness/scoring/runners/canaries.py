@@ -38,8 +38,8 @@ def judged(canaries: Iterable[Canary], outcomes: Mapping[str, CaseOutcome]) -> s
         for canary in canaries
         for pair in canary.pairs
         for word in pair
-        for id, outcome in outcomes.items()
-        if id.startswith(canary.path) and word in id
+        for id_, outcome in outcomes.items()
+        if id_.startswith(canary.path) and word in id_
     }
     pairs = [pair for canary in canaries for pair in canary.pairs]
     if any(ended.get(fails) is CaseOutcome.PASSED for _, fails in pairs):

@@ -81,9 +81,9 @@ class _Results:
         self.seconds: dict[str, float] = {}
         self.messages: dict[str, str] = {}
 
-    def fail(self, id: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
-        self.outcomes[id] = outcome
-        self.messages.setdefault(id, message)
+    def fail(self, id_: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
+        self.outcomes[id_] = outcome
+        self.messages.setdefault(id_, message)
 
 
 class _Conversation:
@@ -134,8 +134,8 @@ class _Conversation:
     def _n(self, _count: int) -> None:
         return
 
-    def _c(self, id: str, message: str) -> None:
-        self.found.fail(id, message)
+    def _c(self, id_: str, message: str) -> None:
+        self.found.fail(id_, message)
 
     def _v(self, message: str) -> None:
         self.broken = message
@@ -149,34 +149,34 @@ class _Conversation:
     def _e(self, _code: int) -> None:
         self.over = True
 
-    def _s(self, id: str) -> None:
-        self.current, self._since = id, time.monotonic()
+    def _s(self, id_: str) -> None:
+        self.current, self._since = id_, time.monotonic()
 
-    def _r(self, id: str, when: str, outcome: str, seconds: float, message: str) -> None:
+    def _r(self, id_: str, when: str, outcome: str, seconds: float, message: str) -> None:
         """Note one phase of a test; after its teardown it is done."""
         found = self.found
-        found.seconds[id] = found.seconds.get(id, 0.0) + seconds
-        parts = self._parts.setdefault(id, {})
+        found.seconds[id_] = found.seconds.get(id_, 0.0) + seconds
+        parts = self._parts.setdefault(id_, {})
         if outcome == "rerun":
             parts.clear()
             return
         if parts.get(when) != "failed":
             parts[when] = outcome
         if outcome == "failed":
-            found.fail(id, message)
+            found.fail(id_, message)
         elif "failed" in parts.values():
-            found.outcomes[id] = CaseOutcome.FAILED
+            found.outcomes[id_] = CaseOutcome.FAILED
         elif when == "teardown":
             phases = set(parts.values())
             if "skipped" in phases:
-                found.outcomes[id] = CaseOutcome.SKIPPED
+                found.outcomes[id_] = CaseOutcome.SKIPPED
             elif phases == {"passed"} and parts.keys() == {"setup", "call", "teardown"}:
-                found.outcomes[id] = CaseOutcome.PASSED
+                found.outcomes[id_] = CaseOutcome.PASSED
             else:
-                found.fail(id, "it ended without a report")
+                found.fail(id_, "it ended without a report")
         if when == "teardown":
-            if found.outcomes.get(id) is not CaseOutcome.FAILED:
-                found.messages.pop(id, None)
+            if found.outcomes.get(id_) is not CaseOutcome.FAILED:
+                found.messages.pop(id_, None)
             self.current = None
 
     def ended_alone(self, run: IsolatedRun) -> bool:
@@ -303,11 +303,11 @@ def _concluded(
             if (request.tree / name).is_file():
                 found.fail(name, talk.broken)
     paths = {canary.path for canary in canaries}
-    kept = {id for id in found.outcomes if id.partition("::")[0] not in paths}
+    kept = {id_ for id_ in found.outcomes if id_.partition("::")[0] not in paths}
     return SuiteRun(
-        outcomes={id: outcome for id, outcome in found.outcomes.items() if id in kept},
-        seconds={id: seconds for id, seconds in found.seconds.items() if id in kept},
-        messages={id: message for id, message in found.messages.items() if id in kept},
+        outcomes={id_: outcome for id_, outcome in found.outcomes.items() if id_ in kept},
+        seconds={id_: seconds for id_, seconds in found.seconds.items() if id_ in kept},
+        messages={id_: message for id_, message in found.messages.items() if id_ in kept},
         problem=problem,
         detail=detail,
         elapsed_s=elapsed_s,
@@ -324,7 +324,7 @@ def _problem(
     """Return why the run cannot be used, if it cannot, and what a reader should see of it."""
     tail = run.output[-DETAIL:].strip()
     paths = {canary.path for canary in canaries}
-    own = [id for id in found.outcomes if id.partition("::")[0] not in paths]
+    own = [id_ for id_ in found.outcomes if id_.partition("::")[0] not in paths]
     doubt = talk.tampered or judged(canaries, found.outcomes)
     if doubt:
         return RunProblem.TAMPERED, doubt

@@ -98,9 +98,9 @@ class LessonAnswers:
         self._short: dict[str, FoundAnswer] = {}
         self._aligned: dict[str, list[_Sought]] = {}
         self._within: dict[str, list[_Sought]] = {}
-        for id, texts in of.items():
+        for id_, texts in of.items():
             for text in texts:
-                self._learn(fold(text), FoundAnswer(id, spellings(text)[0]))
+                self._learn(fold(text), FoundAnswer(id_, spellings(text)[0]))
         self._lengths = sorted({len(prefix) for prefix in self._aligned})
 
     def _learn(self, folded: str, found: FoundAnswer) -> None:

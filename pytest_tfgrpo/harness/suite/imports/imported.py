@@ -25,9 +25,9 @@ class Imported:
     """How often each thing came that has no counterpart here, and where first, by what it is."""
     _ids: set[str] = field(default_factory=set)
 
-    def add(self, id: str, scenario: Mapping[str, Json]) -> None:
-        """Add a scenario under the id nearest to `id` that is free."""
-        plain = _UNFIT.sub("-", id).strip(".-")[:LONGEST_ID] or "scenario"
+    def add(self, id_: str, scenario: Mapping[str, Json]) -> None:
+        """Add a scenario under the id nearest to `id_` that is free."""
+        plain = _UNFIT.sub("-", id_).strip(".-")[:LONGEST_ID] or "scenario"
         free, n = plain, 2
         while free in self._ids:
             free, n = f"{plain}-{n}", n + 1

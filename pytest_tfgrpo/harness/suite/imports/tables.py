@@ -101,8 +101,8 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
             found.leave_out(str(error), where)
             continue
         fields |= placed(found, cells, where, columns)
-        id = _text(cells[_column(cells, where, "id", columns.id, ())]) if columns.id else f"{stem}-{n}"
-        found.add(id, fields)
+        id_ = _text(cells[_column(cells, where, "id", columns.id, ())]) if columns.id else f"{stem}-{n}"
+        found.add(id_, fields)
 
 
 def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:

@@ -13,9 +13,9 @@ from pytest_tfgrpo.harness.actors.output import read_trajectory
 INIT = {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash", "Edit"], "model": "opus"}
 
 
-def said(*blocks: dict[str, Any], id: str = "m1", out: int = 5, **more: Any) -> dict[str, Any]:
+def said(*blocks: dict[str, Any], id_: str = "m1", out: int = 5, **more: Any) -> dict[str, Any]:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7}
-    message = {"id": id, "type": "message", "role": "assistant", "model": "opus", "content": list(blocks)}
+    message = {"id": id_, "type": "message", "role": "assistant", "model": "opus", "content": list(blocks)}
     return {"type": "assistant", "message": {**message, "usage": {**usage, "output_tokens": out}}, **more}
 
 
@@ -23,14 +23,14 @@ def words(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def use(id: str, name: str, **given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": id, "name": name, "input": given}
+def use(id_: str, name: str, **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_, "name": name, "input": given}
 
 
 def results(*ended: tuple[str, Any, bool]) -> dict[str, Any]:
     blocks = [
-        {"type": "tool_result", "tool_use_id": id, "content": content, "is_error": failed}
-        for id, content, failed in ended
+        {"type": "tool_result", "tool_use_id": id_, "content": content, "is_error": failed}
+        for id_, content, failed in ended
     ]
     return {"type": "user", "message": {"role": "user", "content": blocks}}
 
@@ -67,9 +67,9 @@ WORK = (
     said(words("I look."), out=1),
     said(use("t1", "Bash", command="python -m unittest"), out=8),
     results(("t1", "FAILED", True)),
-    said(use("t2", "Edit", file_path="a.py"), id="m2"),
+    said(use("t2", "Edit", file_path="a.py"), id_="m2"),
     results(("t2", [words("changed"), {"type": "image", "source": {}}], False)),
-    said(words("Done."), id="m3", out=2),
+    said(words("Done."), id_="m3", out=2),
 )
 
 
@@ -94,7 +94,7 @@ def test_what_a_turn_used_is_counted_once_however_many_events_repeat_it() -> Non
 
 
 def test_the_closing_events_totals_are_the_sums_over_the_frames() -> None:
-    trajectory = read(INIT, said(words("a"), out=8), said(words("b"), id="m2", out=2), result())
+    trajectory = read(INIT, said(words("a"), out=8), said(words("b"), id_="m2", out=2), result())
     assert trajectory.tokens == 6 + 40 + 14 + 30
     assert trajectory.cost_usd == 0.25
     assert [f.cost_usd for f in trajectory.frames] == [0.0, 0.25]
@@ -209,7 +209,7 @@ def test_what_the_agent_did_not_manage_is_its_failure_with_its_cost(
     ],
 )
 def test_a_fault_of_the_provider_is_not_the_agents(error: str, closing: dict[str, Any], code: str) -> None:
-    last = said(words("API Error"), id="m9", **({"error": error} if error else {}))
+    last = said(words("API Error"), id_="m9", **({"error": error} if error else {}))
     caught = fault(*WORK, last, closing)
     assert isinstance(caught, ProviderError)
     assert caught.code == code
@@ -217,7 +217,7 @@ def test_a_fault_of_the_provider_is_not_the_agents(error: str, closing: dict[str
 
 
 def test_a_stream_that_ends_in_the_middle_of_a_providers_fault_is_that_fault() -> None:
-    caught = fault(*WORK, said(words("API Error"), id="m9", error="rate_limit"))
+    caught = fault(*WORK, said(words("API Error"), id_="m9", error="rate_limit"))
     assert (type(caught), caught.code) == (ProviderError, "rate_limit")
 
 

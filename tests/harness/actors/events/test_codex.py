@@ -22,17 +22,17 @@ DONE = {
 }
 
 
-def item(id: str, kind: str, event: str = "completed", **details: Any) -> dict[str, Any]:
-    return {"type": f"item.{event}", "item": {"id": id, "type": kind, **details}}
+def item(id_: str, kind: str, event: str = "completed", **details: Any) -> dict[str, Any]:
+    return {"type": f"item.{event}", "item": {"id": id_, "type": kind, **details}}
 
 
-def command(id: str, line: str, event: str = "completed", **more: Any) -> dict[str, Any]:
+def command(id_: str, line: str, event: str = "completed", **more: Any) -> dict[str, Any]:
     told = {"command": line, "aggregated_output": "", "exit_code": None, "status": "in_progress"}
-    return item(id, "command_execution", event, **{**told, **more})
+    return item(id_, "command_execution", event, **{**told, **more})
 
 
-def message(id: str, text: str) -> dict[str, Any]:
-    return item(id, "agent_message", text=text)
+def message(id_: str, text: str) -> dict[str, Any]:
+    return item(id_, "agent_message", text=text)
 
 
 def stream(*events: Any) -> bytes:

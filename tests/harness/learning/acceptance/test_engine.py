@@ -274,7 +274,7 @@ class SlowOnDev:
     weight = 1.0
 
     def __call__(self, batch: RewardBatch) -> Any:
-        if any(id.startswith("dev") for id in batch.scenarios):
+        if any(id_.startswith("dev") for id_ in batch.scenarios):
             time.sleep(0.5)
         return [1.0] * len(batch.rollouts)
 
@@ -404,7 +404,7 @@ def test_neither_learning_nor_acceptance_is_handed_an_eval_scenario(tmp_path: Pa
         assert not held & ({*context.scenarios} | {g.scenario_id for g in context.groups})
     sweeps = [phase for phase in seen if isinstance(phase, Phase)]
     assert sweeps
-    assert not held & {id for phase in sweeps for id in phase.scenarios}
+    assert not held & {id_ for phase in sweeps for id_ in phase.scenarios}
     assert not held & {g.scenario_id for result in run.phases for g in result.dev}
 
 
@@ -423,7 +423,7 @@ def test_what_was_refused_is_tried_again_and_its_teacher_is_told_of_it(tmp_path:
     assert told.keys() == refused
     assert optimizer.contexts[0].refused == ()
     assert all(trial == first[key] for key, (_, trial) in told.items())
-    carried = {id for group in run.phases[2].dev for r in group.rollouts for id in r.tossed or ()}
+    carried = {id_ for group in run.phases[2].dev for r in group.rollouts for id_ in r.tossed or ()}
     doubtful = {trial.id for key, trial in first.items() if key in refused and trial.helps > 0.05}
     assert doubtful <= carried
     settled = {trial.id for key, trial in first.items() if key in refused and trial.helps <= 0.05}

@@ -35,7 +35,7 @@ IDS = st.lists(st.sampled_from([*LESSONS, "forgotten"]), max_size=3, unique=True
 def drawn_groups(draw: Any) -> Group:
     scenario = draw(st.sampled_from(["s0", "s1", "s2", "s3", "s4", "voted"]))
     mode = "dev" if scenario in ("s3", "s4") else "train"
-    credits = draw(
+    credited = draw(
         st.lists(st.none() | st.sampled_from([0.0, 1.0]) | st.floats(0, 1), min_size=1, max_size=4)
     )
     rollouts = tuple(
@@ -48,9 +48,9 @@ def drawn_groups(draw: Any) -> Group:
             left_out=draw(IDS),
             tossed=draw(st.sampled_from([None, (), carried])),
         )
-        for n, credit in enumerate(credits)
+        for n, credit in enumerate(credited)
     )
-    return make_group(credits, rollouts=rollouts)
+    return make_group(credited, rollouts=rollouts)
 
 
 def gathered(groups: list[Group]) -> Evidence:
@@ -65,7 +65,7 @@ def rows_of(groups: list[Group]) -> tuple[list[tuple[int, float, set[str]]], Cou
             continue
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             carried, missing = (
-                {content_key(LESSONS[id]) for id in ids if id in LESSONS}
+                {content_key(LESSONS[id_]) for id_ in ids if id_ in LESSONS}
                 for ids in (rollout.experiences, rollout.left_out)
             )
             tossed = rollout.experiences if rollout.tossed is None else rollout.tossed

@@ -59,10 +59,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
     return folder, run
 
 
-def derive(credits: list[float | None], **changes: object) -> list[object]:
+def derive(credited: list[float | None], **changes: object) -> list[object]:
     ids = {"experiences": ("a",), "left_out": ("b",)} | changes
-    rollouts = tuple(make_rollout(i, c, **ids) for i, c in enumerate(credits))
-    group = make_group(credits, rollouts=rollouts)
+    rollouts = tuple(make_rollout(i, c, **ids) for i, c in enumerate(credited))
+    group = make_group(credited, rollouts=rollouts)
     return list(
         exposures_of(
             [group],

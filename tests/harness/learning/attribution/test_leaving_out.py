@@ -52,7 +52,7 @@ def offered(question: RenderedPrompt) -> set[str]:
 
 def texts_left_out(asked: Sequence[RenderedPrompt], library: Library) -> list[set[str]]:
     said = {e.id: e.summary32 for e in library.experiences}
-    return [{said[id] for id in q.left_out} for q in asked]
+    return [{said[id_] for id_ in q.left_out} for q in asked]
 
 
 def test_about_the_chance_is_left_out_and_no_slot_is_refilled(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_what_is_left_out_is_not_in_the_prompt(tmp_path: Path) -> None:
     library = of(lessons())
     said = {e.id: e.summary32 for e in library.experiences}
     for question in questions(tmp_path, library, training()):
-        assert all(said[id] in question.prompt.system for id in question.experiences)
-        assert not any(said[id] in question.prompt.system for id in question.left_out)
+        assert all(said[id_] in question.prompt.system for id_ in question.experiences)
+        assert not any(said[id_] in question.prompt.system for id_ in question.left_out)
 
 
 @pytest.mark.parametrize("phase", [None, training(0.0)])

@@ -44,8 +44,8 @@ def file_of(folder: Path, *records: Experience | Tombstone) -> Path:
     return path
 
 
-def tombstone(id: str, run_id: str = "run1") -> Tombstone:
-    return Tombstone(id=id, run_id=run_id, epoch=2, reason="size cap")
+def tombstone(id_: str, run_id: str = "run1") -> Tombstone:
+    return Tombstone(id=id_, run_id=run_id, epoch=2, reason="size cap")
 
 
 def test_an_append_returns_only_after_what_it_wrote_is_on_disk(

@@ -50,8 +50,8 @@ def update(experience: Experience, *targets: str) -> Operation:
     return Operation(kind=kind, experience=experience, targets=targets, reason="more evidence")
 
 
-def remove(id: str) -> Operation:
-    return Operation(kind="remove", targets=(id,), reason="contradicted")
+def remove(id_: str) -> Operation:
+    return Operation(kind="remove", targets=(id_,), reason="contradicted")
 
 
 def revise(library: Library, *operations: Operation, cap: int = 200, epoch: int = 1) -> Revision:

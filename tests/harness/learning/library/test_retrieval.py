@@ -107,7 +107,7 @@ def test_the_choice_is_bounded_complete_and_independent_of_order(
     prompt = "which alpha or gamma"
     found = retrieve(*candidates, pack=pack, prompt=prompt, limit=limit)
     assert len(found.picked) <= limit
-    assert sorted([e.id for e in found.picked] + [id for id, _ in found.left_out]) == sorted(
+    assert sorted([e.id for e in found.picked] + [id_ for id_, _ in found.left_out]) == sorted(
         e.id for e in candidates
     )
     chance.shuffle(candidates)

@@ -24,8 +24,8 @@ IDS = [f"count-{n}" for n in range(20)]
 
 def run(name: str, passed: float, seed: int, ids: Sequence[str] = IDS) -> Run:
     rng = random.Random(seed)
-    credits: dict[str, Credits] = {id: [float(rng.random() < passed) for _ in range(5)] for id in ids}
-    made = make_run(None, credits, run_id=f"run1-{name}")
+    credited: dict[str, Credits] = {id_: [float(rng.random() < passed) for _ in range(5)] for id_ in ids}
+    made = make_run(None, credited, run_id=f"run1-{name}")
     return replace(made, scenarios=tuple(replace(s, stamp=f"stamp of {s.id}") for s in made.scenarios))
 
 

@@ -53,11 +53,11 @@ def run(final: Mapping[str, Credits], run_id: str, frames: int = 1) -> Run:
 def data(after: Run, others: Sequence[Run]) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
     """Return the index of a comparison's page, and its unpacked chunks."""
     page = html(build(after, None), after, versus(others[0], after, others[1:]), others)
-    found = {id: (kind, text) for kind, id, text in DATA.findall(page)}
+    found = {id_: (kind, text) for kind, id_, text in DATA.findall(page)}
     chunks = {
-        int(id.removeprefix("chunk-")): json.loads(gzip.decompress(base64.b64decode(text)))
-        for id, (_, text) in found.items()
-        if id.startswith("chunk-")
+        int(id_.removeprefix("chunk-")): json.loads(gzip.decompress(base64.b64decode(text)))
+        for id_, (_, text) in found.items()
+        if id_.startswith("chunk-")
     }
     return json.loads(found["index"][1]), chunks
 
@@ -77,13 +77,13 @@ def test_the_page_holds_the_answers_of_every_run_to_the_scenarios_they_share() -
     assert sorted(rows) == ["a", "b"]
     assert [cell[:3] for cell in rows["a"]] == [[1.0, 2, 0], [0.0, 1, 1]]
     assert rows["b"][1] == 0
-    for run_id, id, cell in (
+    for run_id, id_, cell in (
         ("run1", "a", rows["a"][0]),
         ("run1", "b", rows["b"][0]),
         ("run3", "a", rows["a"][1]),
     ):
         assert [rollout["id"] for rollout in held(chunks, cell)["rollouts"]] == [
-            f"{run_id}.e2.{id}.r{n}" for n in range(2)
+            f"{run_id}.e2.{id_}.r{n}" for n in range(2)
         ]
 
 
@@ -121,7 +121,7 @@ def test_runs_without_anything_in_common_make_a_page() -> None:
 def test_the_rollouts_that_show_the_difference_best_stand_side_by_side(
     before: Credits, after: Credits, places: tuple[int, int]
 ) -> None:
-    (old,), (new,) = (make_result({"a": credits}).groups for credits in (before, after))
+    (old,), (new,) = (make_result({"a": credited}).groups for credited in (before, after))
     assert telling_pair(old, new) == places
 
 
@@ -132,7 +132,7 @@ CREDITS = st.lists(st.sampled_from([None, -1.0, 0.0, 0.5, 1.0]), min_size=1, max
 def test_the_rollouts_that_are_chosen_exist_and_are_on_the_sides_of_the_means(
     before: Credits, after: Credits
 ) -> None:
-    (old,), (new,) = (make_result({"a": credits}).groups for credits in (before, after))
+    (old,), (new,) = (make_result({"a": credited}).groups for credited in (before, after))
     theirs, ours = telling_pair(old, new)
     assert 0 <= theirs < len(before)
     assert 0 <= ours < len(after)
@@ -147,7 +147,7 @@ def test_a_page_that_is_too_small_keeps_the_steps_that_stand_side_by_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scores = {f"s{n}": [0.0, 1.0, 0.5, 1.0] for n in range(20)}
-    own, other = run(scores, "run2", frames=8), run({id: [1, 1, 1, 1] for id in scores}, "run1", frames=8)
+    own, other = run(scores, "run2", frames=8), run({id_: [1, 1, 1, 1] for id_ in scores}, "run1", frames=8)
     whole = html(build(own, None), own, versus(other, own), [other])
     monkeypatch.setattr(page_html, "LIMIT", len(whole) - 120_000)
     page = html(build(own, None), own, versus(other, own), [other])

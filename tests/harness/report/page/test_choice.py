@@ -25,8 +25,8 @@ def cells_of(run: Run) -> Grid:
 
 def test_losses_failures_gains_and_mixed_groups_come_before_what_is_solved_throughout() -> None:
     telling = {"lost": ([1, 1], [0, 1]), "low": ([0, 0], [0, 0]), "won": ([0, 0], [1, 1])}
-    before = SOLVED | {id: scores[0] for id, scores in telling.items()}
-    after = SOLVED | {id: scores[1] for id, scores in telling.items()}
+    before = SOLVED | {id_: scores[0] for id_, scores in telling.items()}
+    after = SOLVED | {id_: scores[1] for id_, scores in telling.items()}
     found = chosen(cells_of(make_run(before, after)), 3)
     assert held(found) == ["lost", "low", "won"]
     assert len(found.rows) == 23
@@ -43,7 +43,7 @@ def test_rows_in_the_page_and_beside_it_keep_the_order_of_the_suite() -> None:
     found = chosen(cells_of(make_run(before, before | {"s7": [0, 0], "s3": [0, 1]})), 2)
     assert held(found) == ["s3", "s7"]
     others = [row.id for row in found.rows[2:]]
-    assert others == [id for id in before if id not in ("s3", "s7")]
+    assert others == [id_ for id_ in before if id_ not in ("s3", "s7")]
 
 
 def test_each_split_has_its_share_and_leaves_what_it_does_not_need() -> None:

@@ -76,10 +76,10 @@ def test_the_rollouts_of_each_row_are_in_the_part_that_is_named_by_it(folder: Pa
     file = DetailsFile(folder / DETAILS)
     rows = [row for n in range(0, TOTAL + 1, SHARD) for row in read(file.piece("rows", n))["rows"]]
     found = 0
-    for n, (id, *_) in enumerate(rows):
+    for n, (id_, *_) in enumerate(rows):
         groups = read(file.piece("groups", n))["groups"]
         own = {place: group for place, group in groups.items() if place.partition(".")[0] == str(n)}
-        assert {group["scenario"] for group in own.values()} == {id}
+        assert {group["scenario"] for group in own.values()} == {id_}
         assert all(isinstance(r["frames"], list) for group in own.values() for r in group["rollouts"])
         found += len(own)
     assert found == 2 * TOTAL + 1

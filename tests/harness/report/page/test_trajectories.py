@@ -128,8 +128,8 @@ def test_the_least_telling_goes_first() -> None:
 def crowded() -> Run:
     rng = random.Random(1)
     ids = [f"s{i}" for i in range(40)]
-    scenarios = tuple(make_scenario(id, split="eval", stamp=f"{n:064x}") for n, id in enumerate(ids))
-    result = make_result({id: [1, 0, 0.5] for id in ids}, epoch=2, scenarios=scenarios)
+    scenarios = tuple(make_scenario(id_, split="eval", stamp=f"{n:064x}") for n, id_ in enumerate(ids))
+    result = make_result({id_: [1, 0, 0.5] for id_ in ids}, epoch=2, scenarios=scenarios)
 
     def told(group: Group) -> Group:
         noisy = (replace(r, frames=(make_frame(output=rng.randbytes(400).hex()),)) for r in group.rollouts)

@@ -94,8 +94,8 @@ def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
 
 def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path) -> None:
     text = "".join(
-        f"- {{id: {id}, prompt: ask {id}, split: eval, checks: {checks}}}\n"
-        for id, checks in {
+        f"- {{id: {id_}, prompt: ask {id_}, split: eval, checks: {checks}}}\n"
+        for id_, checks in {
             "a": "&shared [{kind: contains, value: x}]",
             "b": "*shared",
             "c": "[{kind: contains, value: x}]",
@@ -105,7 +105,7 @@ def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path
     (tmp_path / "a.scenario.yaml").write_text(text)
     files, _ = suite_files([make_scenario(source="a.scenario.yaml:1")], tmp_path)
     scenarios = files["a.scenario.yaml"].scenarios
-    answers = tuple(false_pass(scenarios[id], "x, no y", "y") for id in "acd")
+    answers = tuple(false_pass(scenarios[id_], "x, no y", "y") for id_ in "acd")
     run = replace(swept({}), scenarios=tuple(scenarios.values()))
     found = suite_change(run, Review(run_id="run1", answers=answers, not_applied={}), files, tmp_path)
     assert [one.scenario.id for one in found.proposals] == ["c", "d"]

@@ -81,18 +81,18 @@ def test_checks_that_need_no_workspace_do_not_make_one(tmp_path):
 
 def test_checks_can_be_evaluated_on_many_threads_at_once(tmp_path):
     checks = [Check(kind="regex", params={"pattern": "a+b"}), Check(kind="exact", params={"value": "aab"})]
-    credits = []
+    credited = []
 
     def work():
         for _ in range(20):
-            credits.extend(r.credit for r in evaluate(checks, context(tmp_path, "aab"), KINDS))
+            credited.extend(r.credit for r in evaluate(checks, context(tmp_path, "aab"), KINDS))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert credits == [1.0] * 320
+    assert credited == [1.0] * 320
 
 
 PASSED = [

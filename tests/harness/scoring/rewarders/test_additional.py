@@ -29,10 +29,10 @@ class Style:
         return self.results
 
 
-def scored(*results: Any, credits: tuple[float | None, ...] = (), weight: float = 0.0) -> tuple[Score, ...]:
+def scored(*results: Any, credited: tuple[float | None, ...] = (), weight: float = 0.0) -> tuple[Score, ...]:
     """Return the scores of as many rollouts as there are results."""
-    credits = credits or (1.0,) * len(results)
-    rollouts = [make_rollout(i, credit) for i, credit in enumerate(credits)]
+    credited = credited or (1.0,) * len(results)
+    rollouts = [make_rollout(i, credit) for i, credit in enumerate(credited)]
     return score(rollouts, {SCENARIO.id: SCENARIO}, [Style(list(results), weight=weight)])
 
 
@@ -62,12 +62,12 @@ def test_parts_without_a_score_are_no_score() -> None:
 
 
 def test_the_mean_of_the_parts_joins_the_reward_by_weight() -> None:
-    (found,) = scored({"warmth": 0.5, "brevity": 0.0}, credits=(1.0,), weight=1.0)
+    (found,) = scored({"warmth": 0.5, "brevity": 0.0}, credited=(1.0,), weight=1.0)
     assert found.reward == (1.0 + 0.25) / 2
 
 
 def test_what_is_said_of_an_error_is_ignored() -> None:
-    error, _ = scored({"un fit": 7}, (1.0, "fine"), credits=(None, 1.0))
+    error, _ = scored({"un fit": 7}, (1.0, "fine"), credited=(None, 1.0))
     assert (error.extra, error.evidence) == ({"style": None}, {})
 
 
@@ -107,7 +107,7 @@ def test_a_result_that_is_none_is_named_with_its_rollout(result: Any, complaint:
 
 def test_as_many_results_as_rollouts_are_asked_for() -> None:
     with pytest.raises(RewarderError, match=r"returned scores of shape \(2,\).*shape \(1,\)"):
-        scored((1.0, "a"), (1.0, "b"), credits=(1.0,))
+        scored((1.0, "a"), (1.0, "b"), credited=(1.0,))
 
 
 @pytest.mark.parametrize(

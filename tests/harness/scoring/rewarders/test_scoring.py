@@ -29,8 +29,8 @@ class Extra:
         return self.values(batch) if callable(self.values) else self.values
 
 
-def group(*credits: float | None, **changes: Any) -> list[Rollout]:
-    return [make_rollout(i, credit, **changes) for i, credit in enumerate(credits)]
+def group(*credited: float | None, **changes: Any) -> list[Rollout]:
+    return [make_rollout(i, credit, **changes) for i, credit in enumerate(credited)]
 
 
 def rewards(scores: tuple[Score, ...]) -> list[float | None]:
@@ -172,12 +172,12 @@ def test_scattered_groups_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("credits", "informative"), [([1, 0], True), ([1, 1], False), ([None, 1], False), ([None], False)]
+    ("credited", "informative"), [([1, 0], True), ([1, 1], False), ([None, 1], False), ([None], False)]
 )
 def test_a_group_is_informative_when_its_rewards_differ(
-    credits: list[float | None], informative: bool
+    credited: list[float | None], informative: bool
 ) -> None:
-    rollouts = group(*credits)
+    rollouts = group(*credited)
     found = group_of(rollouts, score(rollouts, SCENARIOS), SCENARIO)
     assert found.informative is informative
     assert (found.group_id, found.domain, found.rollouts) == (rollouts[0].group_id, "text", tuple(rollouts))
@@ -185,7 +185,7 @@ def test_a_group_is_informative_when_its_rewards_differ(
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.3, 1.0, None]), min_size=1, max_size=5), max_size=6))
 def test_scores_lie_in_their_ranges_and_errors_have_none(cohort: list[list[float | None]]) -> None:
-    rollouts = [r for k, credits in enumerate(cohort) for r in group(*credits, group_id=f"g{k}")]
+    rollouts = [r for k, credited in enumerate(cohort) for r in group(*credited, group_id=f"g{k}")]
     for rollout, found in zip(rollouts, score(rollouts, SCENARIOS), strict=True):
         assert found.rollout_id == rollout.rollout_id
         assert (found.gt_score is None) == (rollout.status == "error")

@@ -120,7 +120,9 @@ def test_each_test_has_its_outcome(tree):
     (tree / "tests" / "test_broken.py").write_text("import nothing_of_the_kind\n")
     found = run(tree, "tests/test_all.py", "tests/test_broken.py", "tests/test_missing.py")
     assert found.problem is None, found.detail
-    names = {id.removeprefix("tests/test_all.py::"): outcome.value for id, outcome in found.outcomes.items()}
+    names = {
+        id_.removeprefix("tests/test_all.py::"): outcome.value for id_, outcome in found.outcomes.items()
+    }
     assert names == {
         "test_good": "passed",
         "test_bad": "failed",
@@ -147,7 +149,7 @@ def test_a_test_that_hangs_or_ends_the_process_ends_alone(tree):
     text += "def test_dies(): os.kill(os.getpid(), 9)\ndef test_d(): pass\n"
     (tree / "test_a.py").write_text(text)
     found = run(tree, "test_a.py", hang_s=3.0)
-    assert {id.partition("::")[2]: outcome.value for id, outcome in found.outcomes.items()} == {
+    assert {id_.partition("::")[2]: outcome.value for id_, outcome in found.outcomes.items()} == {
         **dict.fromkeys(("test_a", "test_b", "test_c", "test_d"), "passed"),
         "test_hangs": "hung",
         "test_ends": "failed",

@@ -16,9 +16,9 @@ LINE = "the heron waits below the mill"
 CODE = "ZX-4482-9917"
 
 
-def one(id: str, split: str, answer: str, prompt: str = "", **changes: Any) -> Scenario:
+def one(id_: str, split: str, answer: str, prompt: str = "", **changes: Any) -> Scenario:
     checks = (Check(kind="exact", params={"value": answer}),)
-    return make_scenario(id, split=split, prompt=prompt or f"Task {id}.", checks=checks, **changes)
+    return make_scenario(id_, split=split, prompt=prompt or f"Task {id_}.", checks=checks, **changes)
 
 
 def answers(scenario: Scenario) -> tuple[str, ...]:

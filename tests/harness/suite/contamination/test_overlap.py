@@ -33,9 +33,9 @@ OTHER = (
 )
 
 
-def one(id: str, split: str, prompt: str, answer: str = "7", **changes: Any) -> Scenario:
+def one(id_: str, split: str, prompt: str, answer: str = "7", **changes: Any) -> Scenario:
     checks = (Check(kind="exact", params={"value": answer}),)
-    return make_scenario(id, split=split, prompt=prompt, checks=checks, **changes)
+    return make_scenario(id_, split=split, prompt=prompt, checks=checks, **changes)
 
 
 def found(*scenarios: Scenario) -> list[Finding]:

@@ -140,12 +140,12 @@ class NodeWorker:
             self._has_answered.clear()
         return found
 
-    async def _answer_one(self, id: str, data: bytes, files: Mapping[str, Content] | None) -> None:
+    async def _answer_one(self, id_: str, data: bytes, files: Mapping[str, Content] | None) -> None:
         try:
             answer, why = await self._answer(data, files), ""
         except BaseException as error:  # noqa: BLE001 - whatever it is, its rollout waits to hear of it
             answer, why = b"", describe(error)
-        self._answered.append((id, answer, why))
+        self._answered.append((id_, answer, why))
         self._has_answered.set()
 
     async def _answer(self, data: bytes, files: Mapping[str, Content] | None) -> bytes:
@@ -178,16 +178,16 @@ class NodeWorker:
     async def ping(self) -> None:
         """Show that this process runs."""
 
-    async def cancel(self, id: str) -> None:
+    async def cancel(self, id_: str) -> None:
         """Cancel what is being answered."""
-        if (task := self._tasks.get(id)) is not None:
+        if (task := self._tasks.get(id_)) is not None:
             task.cancel()
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt, and remove its workspace."""
         assert self._agent is not None
-        await self._agent.end(id)
-        if (workspace := self._open.pop(id, None)) is not None and workspace.made:
+        await self._agent.end(id_)
+        if (workspace := self._open.pop(id_, None)) is not None and workspace.made:
             await asyncio.to_thread(self._workspaces.discard, workspace)
 
     async def close(self) -> None:

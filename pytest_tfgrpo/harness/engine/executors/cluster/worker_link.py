@@ -48,13 +48,13 @@ class Worker:
             for call in calls:
                 call.cancel()
 
-    def begin(self, id: str, data: bytes, files: Mapping[str, Any] | None) -> asyncio.Future[bytes]:
+    def begin(self, id_: str, data: bytes, files: Mapping[str, Any] | None) -> asyncio.Future[bytes]:
         """Return what the agent is going to answer; all turns of one tick of the loop travel together."""
         loop = asyncio.get_running_loop()
         if not self._unsent:
             loop.call_soon(self._send)
-        self._unsent.append((id, data, files))
-        answer = self.pending[id] = loop.create_future()
+        self._unsent.append((id_, data, files))
+        answer = self.pending[id_] = loop.create_future()
         return answer
 
     def _send(self) -> None:
@@ -80,15 +80,15 @@ class Worker:
         try:
             while self.pending:
                 found: list[Answered] = await self.link.call("collect")
-                for id, data, why in found:
-                    self._hand_on(id, data, why)
+                for id_, data, why in found:
+                    self._hand_on(id_, data, why)
         except Exception as error:  # noqa: BLE001
             self._fail(error)
         finally:
             self._is_collecting = False
 
-    def _hand_on(self, id: str, data: bytes, why: str) -> None:
-        answer = self.pending.pop(id, None)
+    def _hand_on(self, id_: str, data: bytes, why: str) -> None:
+        answer = self.pending.pop(id_, None)
         if answer is None or answer.done():
             return
         if why:

@@ -315,13 +315,13 @@ class ClusterLease:
         self._workers.end(worker.link)
         return None
 
-    async def end(self, id: str) -> None:
+    async def end(self, id_: str) -> None:
         """End the conversation of an attempt."""
         worker = self._alone or self._worker
         if not worker.is_lost:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE_S):
-                    await quiet(worker.link.call("end", id))
+                    await quiet(worker.link.call("end", id_))
 
     async def aclose(self) -> None:
         """Give up the worker of its own, if there is one."""

@@ -84,7 +84,7 @@ class NumberedLessons:
         change = draft.change
         targets = tuple(self._lessons[number].id for number in change.ids)
         if change.op == "DELETE":
-            return [Operation(kind="remove", targets=(id,), reason=change.reason) for id in targets]
+            return [Operation(kind="remove", targets=(id_,), reason=change.reason) for id_ in targets]
         kind: Literal["add", "update", "merge"] = (
             "add" if not targets else "update" if len(targets) == 1 else "merge"
         )

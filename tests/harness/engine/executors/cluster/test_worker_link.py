@@ -136,6 +136,6 @@ def test_all_who_wait_for_a_worker_that_is_lost_or_of_no_use_hear_of_it(
 
 def test_a_bundle_ends_where_it_is_large_and_has_one_item_at_least() -> None:
     items = [(f"t{n}", b"x" * size, "") for n, size in enumerate([10, 20, 2 * BUNDLE_BYTES, 5])]
-    assert [id for id, *_ in first_bundle(items)] == ["t0", "t1", "t2"]
-    assert [id for id, *_ in first_bundle(items)] == ["t3"]
+    assert [id_ for id_, *_ in first_bundle(items)] == ["t0", "t1", "t2"]
+    assert [id_ for id_, *_ in first_bundle(items)] == ["t3"]
     assert items == []

@@ -67,8 +67,8 @@ def test_lessons_are_updated_merged_and_deleted_by_their_numbers() -> None:
     context = context_of([scored(SUITE[0])], SUITE, library=library_of(OLD, STALE, kept))
     numbers = {"old-three": "L3", "old-two": "L1", "old-one": "L2"}
     shown = learn_question(context)
-    for id, number in numbers.items():
-        text = next(e.summary32 for e in context.library.experiences if e.id == id)
+    for id_, number in numbers.items():
+        text = next(e.summary32 for e in context.library.experiences if e.id == id_)
         assert any(line.startswith(f"{number} |") and line.endswith(text) for line in shown.splitlines())
 
     def revised(*operations: dict[str, object]) -> object:
