@@ -97,7 +97,8 @@ class Cohort:
         self._room = asyncio.Event()
         """Set while a call may start, however many answers wait for their checks."""
         self._room.set()
-        self._open = {id_: list(group.rollouts) for id_, group in self.groups.items()}
+        # not what is on file: that is scored, and stays as it is whatever becomes of the others
+        self._open = {id_: list(self.groups[id_].rollouts) for id_ in self._first}
         self._complete: list[list[Rollout]] = []
         self._wake = asyncio.Event()
         self._finished = False

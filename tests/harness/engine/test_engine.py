@@ -417,6 +417,30 @@ def test_a_rewarder_over_its_time_limit_aborts_the_epoch(tmp_path: Path) -> None
     assert (tmp_path / "run" / METRICS).read_text().count('"tool": null') == row["rollouts"]
 
 
+def test_groups_that_were_settled_keep_their_scores_when_a_rewarder_fails_in_the_resumed_run(
+    tmp_path: Path,
+) -> None:
+    whole = tmp_path / "whole"
+    run_job(make_job(ScriptedActor(three_or_not), tmp_path, baseline_sweep="off"), whole)
+    lines = (whole / JOURNAL).read_bytes().splitlines(keepends=True)
+    settled = [n for n, line in enumerate(lines) if b'"event":"group"' in line][1]  # two of the four
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / JOURNAL).write_bytes(b"".join(lines[: settled + 1]))
+    job = make_job(
+        ScriptedActor(three_or_not),
+        tmp_path,
+        baseline_sweep="off",
+        rewarder_timeout_s=0.05,
+        job_rewarders=(Slow(),),
+        job_resumed=read_to_resume(folder),
+    )
+    run, _ = run_job(job, folder)
+    assert run.status == "aborted"
+    (row,) = json.loads((folder / PER_EPOCH).read_text())["epochs"]
+    assert (row["gt_score"]["n"], row["rollouts"]) == (2, 16), "the groups with scores, and all rollouts"
+
+
 def test_a_marked_function_judges_each_rollout_and_a_skip_excludes_its_scenario(tmp_path: Path) -> None:
     scenarios = [
         make_scenario(f"f{i}", split="eval", checks=(), checker=f"t.py::f{i}", stamp=f"{i:064}")
