@@ -19,8 +19,8 @@ PAIR = ("difference", "claim", "obstacles", "settling", "domains", "metrics", "a
 def agents_value(id_: str, runs: Mapping[str, Run]) -> dict[str, Any]:
     """Return how the runs of two agents or more compare, as ``agents.schema.json`` describes it.
 
-    `id_` is what the ids of the runs have in common. Each agent is compared with each, by scenario; every p is
-    corrected for the number of pairs (Holm).
+    `id_` is what the ids of the runs have in common. Each agent is compared with each, by scenario; every p
+    is corrected for the number of pairs (Holm).
     """
     names = list(combinations(runs, 2))
     compared = compared_pairs([(runs[one], runs[other]) for one, other in names])

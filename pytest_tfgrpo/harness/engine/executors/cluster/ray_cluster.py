@@ -6,7 +6,8 @@ import os
 import socket
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ class RayCluster:
         for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), nullcontext() if address else _on_loopback():
                 warnings.simplefilter("ignore")
                 ray.init(
                     address=address or "local",
@@ -117,6 +118,13 @@ class RayCluster:
         except Exception as error:
             ray.shutdown()
             raise SettingError(_why_not(address, error)) from error
+        head = ray.get_runtime_context().gcs_address
+        if not address and not head.startswith(("127.", "[::1]", "localhost:")):
+            ray.shutdown()
+            raise SettingError(
+                f"executor = 'ray': this version of Ray would listen for others at {head}; start a cluster "
+                "yourself with `ray start --head`, behind a firewall, and name it as ray:HOST:PORT"
+            )
 
     def reopen(self) -> bool:
         """Use again what was closed to be kept; return False where it is gone."""
@@ -272,6 +280,22 @@ def _import_ray() -> Any:
             "executor = 'ray' needs the package ray; install it with `pip install 'pytest-tfgrpo[ray]'`"
         ) from None
     return ray
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let a cluster that starts here listen on loopback alone, as Ray does on macOS and Windows.
+
+    Whoever reaches its ports runs code. Ray has no argument for it: it takes 127.0.0.1 for a mistake.
+    """
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 def _found() -> str:
