@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from support.guard import Guard
 from threadpoolctl import threadpool_limits
 
 import pytest_tfgrpo
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 
 # A busy machine is no failure.
 hypothesis.settings.register_profile(
-    "steady", deadline=None, max_examples=40, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "quick", deadline=None, max_examples=15, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("steady"), max_examples=100)
-hypothesis.settings.load_profile("steady")
+hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=100)
+hypothesis.settings.load_profile("quick")
 GOLDEN = Path(__file__).parent / "golden"
 # Two threads of linear algebra in each of two workers would wait for each other; our matrices are small.
 threadpool_limits(1, user_api="blas")
@@ -109,16 +110,27 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw the seed of the fault campaigns, which workers get with the options, and compile the package.
+    """Watch over the rule of the default tier, draw the seed of the fault campaigns, compile the package.
 
-    Every process that a test starts would compile it again where none may write it.
+    Workers get the seed with the options. Every process that a test starts would compile the package again
+    where none may write it.
     """
     if config.option.faults:
         hypothesis.settings.load_profile("thorough")
+    config.pluginmanager.register(Guard(), "guard")
     if config.option.faults_seed is None:
         config.option.faults_seed = secrets.randbelow(10**6)
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(pytest_tfgrpo.__file__).parent, quiet=2)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what a run of the default tests leaves out."""
+    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        terminalreporter.line(
+            "not run: tests that start programs, servers and browsers; "
+            "pip install '.[test-full]', then pytest tests/slow"
+        )
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -127,29 +139,13 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"fault campaigns: {which}, --faults-seed={config.option.faults_seed}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Note in the JUnit file which part of CI a test belongs to."""
-    for item in items:
-        if {"bus", "feedback"} & set(item.path.parts):
-            item.user_properties.append(("part", "loop"))
-            continue
-        if "executors" in item.path.parts or item.path.stem == "test_cluster_kills":
-            item.user_properties.append(("part", "executor"))
-            continue
-        for part in ("service", "browser", "faults"):
-            if item.get_closest_marker(part) is not None:
-                live = "live " if part == "faults" and item.path.stem == "test_live_store" else ""
-                item.user_properties.append(("part", live + part.removesuffix("s")))
-                break
-        else:
-            folder = "export" if item.path.stem == "test_export" else item.path.parent.name
-            if folder in ("numerics", "export"):
-                item.user_properties.append(("part", folder))
-            elif item.path.stem == "test_framework_spans":
-                item.user_properties.append(("part", "framework"))
-
-
 def pytest_collection_finish() -> None:
-    """Take what is loaded by now out of garbage collection: every pytest run inside a test collects often."""
+    """Import what tests need, which is no test's time, and take what is loaded out of garbage collection.
+
+    Every pytest run inside a test collects often.
+    """
+    from support.project import import_everything
+
+    import_everything()
     gc.collect()
     gc.freeze()

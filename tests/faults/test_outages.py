@@ -19,7 +19,6 @@ from pytest_tfgrpo.llm import pace, patience
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.service,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of the connections that the server tears
 ]
 

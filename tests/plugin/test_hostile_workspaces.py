@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.campaign import Campaign
 from support.hostile_trees import TREES, removable
 from support.project import Project
@@ -143,7 +144,7 @@ def test_a_killed_run_is_resumed_over_a_deep_tree_and_the_next_pytest_does_not_w
 ) -> None:
     hostile.agent(PLANTING).ini(actor="python:agent2:solve", eval_rollouts=2)
     hostile.scenarios(train=0, sweep=1)
-    tests = Path(__file__).parents[1]
+    tests = ROOT / "tests"
     monkeypatch.setenv("PYTHONPATH", str(tests))
     monkeypatch.setenv("HANG", "1")
     process = hostile.start()

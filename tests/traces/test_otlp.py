@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from support import ROOT
 from support.otlp_spans import BORN_NS, TRACE, agent, attribute_list, line, span
 
 from pytest_tfgrpo.traces.dialects import read_span
@@ -17,7 +18,7 @@ from pytest_tfgrpo.traces.otlp import UNDECODABLE, OtlpForm, read_otlp, read_otl
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 FORMS: tuple[OtlpForm, ...] = ("json", "protobuf")
-RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
+RECORDED = sorted((ROOT / "tests" / "traces" / "recorded").glob("*.jsonl"))
 
 
 def protobuf(request: dict[str, Any], kind: Any = ExportTraceServiceRequest) -> bytes:

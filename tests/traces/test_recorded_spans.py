@@ -4,10 +4,10 @@ import json
 import random
 from collections import Counter
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT
 
 from pytest_tfgrpo.live.spans import events_of
 from pytest_tfgrpo.traces.dialects import read_span
@@ -16,7 +16,7 @@ from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.traces.turns import AgentRun, Dialect, RefusedTrace
 
-RECORDED = Path(__file__).parent / "recorded"
+RECORDED = ROOT / "tests" / "traces" / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")
 OPENAI = (

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.repositories import Repository, everything, git
 from support.text_tests import TextRunner, text_plan, text_tools
 
@@ -512,7 +513,7 @@ def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_
         shop.fix(word)
     mark = tmp_path / "mark"
     words = [str(shop.repository.folder), f"{shop.first}..main", str(shop.suite), str(stop_at), str(mark)]
-    support = str(Path(__file__).parents[2])
+    support = str(ROOT / "tests")
     environment = {**os.environ, "PYTHONPATH": support, "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=60)
     assert (done.returncode, mark.exists()) in ((-signal.SIGKILL, False), (0, True))

@@ -1,8 +1,7 @@
 """The check that calls a Python function."""
 
-from pathlib import Path
-
 import pytest
+from support import ROOT
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 
@@ -11,7 +10,7 @@ MODULE = "judges_for_tests"
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "harness" / "scoring" / "checks"))
 
 
 @pytest.mark.parametrize(

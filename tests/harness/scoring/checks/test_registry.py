@@ -1,9 +1,9 @@
 """The table of check kinds, and how broken checks are told from checks that did not pass."""
 
 import threading
-from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.core.records import CheckResult
@@ -113,7 +113,7 @@ PASSED = [
 
 @pytest.mark.parametrize(("kind", "answer", "params"), PASSED, ids=[kind for kind, *_ in PASSED])
 def test_not_turns_the_credit_of_a_kind_around(judge, monkeypatch, kind, answer, params):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "harness" / "scoring" / "checks"))
     plain, opposite = judge(kind, answer, **params), judge(kind, answer, **params, **{"not": True})
     assert plain.credit > 0
     assert opposite.credit == 1 - plain.credit

@@ -20,10 +20,7 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
 from pytest_tfgrpo.harness.scoring.runners.vitest import run_vitest
 
 RUNNERS: dict[str, Runner] = {"node-test": run_node_tests, "jest": run_jest, "vitest": run_vitest}
-SERVICE = {"jest": pytest.mark.service, "vitest": pytest.mark.service}
-EACH = pytest.mark.parametrize(
-    "suite", [pytest.param(suite, id=name, marks=SERVICE.get(name, ())) for name, suite in SUITES.items()]
-)
+EACH = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 FIXED = "exports.total = (p) => p.reduce((a, b) => a + b, 0) * (p[0] === 100 ? 0.9 : 1);\n"
 BUG = "test/cart.test.js::a cart::gives a discount"
 
@@ -111,7 +108,7 @@ OWN = {
     },
 }
 CHEATS = [
-    pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}", marks=SERVICE.get(runner, ()))
+    pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}")
     for runner, own in OWN.items()
     for name, cheat in (own | (ANY if runner == "node-test" else {"leaves": ANY["leaves"]})).items()
 ]

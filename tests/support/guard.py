@@ -1,0 +1,173 @@
+"""The rule of the default tier: what a test outside ``tests/slow/`` may start, wait for and compute."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+SLOW = TESTS / "slow"
+BUDGET = TESTS / "budget.tsv"
+MOST_RUNS = 4
+"""Inner pytest runs of one test."""
+MOST_SLEEP_S = 0.05
+CPU_WARN_S, CPU_FAIL_S = 0.5, 1.5
+"""Processor seconds of one test that are noted, and those that fail it: machines differ."""
+RUNS = "inner_runs"
+CPU = "cpu_s"
+FORKS = ("os.fork", "os.forkpty", "os.posix_spawn", "os.system", "pty.spawn")
+
+
+@dataclass
+class Counts:
+    """What was seen since the last reset, on any thread; sleeps on the main one alone."""
+
+    runs: int = 0
+    sleep_s: float = 0.0
+    children: list[str] = field(default_factory=list)
+    shared_cpu_s: float = 0.0
+    """Of fixtures that other tests use too."""
+    shared_runs: int = 0
+
+
+class Guard:
+    """Counts what each test does, and fails a test of the default tier that breaks the rule."""
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+        self._began_s = 0.0
+        self._runs: Counter[str] = Counter()
+        self._dear: list[tuple[float, str]] = []
+        self._deselected = False
+        self._watch()
+
+    def _watch(self) -> None:
+        process, main = os.getpid(), threading.main_thread()
+        sleep, inline_run = time.sleep, pytest.Pytester.inline_run
+
+        def heard(event: str, args: tuple[Any, ...]) -> None:
+            if event == "subprocess.Popen" and os.getpid() == process:
+                argv = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
+                program = Path(os.fsdecode(args[0] or argv[0])).name
+                if program != "git":
+                    self._counts.children.append(program)
+            elif event in FORKS and os.getpid() == process:
+                self._counts.children.append(event)
+
+        def slept(seconds: float, /) -> None:
+            if threading.current_thread() is main:
+                self._counts.sleep_s += seconds
+            sleep(seconds)
+
+        def ran(*args: Any, **options: Any) -> Any:
+            self._counts.runs += 1
+            return inline_run(*args, **options)
+
+        sys.addaudithook(heard)
+        time.sleep = slept  # type: ignore[assignment]
+        pytest.Pytester.inline_run = ran  # type: ignore[method-assign]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        """Count what many tests share apart: whichever comes first makes it."""
+        if fixturedef.scope == "function":
+            return (yield)
+        runs, cpu_s = self._counts.runs, time.process_time()
+        try:
+            return (yield)
+        finally:
+            self._counts.shared_runs += self._counts.runs - runs
+            self._counts.shared_cpu_s += time.process_time() - cpu_s
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Generator[None]:
+        self._counts = Counts()
+        self._began_s = time.process_time()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
+        yield
+        counts = self._counts
+        cpu_s = time.process_time() - self._began_s - counts.shared_cpu_s
+        item.user_properties += [(RUNS, counts.runs), (CPU, round(cpu_s, 3))]
+        if not item.path.is_relative_to(SLOW):
+            broken = broken_rules(counts, cpu_s)
+            if broken:
+                where = (SLOW / item.path.relative_to(TESTS)).relative_to(TESTS.parent)
+                pytest.fail(f"{item.nodeid} {', '.join(broken)}: it belongs in {where}", pytrace=False)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up, also what workers report."""
+        if report.when == "teardown":
+            found = dict(report.user_properties)
+            self._runs[room(report.nodeid)] += int(str(found.get(RUNS, 0)))
+            cpu_s = float(str(found.get(CPU, 0)))
+            if cpu_s > CPU_WARN_S and not report.nodeid.startswith("tests/slow/"):
+                self._dear.append((cpu_s, report.nodeid))
+
+    def pytest_deselected(self) -> None:
+        self._deselected = True
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._over(session.config) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for line in self._over(terminalreporter.config):
+            terminalreporter.line(f"ERROR {line}", red=True)
+        for cpu_s, test in sorted(self._dear, reverse=True)[:10]:
+            terminalreporter.line(f"over {CPU_WARN_S} s of processor time: {cpu_s:.1f} s  {test}")
+
+    def _over(self, config: pytest.Config) -> Sequence[str]:
+        """Return the folders that a whole run of the default tier shows over their budgets."""
+        whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not self._deselected
+        if not whole or hasattr(config, "workerinput") or config.option.collectonly:
+            return []
+        return over_budget(self._runs, read_budget())
+
+
+def broken_rules(counts: Counts, cpu_s: float) -> list[str]:
+    """Return what a test did that no test of the default tier does."""
+    broken = []
+    if counts.children:
+        broken.append(f"starts a process ({', '.join(sorted(set(counts.children)))})")
+    if counts.sleep_s > MOST_SLEEP_S:
+        broken.append(f"sleeps {counts.sleep_s:.2f} s")
+    if counts.runs - counts.shared_runs > MOST_RUNS:
+        broken.append(f"runs pytest {counts.runs - counts.shared_runs} times")
+    if cpu_s > CPU_FAIL_S:
+        broken.append(f"takes {cpu_s:.1f} s of processor time")
+    return broken
+
+
+def room(nodeid: str) -> str:
+    """Return the folder whose budget a test uses."""
+    parts = Path(nodeid.partition("::")[0]).parent.parts[1:]
+    return "/".join(parts[: 2 if parts[:1] == ("harness",) else 1]) or "."
+
+
+def read_budget() -> dict[str, int]:
+    """Return the inner runs of each folder that has some."""
+    rows = BUDGET.read_text(encoding="utf-8").splitlines()
+    cells = [row.split("\t") for row in rows if row and not row.startswith("#")]
+    return {name: int(runs) for name, runs in cells}
+
+
+def over_budget(runs: Counter[str], budget: dict[str, int]) -> list[str]:
+    """Return a line for each folder with more inner runs than its budget; without a row that is none."""
+    return [
+        f"tests/{name}: {count} inner pytest runs, {budget.get(name, 0)} allowed by {BUDGET.name}"
+        for name, count in sorted(runs.items())
+        if count > budget.get(name, 0)
+    ]
