@@ -1,51 +1,22 @@
 """The effect of one lesson: what is recovered, what is claimed of nothing, and what is not estimated."""
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import stats as reference
+from support.samples import cover, drawn_trials, trials
 
 from pytest_tfgrpo.numerics.attribution import (
     MIN_ARM,
     MIN_CLUSTERS,
-    Effect,
     Trials,
     draws_for,
     estimate,
 )
-
-
-def trials(z: Any, y: Any, **changes: Any) -> Trials:
-    """Return trials of one scenario each, without a covariate that says anything."""
-    n = len(z)
-    fields = {
-        "z_K": np.asarray(z, dtype=np.bool_),
-        "propensity_K": np.full(n, 0.8),
-        "y_K": np.asarray(y, dtype=np.float64),
-        "x_K": np.zeros(n),
-        "cluster_K": np.arange(n),
-        "stratum_K": np.zeros(n, dtype=np.intp),
-    }
-    return Trials(**{key: np.asarray(value) for key, value in (fields | changes).items()})
-
-
-def drawn(
-    seed: int, n: int, effect: float = 0.0, *, propensity: float = 0.8, base: float = 0.5, **changes: Any
-) -> Trials:
-    rng = np.random.default_rng(seed)
-    z = rng.random(n) < propensity
-    y = rng.binomial(2, np.clip(base + effect * z, 0, 1)) / 2
-    return trials(z, y, propensity_K=np.full(n, propensity), **changes)
-
-
-def cover(found: list[Effect], truth: float) -> float:
-    return float(
-        np.mean([e.low <= truth <= e.high for e in found if e.low is not None and e.high is not None])
-    )
 
 
 def test_without_covariate_the_effect_is_the_difference_of_weighted_means() -> None:
@@ -96,23 +67,23 @@ def test_a_covariate_that_tells_the_outcome_narrows_the_interval() -> None:
 
 @pytest.mark.parametrize("effect", [-0.2, 0.0, 0.15])
 def test_known_effects_are_recovered_at_realistic_n(effect: float) -> None:
-    found = [estimate(drawn(seed, 200, effect), draws=600) for seed in range(200)]
+    found = [estimate(drawn_trials(seed, 200, effect), draws=600) for seed in range(40)]
     known = [e for e in found if e.effect is not None]
-    assert len(known) > 180
-    assert np.mean([e.effect for e in known]) == pytest.approx(effect, abs=0.02)
-    assert cover(known, effect) >= 0.92
+    assert len(known) > 35
+    assert np.mean([e.effect for e in known]) == pytest.approx(effect, abs=0.03)
+    assert cover(known, effect) >= 0.8
 
 
 @pytest.mark.parametrize("base", [0.5, 0.95])
 def test_nothing_is_claimed_of_null_lessons_more_often_than_the_level(base: float) -> None:
-    found = [estimate(drawn(seed, 200, base=base), draws=600) for seed in range(300)]
+    found = [estimate(drawn_trials(seed, 200, base=base), draws=600) for seed in range(60)]
     claims = [e.p < 0.05 for e in found if e.effect is not None]
-    assert np.mean(claims) <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / len(claims))
+    assert np.mean(claims) <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(claims))
 
 
 def test_interval_and_p_value_agree() -> None:
     for seed in range(60):
-        found = estimate(drawn(seed, 200, -0.15), draws=600)
+        found = estimate(drawn_trials(seed, 200, -0.15), draws=600)
         if found.low is not None and found.high is not None:
             assert (found.p < 0.05) == (found.high < 0 or found.low > 0)
 
@@ -122,7 +93,7 @@ def test_an_arm_without_a_failure_is_no_proof() -> None:
     y = np.concatenate([np.zeros(12), np.ones(138)])
     found = estimate(trials(np.arange(150) < 120, y))
     error = math.sqrt(0.9 * 0.1 / 120)  # what the sandwich sees: the other arm has no variance
-    assert 2 * reference.norm.sf(0.1 / error) < 0.001
+    assert 2 * NormalDist().cdf(-0.1 / error) < 0.001
     assert found.p > 0.02
 
 
@@ -135,9 +106,9 @@ def test_too_few_of_either_kind_give_no_estimate(included: int) -> None:
 
 
 def test_too_few_scenarios_give_no_estimate() -> None:
-    one = drawn(1, 400, -0.4, cluster_K=np.zeros(400, dtype=np.intp))
+    one = drawn_trials(1, 400, -0.4, cluster_K=np.zeros(400, dtype=np.intp))
     assert estimate(one).effect is None
-    enough = drawn(1, 400, -0.4, cluster_K=np.arange(400) % MIN_CLUSTERS)
+    enough = drawn_trials(1, 400, -0.4, cluster_K=np.arange(400) % MIN_CLUSTERS)
     assert estimate(enough).effect == pytest.approx(-0.4, abs=0.1)
 
 
@@ -153,7 +124,7 @@ def test_constant_outcomes_are_bounded_not_certain(level: float, bounds: tuple[f
 
 
 def test_the_same_group_twice_in_one_scenario_is_no_more_evidence() -> None:
-    once = drawn(4, 8000, 0.05)
+    once = drawn_trials(4, 8000, 0.05)
     twice = Trials(*(np.concatenate([a, a]) for a in once))
     one, two = estimate(once), estimate(twice)
     assert two.effect == pytest.approx(one.effect)
@@ -182,7 +153,7 @@ def test_unsound_trials_are_refused(change: dict[str, Any], message: str) -> Non
 def test_bounds_hold_the_effect_and_stay_in_range(seed: int, n: int, propensity: float, strata: int) -> None:
     rng = np.random.default_rng(seed)
     found = estimate(
-        drawn(seed, n, propensity=propensity, stratum_K=rng.integers(0, strata, n), x_K=rng.random(n)),
+        drawn_trials(seed, n, propensity=propensity, stratum_K=rng.integers(0, strata, n), x_K=rng.random(n)),
         draws=200,
     )
     if found.effect is not None:
@@ -194,7 +165,7 @@ def test_bounds_hold_the_effect_and_stay_in_range(seed: int, n: int, propensity:
 
 
 def test_equal_trials_give_equal_estimates() -> None:
-    assert estimate(drawn(5, 300)) == estimate(drawn(5, 300))
+    assert estimate(drawn_trials(5, 300)) == estimate(drawn_trials(5, 300))
 
 
 @pytest.mark.parametrize("lessons", [1, 8, 200])

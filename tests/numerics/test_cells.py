@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.samples import by_kinds_and_one_by_one
 
-from pytest_tfgrpo.numerics import pooled_effects as module
-from pytest_tfgrpo.numerics.cells import Cells, Kinds, cells_of, kinds_of
+from pytest_tfgrpo.numerics.cells import cells_of, kinds_of
 
 Row = tuple[int, tuple[bool, ...], float]
 LESSONS = 3
@@ -24,12 +24,6 @@ def arrays(rows: list[Row]) -> tuple[Any, Any, Any]:
         np.array([scenario for scenario, _, _ in rows], dtype=np.intp),
         np.array([carried for _, carried, _ in rows], dtype=np.bool_).reshape(len(rows), LESSONS),
     )
-
-
-def one_by_one(cells: Cells, *known: Any) -> Kinds:
-    """Take each scenario as a kind of its own."""
-    places = np.arange(len(known[0]))
-    return Kinds(cells, places, places)
 
 
 @given(rows=ROWS, at=st.integers(0, 60))
@@ -64,32 +58,10 @@ def test_errors_are_left_out_or_count_as_zero(rows: list[Row]) -> None:
             np.testing.assert_array_equal(one, two)
 
 
-@given(seed=st.integers(0, 2**32 - 1), graded=st.booleans(), errors=st.booleans())
-@settings(max_examples=40, deadline=None)
-def test_kinds_of_scenarios_say_what_the_scenarios_one_by_one_say(
-    seed: int, graded: bool, errors: bool
-) -> None:
-    rng = np.random.default_rng(seed)
-    scenarios = int(rng.integers(1, 60))
-    about = rng.integers(0, 3, scenarios)[:, None] == np.arange(LESSONS)[None]
-    stands, parts = about | (rng.random(about.shape) < 0.5), rng.integers(-1, 3, scenarios)
-    targets = rng.integers(0, 3, scenarios).astype(float)
-    at = np.sort(rng.integers(0, scenarios, 4 * scenarios))
-    carried = rng.integers(0, 2, (at.size, 1)).astype(bool) & (np.arange(LESSONS) < 2)
-    scores = rng.choice([0.0, 0.5, 1.0] if graded else [0.0, 1.0], at.size)
-    scores[rng.random(at.size) < 0.1 * errors] = math.nan
-    cells = cells_of(scores, at, carried)
-
-    def found() -> tuple[Any, ...]:
-        effects = module.pooled_effects(cells, about, targets_S=targets, stands_SL=stands)
-        gain = module.cross_fitted(cells, about, parts, targets_S=targets, stands_SL=stands)
-        numbers = (effects.on_topic, effects.on_topic_sd, effects.elsewhere, effects.value, effects.value_sd)
-        return (*numbers, effects.helps, effects.tried, [effects.prior.on_topic.sd], gain)
-
-    together = found()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "kinds_of", one_by_one)
-        for one, two in zip(together, found(), strict=True):
+@pytest.mark.parametrize(("graded", "errors"), [(True, False), (False, True)])
+def test_kinds_of_scenarios_say_what_the_scenarios_one_by_one_say(graded: bool, errors: bool) -> None:
+    for seed in range(2):
+        for one, two in zip(*by_kinds_and_one_by_one(seed, graded, errors), strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-7, atol=1e-10)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import (
     CheckResult,
@@ -22,6 +24,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
 from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
+from pytest_tfgrpo.harness.metrics import significance
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from support.builders import make_experience, make_rollout, make_scenario
 
@@ -169,3 +173,29 @@ def rated(run: Run, ratings: Mapping[str, Credits], name: str = "politeness", wh
 
     phases = (replace(result, groups=tuple(map(of, result.groups))) for result in run.phases)
     return replace(run, phases=tuple(phases))
+
+
+def in_domains(gains: dict[str, list[int]]) -> Run:
+    """Return a run whose scenarios went from 0, 1 or 2 of 4 rollouts up or down by `gains`, in domains."""
+    rows = [(f"{name}-{i}", name, gain) for name, own in gains.items() for i, gain in enumerate(own)]
+    before = {id_: [1.0] * 2 + [0.0] * 2 for id_, _, _ in rows}
+    after = {id_: [1.0] * (2 + gain) + [0.0] * (2 - gain) for id_, _, gain in rows}
+    run = make_run(before, after)
+    domain = {id_: name for id_, name, _ in rows}
+    return replace(run, scenarios=tuple(replace(s, domain=domain[s.id]) for s in run.scenarios))
+
+
+def claims_of_chance(runs: int) -> int:
+    """Return in how many runs, in which nothing but chance differs, one of 8 domains claims a change."""
+    rng = np.random.default_rng(1)
+    run = in_domains(dict.fromkeys("abcdefgh", [0] * 12))
+    before = Sweeps(run).rows_before
+    false = 0
+    for _ in range(runs):
+        gains = rng.choice([-1, 0, 1], len(before))
+        after = {
+            id_: replace(row, sum=row.sum + gain, sum_sq=row.sum_sq + gain)
+            for (id_, row), gain in zip(before.items(), gains, strict=True)
+        }
+        false += any(row["claim"] for row in significance.domains(run, before, after))
+    return false
