@@ -188,6 +188,15 @@ def test_only_lessons_that_are_in_question_count_as_gain() -> None:
     assert cross_fitted(cells(w), w.about, parts(w), among_L=nobody) == (0.0, 0.0)
 
 
+def test_scenarios_have_no_say_in_the_choice_that_they_measure() -> None:
+    w = world(22, scenarios=40)
+    parts_S = np.where(np.arange(40) < 30, 0, -1)
+    helps = parts_S[w.scenarios] == 0  # and harms where it is chosen
+    w = w._replace(scores=(w.carried[:, 0] == helps).astype(float))
+    assert chosen(found(w))[0]
+    assert cross_fitted(cells(w), w.about, parts_S, among_L=np.arange(12) == 0) == (0.0, 0.0)
+
+
 def test_scenarios_that_only_choose_measure_nothing() -> None:
     w = world(21)
     nowhere = np.full(len(w.about), -1)
