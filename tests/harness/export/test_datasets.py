@@ -1,79 +1,44 @@
-"""Exported rows load with the library that trainers read them with, and give what a trainer computes."""
+"""Exported rows give what a trainer computes, and show the types of their columns first."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support import ROOT
-from support.builders import make_frame, make_scenario
-from support.journals import group_events, make_training_group, write_run
+from support.exports import run_shipped, write_run_of_rare_calls
 from support.tools import tfgrpo
 
-import pytest_tfgrpo
-from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.sampled import LogProbKind, Sampled
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.export.export import Export, export
 from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.losses import policy_loss
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of another library are its own
-
-
-@pytest.fixture(scope="module")
-def datasets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The library, without network and with a cache of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        patch.setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-        try:
-            import datasets
-            import tqdm
-        except ImportError as error:
-            if os.environ.get("CI_REQUIRE_TOOLS") == "1":
-                raise
-            pytest.skip(f"NOT TESTED: datasets cannot be imported: {error}")
-        patch.setattr(tqdm.tqdm, "monitor_interval", 0)  # no thread stays for later tests
-        yield datasets
-
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of shipped fixtures."""
-    out = tmp_path_factory.mktemp("shipped") / "out"
-    found = pytest_tfgrpo.run(
-        ROOT, ROOT / "fixtures/calendar.scenario.yaml", actor="offline", group_size=5, out=str(out)
-    )
-    assert found.run.status == "complete"
-    assert found.folder is not None
-    return found.folder
+    return run_shipped(tmp_path_factory.mktemp("shipped") / "out")
 
 
-def load(datasets: Any, path: Path, folder: Path, **options: Any) -> Any:
-    """Return the rows; `chunksize` is how many bytes settle the types of columns, usually 10 MB."""
-    return datasets.Dataset.from_json(str(path), cache_dir=str(folder / "cache"), **options)
+def load(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
 
 
 def test_rollouts_of_the_shipped_fixtures_give_advantages_and_a_policys_loss(
-    datasets: Any, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shipped.parents[3])
     for kind in ("grpo", "dr_grpo", "rloo"):
         file = tmp_path / f"{kind}.jsonl"
         argv = ["export", "latest", "--format", "rollouts", "-o", str(file), "--advantage", kind]
         said = tfgrpo(*argv, "--task-id", shipped.parents[1].name)
-        rows = load(datasets, file, tmp_path)
+        rows = load(file)
         assert said.startswith(f"{file}: {len(rows)} rows from ")
-        rewards, own = np.asarray(rows["reward"]), np.asarray(rows["advantage"])
-        _, group = np.unique(rows["group_id"], return_inverse=True)
+        rewards, own = (np.array([row[key] for row in rows]) for key in ("reward", "advantage"))
+        _, group = np.unique([row["group_id"] for row in rows], return_inverse=True)
         again = {
             "grpo": lambda x, g: grpo_advantage(x, g),
             "dr_grpo": lambda x, g: grpo_advantage(x, g, scale="none"),
@@ -81,9 +46,11 @@ def test_rollouts_of_the_shipped_fixtures_give_advantages_and_a_policys_loss(
         }[kind](rewards, group)
         assert np.abs(own).max() > 0.1
         np.testing.assert_allclose(own, again, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(rows["run_advantage"], group_advantage(rewards, group), atol=1e-12)
-    assert set(rows.features["messages"].feature) == {"role", "content", "tool_calls", "tool_call_id", "name"}
-    spoken = [sum(m["role"] == "assistant" for m in messages) for messages in rows["messages"]]
+        run_advantage = [row["run_advantage"] for row in rows]
+        np.testing.assert_allclose(run_advantage, group_advantage(rewards, group), atol=1e-12)
+    for message in (message for row in rows for message in row["messages"]):
+        assert set(message) == {"role", "content", "tool_calls", "tool_call_id", "name"}
+    spoken = [sum(m["role"] == "assistant" for m in row["messages"]) for row in rows]
     mask = np.arange(max(spoken)) < np.asarray(spoken)[:, None]
     old = np.where(mask, -1.0, np.nan)
     loss = policy_loss(old, old, own, mask, kind="grpo")
@@ -98,7 +65,7 @@ def test_every_row_of_the_shipped_fixtures_fits_the_schema_and_none_is_of_a_swee
     monkeypatch.chdir(shipped.parents[3])
     file = tmp_path / "rows.jsonl"
     tfgrpo("export", "--format", "rollouts", "-o", str(file), "--task-id", shipped.parents[1].name)
-    rows = [json.loads(line) for line in file.read_bytes().splitlines()]
+    rows = load(file)
     assert [violations("rollouts", row) for row in rows if violations("rollouts", row)] == []
     events = [json.loads(line) for line in (shipped / "journal.jsonl").read_bytes().splitlines()]
     scenarios = {s["id"]: s["split"] for s in events[0]["data"]["scenarios"]}
@@ -109,69 +76,41 @@ def test_every_row_of_the_shipped_fixtures_fits_the_schema_and_none_is_of_a_swee
     assert sorted(row["rollout_id"] for row in rows) == sorted(trained)
 
 
-def test_pairs_and_prompts_load_as_trainers_read_them(
-    datasets: Any, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_pairs_and_prompts_have_the_columns_that_trainers_read(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shipped.parents[3])
     for shape in ("preference", "prompt"):
         argv = ["export", "--format", shape, "--task-id", shipped.parents[1].name]
         tfgrpo(*argv, "-o", str(tmp_path / f"{shape}.jsonl"))
-    pairs = load(datasets, tmp_path / "preference.jsonl", tmp_path)
-    assert {"prompt", "chosen", "rejected"} <= set(pairs.column_names)
+    pairs = load(tmp_path / "preference.jsonl")
+    assert pairs
     for pair in pairs:
+        assert {"prompt", "chosen", "rejected"} <= set(pair)
         assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
         assert pair["chosen_reward"] > pair["rejected_reward"]
         assert pair["chosen"] != pair["rejected"]
-    prompts = load(datasets, tmp_path / "prompt.jsonl", tmp_path)
-    assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} == set(prompts.column_names)
-    assert [row["index"] for row in prompts["extra_info"]] == list(range(len(prompts)))
-    checks = [json.loads(row["ground_truth"]) for row in prompts["reward_model"]]
+    prompts = load(tmp_path / "prompt.jsonl")
+    for row in prompts:
+        assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} == set(row)
+    assert [row["extra_info"]["index"] for row in prompts] == list(range(len(prompts)))
+    checks = [json.loads(row["reward_model"]["ground_truth"]) for row in prompts]
     assert all(check["kind"] for own in checks for check in own)
 
 
-@pytest.mark.parametrize("shape", ["rollouts", "preference"])
-def test_a_column_that_is_null_in_most_rows_loads(datasets: Any, tmp_path: Path, shape: Any) -> None:
-    plain, calling = make_scenario("plain"), make_scenario("calling")
-    padding = "word " * 200
-
-    def telling(rollout: Rollout) -> Rollout:
-        if rollout.scenario_id == "plain":
-            return replace(rollout, frames=(), answer=f"{rollout.index} {padding}")
-        raw, ids = rollout.epoch == 1, (7,) if rollout.epoch == 1 else None
-        kind: LogProbKind = "raw" if raw else "processed"
-        sampled = Sampled(kind=kind, logprobs=(-0.5,), token_ids=ids, temperature=0.7)
-        spoken = Frame(kind="model", name="m", output=rollout.answer, sampled=sampled)
-        return replace(rollout, frames=(replace(spoken, output=""), make_frame(), spoken))
-
-    groups = [
-        make_training_group([1.0, 0.0] * size, scenario, epoch=epoch, change=telling)
-        for epoch in (1, 2)
-        for scenario, size in ((plain, 12), (calling, 1))
-    ]
-    events = [event for group in groups for event in group_events(group)]
-    write_run(tmp_path, events, [plain, calling], epochs=2)
-    file, other = tmp_path / "rows.jsonl", tmp_path / "other.jsonl"
+@pytest.mark.parametrize(("shape", "column"), [("rollouts", "messages"), ("preference", "rejected")])
+def test_rows_that_show_the_types_of_all_columns_come_first(tmp_path: Path, shape: Any, column: str) -> None:
+    write_run_of_rare_calls(tmp_path)
+    file = tmp_path / "rows.jsonl"
     assert [*export(tmp_path, file, Export(format=shape))]
-    rows = load(datasets, file, tmp_path, chunksize=4096)
-    with_tools = [any(m["tool_calls"] for m in row[-3:]) for row in rows[COLUMN[shape]]]
+    rows = load(file)
+    with_tools = [any(m["tool_calls"] for m in row[column][-3:]) for row in rows]
     assert 0 < sum(with_tools) < len(rows)
     assert with_tools[0]
     if shape == "rollouts":
-        assert [found is not None for found in rows["sampled"]] == with_tools
-        assert [one and one[1]["logprobs"] for one in rows["sampled"][:5]] == [
-            None,
-            None,
-            [-0.5],
-            [-0.5],
-            None,
-        ]
-        assert [one and one[1]["token_ids"] for one in rows["sampled"][:3]] == [[7], [7], None]
-    shown = rows["scenario_id"].index("plain")
-    assert shown == (4 if shape == "rollouts" else 1), "groups that show the types come first"
-    lines = file.read_bytes().splitlines(keepends=True)
-    other.write_bytes(b"".join([*lines[shown:], *lines[:shown]]))
-    with pytest.raises(datasets.exceptions.DatasetGenerationError):
-        load(datasets, other, tmp_path, chunksize=4096)
-
-
-COLUMN = {"rollouts": "messages", "preference": "rejected"}
+        assert [row["sampled"] is not None for row in rows] == with_tools
+        spoken = [row["sampled"] and row["sampled"][1] for row in rows[:5]]
+        assert [one and one["logprobs"] for one in spoken] == [None, None, [-0.5], [-0.5], None]
+        assert [one and one["token_ids"] for one in spoken[:3]] == [[7], [7], None]
+    shown = [row["scenario_id"] for row in rows].index("plain")
+    assert shown == (4 if shape == "rollouts" else 1)

@@ -1,15 +1,19 @@
 """Tables with any column names become scenarios; so do datasets of Hugging Face."""
 
 import json
+import re
+import sys
 from datetime import date
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 
 import pytest
-from datasets import Dataset, DatasetDict
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.imports import hugging_face
 from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
@@ -72,48 +76,66 @@ def test_columns_that_nobody_named_are_counted(imported):
     assert found.left_out == {"`level`": (1, "x.csv:2")}
 
 
-def test_features_of_a_dataset_that_nobody_named_are_counted(tmp_path):
-    Dataset.from_list([{**row, "source": "s"} for row in ROWS]).save_to_disk(str(tmp_path / "d"))
-    found = read_files("hf", [tmp_path / "d"], columns=TableColumns(), expect=None)
+@pytest.fixture
+def saved(monkeypatch, tmp_path):
+    """Put in place of Hugging Face's library one that reads what is set here."""
+    stored = {}
+
+    def load(path, **options):
+        if path not in stored:
+            raise OSError("no such dataset")
+        return stored[path]
+
+    library = ModuleType("datasets")
+    library.__spec__ = ModuleSpec("datasets", None)
+    library.Dataset = SimpleNamespace(from_parquet=load, from_file=load)
+    library.load_from_disk = load
+    monkeypatch.setitem(sys.modules, "datasets", library)
+
+    def save(name, rows):
+        path = tmp_path / name
+        path.write_bytes(b"PAR1") if path.suffix else path.mkdir()
+        stored[str(path)] = rows
+        return path
+
+    return save
+
+
+def test_features_of_a_dataset_that_nobody_named_are_counted(saved):
+    path = saved("d", [{**row, "source": "s"} for row in ROWS])
+    found = read_files("hf", [path], columns=TableColumns(), expect=None)
     assert found.left_out == {"`source`": (2, "d, all, row 0")}
 
 
-@pytest.mark.parametrize("form", ["parquet", "arrow", "folder"])
-def test_a_dataset_of_hugging_face_is_read_from_local_files(tmp_path, form):
-    data = Dataset.from_list(ROWS)
-    path = tmp_path / f"sums.{form}"
-    if form == "parquet":
-        data.to_parquet(str(path))
-    else:
-        data.save_to_disk(str(tmp_path / "saved"))
-        path = tmp_path / "saved"
-    if form == "arrow":
-        (path,) = (tmp_path / "saved").glob("*.arrow")
-    assert [(one["prompt"], one["checks"][0]["value"]) for one in read("hf", path)] == [
+@pytest.mark.parametrize("name", ["sums.parquet", "sums.arrow", "sums"])
+def test_a_dataset_of_hugging_face_is_read_from_local_files(saved, name):
+    assert [(one["prompt"], one["checks"][0]["value"]) for one in read("hf", saved(name, ROWS))] == [
         ("2 + 2?", "4"),
         ("3 + 3?", "6"),
     ]
 
 
-def test_a_date_in_a_dataset_is_its_text(tmp_path):
-    Dataset.from_list([{"question": "When?", "answer": date(2026, 11, 23)}]).save_to_disk(str(tmp_path / "d"))
-    (scenario,) = read("hf", tmp_path / "d")
+def test_a_date_in_a_dataset_is_its_text(saved):
+    (scenario,) = read("hf", saved("d", [{"question": "When?", "answer": date(2026, 11, 23)}]))
     assert "2026-11-23" in scenario["checks"][0]["value"]
 
 
-def test_all_parts_of_a_dataset_are_read(tmp_path):
-    DatasetDict({"train": Dataset.from_list(ROWS), "test": Dataset.from_list(ROWS[:1])}).save_to_disk(
-        str(tmp_path / "d")
-    )
-    assert len(read("hf", tmp_path / "d")) == 3
+def test_all_parts_of_a_dataset_are_read(saved):
+    assert len(read("hf", saved("d", {"train": ROWS, "test": ROWS[:1]}))) == 3
 
 
 @pytest.mark.parametrize("name", ["x.csv", "broken.parquet", "empty"])
-def test_what_is_no_dataset_is_refused_by_name(tmp_path, name):
+def test_what_is_no_dataset_is_refused_by_name(tmp_path, saved, name):
     path = tmp_path / name
     path.mkdir() if name == "empty" else path.write_bytes(b"PAR1")
     with pytest.raises(ScenarioError, match=name):
         read("hf", path)
+
+
+def test_without_the_library_a_dataset_is_refused_with_what_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(hugging_face, "find_spec", lambda name: None)
+    with pytest.raises(ScenarioError, match=re.escape("pip install 'pytest-tfgrpo[datasets]'")):
+        read("hf", tmp_path / "x.parquet")
 
 
 def test_nothing_is_overwritten_without_force(tmp_path):
@@ -134,6 +156,7 @@ def test_what_would_be_no_valid_scenario_is_not_written(tmp_path):
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=5))
+@settings(max_examples=12)
 def test_whatever_a_table_holds_what_is_written_can_be_loaded(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("any")
     source = folder / "t.jsonl"
