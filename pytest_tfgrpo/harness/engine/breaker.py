@@ -231,7 +231,7 @@ class LostRollouts:
             self._waiting[slot.rollout_id] = attempted
             return
         both = [attempted] if other is None else [other, attempted]
-        torn = any(one.began < self._breaker.back_at <= attempted.began for one in both)
+        torn = min(one.began for one in both) < self._breaker.back_at <= max(one.began for one in both)
         if torn or not self._failed.isdisjoint(one.slot.rollout_id for one in both):
             self._lost.append(both)
             return

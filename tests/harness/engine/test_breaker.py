@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Run, Trajectory
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.engine.breaker import Attempted, Breaker, LostRollouts
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
@@ -229,3 +231,72 @@ def test_a_resumed_run_that_is_killed_at_any_line_of_its_journal_is_the_same_whe
         told = load_run(journal.parent)
         assert comparable(last) == comparable(told) == comparable(whole), kept
         assert of_run(told)["usd"] == of_run(last)["usd"], kept
+
+
+def attempted(id_: str, began: float, code: str = "", pair: str = "") -> Any:
+    """Return an attempt; with a `code` its provider failed."""
+    failure = SimpleNamespace(code=code, message="connection refused") if code else None
+    outcome = SimpleNamespace(status="error" if code else "ok", failure=failure)
+    slot = SimpleNamespace(rollout_id=id_, pair=pair, call=SimpleNamespace(workspace=None))
+    return Attempted(slot, SimpleNamespace(rollout_id=id_), outcome, began)  # type: ignore[arg-type]
+
+
+def test_only_an_answer_to_what_was_asked_after_the_last_error_ends_a_row() -> None:
+    async def play() -> list[int]:
+        breaker = Breaker(lambda _: None, watching=True)
+        early = asyncio.get_running_loop().time()
+        await asyncio.sleep(0.002)
+        counts = []
+        for n in range(3):
+            assert breaker.is_lost(attempted(f"lost{n}", early, "connection"))
+        breaker.worked(attempted("asked before the outage", early))
+        counts.append(breaker.in_a_row)
+        breaker.worked(attempted("asked in it", asyncio.get_running_loop().time()))
+        counts.append(breaker.in_a_row)
+        return counts
+
+    assert asyncio.run(play()) == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("began", "tries"), [((1.0, 2.0), 1), ((1.0, 6.0), 2), ((6.0, 1.0), 2), ((5.0, 6.0), 1)]
+)
+def test_no_pair_is_taken_that_a_pause_tore_apart(began: tuple[float, float], tries: int) -> None:
+    """Its provider was back at 5: what was asked before and after that is no pair."""
+    starts = {"a": iter((began[0], 7.0)), "b": iter((began[1], 8.0))}
+    taken: list[str] = []
+    forgotten: list[str] = []
+    made: Counter[str] = Counter()
+
+    async def once(slot: Any) -> Any:
+        made[slot.rollout_id] += 1
+        return attempted(slot.rollout_id, next(starts[slot.rollout_id]), pair=slot.pair)
+
+    async def nothing(slot: Any) -> None:
+        return None
+
+    class InOrder:
+        async def run(self, slots: list[Any], make: Callable[[Any], Any]) -> None:
+            for slot in slots:
+                await make(slot)
+
+    async def play() -> None:
+        breaker = Breaker(lambda _: None, watching=True)
+        breaker.back_at = 5.0
+        lost = LostRollouts(
+            breaker,
+            SimpleNamespace(renew=lambda workspace: None),  # type: ignore[arg-type]
+            attempt=once,
+            take=lambda one: taken.append(one.slot.rollout_id),
+            forget=lambda rollout: forgotten.append(rollout.rollout_id),
+            refuse=lambda slot: None,
+            tear_down=nothing,
+        )
+        slots = [attempted("a", 0.0, pair="b").slot, attempted("b", 0.0, pair="a").slot]
+        await InOrder().run(slots, lost.make)
+        await lost.make_again(InOrder())  # type: ignore[arg-type]
+
+    asyncio.run(play())
+    assert sorted(taken) == ["a", "b"]
+    assert made == {"a": tries, "b": tries}
+    assert sorted(forgotten) == ["a", "b"] * (tries - 1)
