@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.live_runs import rollout
 
-from pytest_tfgrpo.live.guard import WINDOW, Guard, reset
+from pytest_tfgrpo.live.guard import Guard, reset
 from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
 from pytest_tfgrpo.live.selector import open_selector
 
@@ -73,11 +73,15 @@ def test_c03_only_a_reset_ends_a_hold(events: list[str], most: int) -> None:
 
 
 def test_3_blocked_runs_of_the_last_32_hold() -> None:
-    fine = [run() for _ in range(WINDOW - 2)]
-    state = ended(GateState(), run(blocked=True), *fine, run(blocked=True), run(blocked=True))
+    blocked = run(blocked=True)
+    state = ended(
+        GateState(), blocked, *[run() for _ in range(30)], blocked, blocked
+    )  # the first is the 33rd
     assert state.state == "pass"
     state = ended(state, run(7, blocked=True))
     assert (state.state, state.reason, state.since) == ("hold", "max_blocked", 7.5)
+    within = ended(GateState(), blocked, *[run() for _ in range(29)], blocked, run(9, blocked=True))
+    assert (within.state, within.reason) == ("hold", "max_blocked")
 
 
 def test_a_cancelled_run_says_nothing() -> None:
@@ -106,6 +110,12 @@ def test_a_reward_that_comes_later_counts_once() -> None:
 def test_held_it_learns_nothing_of_runs() -> None:
     held = GUARD.failed(GateState(streak=2), "no", 1.0)
     assert ended(held, run(), run(blocked=True)) == held
+
+
+def test_a_whole_cycle_of_a_held_gate_changes_nothing() -> None:
+    held = GUARD.failed(GateState(streak=2), "no", 1.0)
+    assert (held.state, held.streak) == ("hold", 3)
+    assert GUARD.succeeded(held) == held
 
 
 @pytest.mark.parametrize(("actor", "reason"), [("", "why"), ("ada", " ")])

@@ -187,3 +187,9 @@ def test_rows_of_a_rollout_share_an_advantage_that_is_computed_once() -> None:
         per_rollout([1.0, 0.5], np.array(["a", "a"]), [0, 0])
     with pytest.raises(ValueError, match="differ in their group"):
         per_rollout([1.0, 1.0], ["a", "a"], [0, 1])
+
+
+@pytest.mark.parametrize(("scale", "expected"), [("group", 0.7 / 1.25), ("batch", 0.7 / 1.25), ("none", 0.7)])
+def test_a_raw_singleton_is_divided_only_where_a_scale_is(scale: Scale, expected: float) -> None:
+    found = grpo_advantage([0.7, 0.0, 1.0], [0, 1, 1], scale=scale, eps=0.25, singleton="raw")
+    assert found[0] == pytest.approx(expected)

@@ -262,6 +262,27 @@ def test_a_further_component_counts_where_it_has_a_weight_and_is_no_evidence_alo
     assert reward(alone, RewardHistory(), {**WEIGHTS, "brevity": 0.2}) is Unrewarded.INSUFFICIENT_EVIDENCE
 
 
+def test_confidence_is_the_share_of_all_weights_that_rests_on_something_known():
+    def confidence(*said, **outcome):
+        return scored(trajectory(**outcome), *said).payload(AT)["metadata"]["confidence"]
+
+    assert confidence(task_status="failed") == pytest.approx(0.4)  # code_quality is absent, and counts
+    assert confidence(feedback("thumbs_up"), task_status="failed") == pytest.approx(0.65)
+    assert confidence(feedback("thumbs_up"), task_status="failed", linter={"score": 9}, **CODE) == (
+        pytest.approx(0.8)
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "score"),
+    [(True, None), (False, None), ((True, "yes"), None), (1, 1.0), (0.0, 0.0), ((0.5, "so so"), 0.5)],
+)
+def test_a_truth_value_is_no_score_of_a_further_component(said, score):
+    claims, problems = further_claims(trajectory(), {"tone": lambda data: said})
+    assert [claim.score for claim in claims] == ([] if score is None else [score])
+    assert list(problems) == (["tone"] if score is None else [])
+
+
 # -- history
 
 

@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, ModelCall, Rollout, Run, Trajectory, Usage
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.metrics.costs import of_run
+from pytest_tfgrpo.harness.metrics.costs import is_paid, of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.cost import cost_lines
 from pytest_tfgrpo.harness.report.value import build
@@ -82,6 +82,20 @@ def test_a_model_that_answers_and_teaches_is_one_row(name: str) -> None:
     assert [(row["model"], row["calls"]) for row in of_run(run)["models"]] == [(name, 2)]
     other = replace(run, identities={"actor": {"name": "openai:m-12", "identity": {}}})
     assert [row["model"] for row in of_run(other)["models"]] == ["m-1", name]
+
+
+@pytest.mark.parametrize(
+    ("frame", "paid"),
+    [
+        (asked(cost_usd=None, tokens=0, usage=None), True),  # it may have cost something
+        (asked(cost_usd=0.0, tokens=0, usage=None), False),
+        (asked(cost_usd=0.0), True),
+        (make_frame(cost_usd=None, tokens=0), False),
+        (make_frame(cost_usd=0.01, tokens=0), True),
+    ],
+)
+def test_an_attempt_is_paid_where_a_model_was_called_at_an_unknown_cost(frame: Frame, paid: bool) -> None:
+    assert is_paid(make_rollout(frames=(make_frame(tokens=0), frame))) == paid
 
 
 def test_an_unknown_cost_is_counted_and_never_0() -> None:

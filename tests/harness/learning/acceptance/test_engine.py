@@ -300,6 +300,46 @@ def test_an_actor_that_errors_on_all_dev_rollouts_brings_nothing_into_force(tmp_
     assert build(run, None)["faults"]["errors"] == {"provider": 2 * DEV * 4}
 
 
+@pytest.mark.parametrize(("answered", "measured"), [(23, False), (24, True)])
+def test_nothing_new_is_kept_where_less_than_half_of_the_dev_scenarios_have_a_score(
+    tmp_path: Path, answered: int, measured: bool
+) -> None:
+    """More than enough have one for a decision on fewer scenarios."""
+
+    def answer(call: ActorCall) -> str:
+        split, _, n = call.scenario.id.partition("-")
+        if split == "dev" and int(n) >= answered:
+            raise ProviderError("503 from the provider")
+        return swayed(call)
+
+    actor = ScriptedActor(answer)
+    fields = {"scenarios": suite(2, 48, 1), "acceptance_rollouts": 100}
+    run, _, _ = settle(tmp_path, "good", actor=actor, **fields)
+    assert acceptance(run).errors > 0
+    assert (acceptance(run).note == "not measured: too many rollouts are errors") != measured
+    assert bool(lessons(run)) == measured
+
+
+def test_strict_keeps_what_is_shown_to_help_up_to_the_doubt_that_the_record_names(tmp_path: Path) -> None:
+    def weakly(call: ActorCall) -> str:
+        """Be a little more often right with each lesson of a higher number."""
+        helped = sum(n for n, word in enumerate(WORDS) if f", {word}:" in call.prompt.system)
+        return "3" if call.seed % 40 < 18 + helped else "4"
+
+    kinds = ["idle"] * 6
+    fates: dict[str, set[str]] = {}
+    for rule in ("strict", "safe"):
+        fields = {"scenarios": suite(1, DEV, 1), "acceptance": rule}
+        run, _, _ = settle(tmp_path / rule, *kinds, actor=ScriptedActor(weakly), **fields)
+        record = acceptance(run)
+        assert (record.rule, record.alpha) == (rule, 0.2)
+        least = 1 - record.alpha if rule == "strict" else 0.5
+        assert {trial.fate for trial in record.lessons if trial.helps >= least} == {"accepted"}
+        assert {trial.fate for trial in record.lessons if trial.helps < least} <= {"refused"}
+        fates[rule] = {trial.key for trial in record.lessons if trial.fate == "accepted"}
+    assert fates["strict"] < fates["safe"]  # some lesson probably helps, and is not shown to
+
+
 def test_an_interrupt_in_a_trial_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
     async def stalled(call: ActorCall) -> str:
         if call.scenario.id == "dev-3":
