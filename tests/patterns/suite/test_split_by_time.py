@@ -21,6 +21,15 @@ def test_from_40_on_the_oldest_half_teaches_and_the_newest_third_measures():
     assert found["s0"] == "eval"
 
 
+def test_a_dev_scenario_never_measures_when_older_fixes_come():
+    before = splits_by_time((f"s{n}", 100 + n) for n in range(40))
+    assert (before["s19"], before["s27"], before["s28"]) == ("train", "dev", "eval")
+    both = [(f"old{n}", n) for n in range(5)] + [(f"s{n}", 100 + n) for n in range(40)]
+    after = splits_by_time(both, before)
+    assert {after[f"old{n}"] for n in range(5)} == {"train"}
+    assert (after["s19"], after["s27"], after["s28"]) == ("train", "dev", "eval")
+
+
 @given(times)
 def test_time_goes_from_train_over_dev_to_eval(found):
     splits = splits_by_time(found.items())
