@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.buses import BusPlace
+from support.assemblers import assembler, drain, rest
+from support.buses import BusPlace, Clock
 from support.loop_events import feedback, payloads, publish, totals, trajectory
 from support.loop_spans import agent_trace, trace_id
+from support.loop_spans import publish as publish_spans
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY, derived_id
@@ -312,6 +314,23 @@ def test_a_second_attempt_finds_what_the_first_left(
     assert view.stored() == {
         "RL_TRAJECTORIES": 0, "RL_FEEDBACK": 0, "RL_REWARDS": 0, "RL_DEAD": 0, "RL_AUDIT": 1,
     }  # fmt: skip
+
+
+def test_a_trace_that_is_still_open_does_not_come_back(
+    local: Bus, clock: Clock, view: LoopView, scrubber: LoopScrubber
+):
+    """What names the session is forgotten; the rest of the trace comes later and names nobody."""
+    worker = assembler(local, clock)
+    for number, session in ((1, GONE), (2, KEPT)):
+        early, *_ = agent_trace(number)
+        publish_spans(local, replace(early, attributes={**early.attributes, "session.id": session}))
+    drain(worker)
+    forget(local, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
+    for number in (1, 2):
+        _, *rest_of_it = agent_trace(number)
+        publish_spans(local, *rest_of_it)
+    rest(worker, clock)
+    assert [one["metadata"]["trace_id"] for one in payloads(local, "RL_TRAJECTORIES")] == [trace_id(2)]
 
 
 def test_one_session_or_one_user_is_named(bus: Bus, view: LoopView, scrubber: LoopScrubber):

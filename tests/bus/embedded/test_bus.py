@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def clock(embedded: EmbeddedPlace) -> Clock:
 @pytest.fixture
 def bus(embedded: EmbeddedPlace) -> Bus:
     return embedded.open()
+
+
+def test_what_is_published_is_on_disk_when_that_returns(tmp_path: Path) -> None:
+    """SQLite flushes the log at each commit, and not only at a checkpoint."""
+    with closing(embedded_file.open_file(tmp_path / "bus.db", STREAMS)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert db.execute("PRAGMA synchronous").fetchone()[0] >= 2
+    with closing(embedded_file.connect(tmp_path / "bus.db")) as db:
+        assert db.execute("PRAGMA synchronous").fetchone()[0] >= 2
 
 
 # time
