@@ -74,9 +74,7 @@ def test_c03_only_a_reset_ends_a_hold(events: list[str], most: int) -> None:
 
 def test_3_blocked_runs_of_the_last_32_hold() -> None:
     blocked = run(blocked=True)
-    state = ended(
-        GateState(), blocked, *[run() for _ in range(30)], blocked, blocked
-    )  # the first is the 33rd
+    state = ended(GateState(), blocked, *[run() for _ in range(30)], blocked, blocked)  # 1 + 30 + 2
     assert state.state == "pass"
     state = ended(state, run(7, blocked=True))
     assert (state.state, state.reason, state.since) == ("hold", "max_blocked", 7.5)
