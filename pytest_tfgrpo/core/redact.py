@@ -186,7 +186,9 @@ def _outside_placeholders(text: str, found: list[_Place]) -> Iterator[_Place]:
     """Yield places but for what begins in a placeholder: its kind may be a name that tells of a secret."""
     ends = {n: mark.end() for mark in _PLACEHOLDER.finditer(text) for n in range(*mark.span())}
     for start, end, kind, value in found:
-        inside = ends.get(start, start)
+        inside = start
+        while inside in ends:  # one placeholder may follow another
+            inside = ends[inside]
         if inside == start:
             yield start, end, kind, value
         elif end - inside >= _SHORTEST_SECRET:  # it goes on behind the placeholder
