@@ -5,6 +5,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -186,29 +187,31 @@ def test_variables_that_no_setting_answers_to_are_found():
     assert unknown_variables(environ) == ["TFGRPO_GROUPSIZE"]
 
 
-@given(st.text(max_size=8))
+BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
+BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
+spelled = st.sampled_from([how(word) for word in BOOLEANS for how in (str, str.upper, str.title)])
+
+
+@reaches("true", "false", "an error")
+@given(spelled | st.builds("{}{}{}".format, st.sampled_from(["", " ", "x"]), spelled, st.text(max_size=2)))
 def test_a_boolean_is_one_of_eight_words_and_anything_else_an_error(text):
-    words = {
-        "1": True,
-        "true": True,
-        "yes": True,
-        "on": True,
-        "0": False,
-        "false": False,
-        "no": False,
-        "off": False,
-    }
     word = text.strip().lower()
-    if word in words:
-        assert parse_bool(text) is words[word]
+    if word in BOOLEANS:
+        reached(str(BOOLEANS[word]).lower())
+        assert parse_bool(text) is BOOLEANS[word]
     else:
+        reached("an error")
         with pytest.raises(ValueError, match="must be one of"):
             parse_bool(text)
 
 
+numbers = st.integers(0, 9) | st.floats(0, 1) | st.integers() | st.floats()
+
+
+@reaches("a number", "refused")
 @given(
     st.sampled_from([s for s in TABLE if s.ini_type in ("int", "float")]),
-    st.text(max_size=6) | st.integers() | st.floats(),
+    numbers | numbers.map(str) | numbers.map(" {} ".format) | st.text(max_size=6),
 )
 def test_a_number_either_parses_to_a_number_or_is_refused_by_name(setting, value):
     kind = int if setting.ini_type == "int" else float
@@ -219,7 +222,9 @@ def test_a_number_either_parses_to_a_number_or_is_refused_by_name(setting, value
     try:
         found = setting.parse(value)
     except ValueError:
+        reached("refused")
         return
+    reached("a number")
     assert found == parsed
     assert type(found) is kind
     assert abs(found) < float("inf")

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.text import (
     block,
@@ -35,11 +36,17 @@ def test_foreign_text_becomes_one_printable_line(text: str, shown: str) -> None:
     assert line(text) == shown
 
 
-@given(st.text(st.characters(), max_size=60), st.integers(3, 30))
+odd = st.characters() | st.sampled_from("\x1b\r\n\x07\u202e\u200b\ud800\U000e0041")
+
+
+@reaches("cut", "whole", "unprintable")
+@given(st.text(odd, max_size=60) | st.text(odd, min_size=31, max_size=60), st.integers(3, 30))
 def test_nothing_unprintable_gets_through(text: str, limit: int) -> None:
     short = line(text, limit)
     assert len(short) <= limit
-    for shown in (short, block(text)):
+    reached("cut" if len(text) > limit else "whole")
+    reached("unprintable", not text.isprintable())
+    for shown in (short, block(text), block(text, limit)):
         shown.encode("utf-8")
         assert all(c.isprintable() or c in "\n\t" for c in shown)
 
@@ -121,12 +128,15 @@ def test_intervals_and_wrapping() -> None:
     assert wrapped("aa bb cc", 7, "- ", "  ") == ["- aa bb", "  cc"]
 
 
-@given(st.text(max_size=200), st.integers(3, 60))
+@reaches("whole", "cut")
+@given(st.text(max_size=60) | st.text(min_size=61, max_size=200), st.integers(3, 60))
 def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
     shown = cut(text, limit)
     if len(text) <= limit:
+        reached("whole")
         assert shown == text
     else:
+        reached("cut")
         assert f"(... {len(text) - limit} characters left out ...)" in shown
         assert shown[0] == text[0]
         assert shown[-1] == text[-1]
