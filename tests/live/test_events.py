@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.live_events import RULES, Reporter, outcome
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.live.event_text import KEY_CHARS, TEXT_CHARS, stored_key, stored_name, stored_text
@@ -169,9 +170,14 @@ def test_long_keys_that_begin_alike_stay_apart(store):
     assert [rollout.trace.score for rollout in store.rollouts()] == [0.25, None]
 
 
-@given(st.text("abcXYZ019 _./#-:=", max_size=40) | st.text(max_size=20) | st.uuids().map(str))
+secrets = st.text("0123456789abcdef", min_size=16, max_size=20).map("api_key={}".format)
+
+
+@reaches("kept", "a secret")
+@given(st.text("abcXYZ019 _./#-:=", max_size=40) | st.text(max_size=20) | st.uuids().map(str) | secrets)
 def test_a_key_is_kept_as_it_is_unless_it_looks_like_a_secret(key):
     kept = stored_key(key)
+    reached("kept" if kept == key else "a secret", kept == key or find_secret(key))
     assert (kept == key) == (find_secret(key) is None and not re.search("[\ud800-\udfff]", key))
     assert find_secret(kept) is None
     assert stored_key(key) == kept

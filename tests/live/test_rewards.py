@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.live.records import RewardBreakdown, RunTrace
@@ -67,26 +68,34 @@ def test_c01_a_run_without_a_reply_is_efficient_only_in_the_first_version() -> N
     assert infer("trace_v2", empty).confidence == 0.25
 
 
-@given(traces, st.sampled_from(sorted(BUILT_IN)))
+@reaches("no reward", "blocked", "a reward")
+@given(traces, st.sampled_from(sorted(BUILT_IN)) | st.just("outcome_v1"))
 def test_c01_unblocked_composites_are_bounded_and_equal_traces_get_equal_rewards(
     trace: RunTrace, spec: str
 ) -> None:
     found = open_inference(spec).infer(trace)
     assert found == open_inference(spec).infer(trace)
     if found is None:
+        reached("no reward")
         assert spec == "outcome_v1"
         assert trace.score is None
         return
+    reached("blocked" if trace.blocked else "a reward")
     assert trace.blocked or -0.75 <= found.composite <= 1
     assert all(math.isfinite(value) for value in found.components.values())
     assert 0 <= found.confidence <= 1
     assert 0 <= found.q <= 1
 
 
-@given(traces, st.sampled_from([*sorted(BUILT_IN), "python"]))
+@reaches("blocked outcome_v1", "scored outcome_v1", "blocked python", "not blocked python")
+@given(traces, st.sampled_from([*sorted(BUILT_IN), "outcome_v1", "python", "python"]))
 def test_c02_the_composite_is_minus_1_if_and_only_if_safety_blocked(trace: RunTrace, spec: str) -> None:
     own = ModuleReward("python:m:f", lambda trace: {"speed": -0.75 if trace.turns else 1.0})
     found = (own if spec == "python" else open_inference(spec)).infer(trace)
+    reached("blocked outcome_v1", spec == "outcome_v1" and trace.blocked)
+    reached("scored outcome_v1", spec == "outcome_v1" and not trace.blocked and trace.score is not None)
+    reached("blocked python", spec == "python" and trace.blocked)
+    reached("not blocked python", spec == "python" and not trace.blocked)
     assert found is not None or (not trace.blocked and trace.score is None)
     if found is not None:
         assert (found.composite == -1) == trace.blocked == found.hard_gate

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import fake_model
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.llm.response import Malformed, RawCompletion, parse_body, read_answer, read_usage
@@ -150,15 +151,41 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, JSON, JSON)
+COUNTS = st.integers(0, 50)
+USAGES = st.fixed_dictionaries(
+    {"prompt_tokens": COUNTS, "completion_tokens": COUNTS},
+    optional={
+        "total_tokens": st.integers(0, 150),
+        "completion_tokens_details": st.fixed_dictionaries({"reasoning_tokens": COUNTS}),
+        "prompt_tokens_details": st.fixed_dictionaries({"cached_tokens": COUNTS}),
+    },
+)
+CALLS = st.fixed_dictionaries(
+    {
+        "function": st.fixed_dictionaries(
+            {"name": st.text("ab", min_size=1), "arguments": st.just("{}") | JSON}
+        )
+    },
+    optional={"id": st.text(max_size=3)},
+)
+MESSAGES = st.fixed_dictionaries(
+    {"content": st.text(max_size=5)}, optional={"tool_calls": st.lists(CALLS, max_size=2)}
+)
+
+
+@reaches("an answer", "tool calls", "a usage", "malformed")
+@given(JSON, JSON | USAGES, JSON | MESSAGES)
 def test_any_json_is_an_answer_or_malformed(whole: Any, choice: Any, message: Any) -> None:
     for body in (whole, {"choices": [choice]}, {"choices": [{"message": message}], "usage": choice}):
         try:
             parsed = parse_body(json.dumps(body).encode())
-            read_usage(parsed, 1000, 1000)
+            reached("a usage", read_usage(parsed, 1000, 1000) is not None)
             found = read_answer(parsed)
         except Malformed:
+            reached("malformed")
             continue
+        reached("an answer")
+        reached("tool calls", found.tool_calls)
         found.text.encode()
         assert all(isinstance(call.arguments, str) for call in found.tool_calls)
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support import fake_model
 from support.fake_model import OVERLOADED, Answer, Body, FakeModel, Reply
 from support.model_clients import KEY, Client, connected, request
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import Usage
@@ -229,13 +230,21 @@ garbage = st.recursive(
 )
 
 
-@given(garbage, garbage, st.none() | st.integers(0, 5))
+chances = st.floats(-20, 0) | st.floats(-1e5, 1)
+sound = st.lists(chances, max_size=5).map(lambda drawn: entries(*drawn))
+
+
+@reaches("sound", "with ids", "null")
+@given(sound | garbage, st.lists(st.integers(0, 9), max_size=5) | garbage, st.none() | st.integers(0, 5))
 def test_whatever_a_server_sends_is_sound_or_null(logprobs: Any, token_ids: Any, count: int | None) -> None:
     found = read(logprobs, token_ids, count)
     assert (found.logprobs is None) is bool(found.reason)
     if found.logprobs is None:
+        reached("null")
         assert found.token_ids is None
         return
+    reached("sound")
+    reached("with ids", found.token_ids)
     assert all(type(value) is float and -9999 < value <= 0 for value in found.logprobs)
     assert count in (None, len(found.logprobs))
     assert found.token_ids is None or len(found.token_ids) == len(found.logprobs)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
@@ -275,12 +276,25 @@ near_misses = st.fixed_dictionaries(
 )
 
 
-@given(near_misses | json_values)
+frames_of_a_call = st.fixed_dictionaries(
+    {"kind": st.sampled_from(["tool", "model"]), "name": st.text("abc", min_size=1, max_size=3)},
+    optional={"tokens": st.integers(0, 9), "output": st.text(max_size=5), "input": json_values},
+)
+right_ones = st.fixed_dictionaries(
+    {"answer": st.text(max_size=5)}, optional={"frames": st.lists(frames_of_a_call, max_size=3)}
+)
+
+
+@reaches("a trajectory", "frames", "a failure")
+@given(right_ones | near_misses | json_values)
 def test_whatever_comes_is_a_trajectory_or_the_agents_failure(value: Any) -> None:
     try:
         trajectory = read(value)
     except AgentFailure:
+        reached("a failure")
         return
+    reached("a trajectory")
+    reached("frames", len(trajectory.frames) > 1)
     assert trajectory.tokens >= 0
     assert from_wire(Trajectory, json.loads(json.dumps(to_wire(trajectory), allow_nan=False))) == trajectory
 
@@ -342,9 +356,22 @@ def test_an_error_line_is_the_providers_fault() -> None:
         read_output(lines({"frame": TOOL_FRAME}, {"error": "rate limited"}))
 
 
-@given(st.binary(max_size=300) | st.lists(near_misses | json_values, max_size=3).map(lambda vs: lines(*vs)))
+framed = st.lists(frames_of_a_call.map(lambda frame: {"frame": frame}), max_size=2)
+printed = st.one_of(
+    st.binary(max_size=300),
+    st.lists(near_misses | json_values, max_size=3).map(lambda vs: lines(*vs)),
+    st.tuples(framed, right_ones | near_misses).map(lambda vs: lines(*vs[0], vs[1])),
+    st.tuples(framed, right_ones).map(lambda vs: lines(*vs[0], vs[1])),
+)
+
+
+@reaches("lines", "text", "refused")
+@given(printed)
 def test_whatever_is_printed_is_read_or_refused(stdout: bytes) -> None:
     try:
-        read(read_output(stdout))
+        value = read_output(stdout)
+        read(value)
     except (AgentFailure, ProviderError):
+        reached("refused")
         return
+    reached("text" if isinstance(value, str) else "lines")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.builders import make_rollout, make_scenario
 from support.hostile_trees import TREES, removable
 from support.jobs import ScriptedActor, make_job, suite, three_or_not
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Prompt
@@ -30,19 +31,29 @@ def evaluated(check: Check, answer: str) -> CheckResult:
     return KINDS[check.kind].evaluate(check, context)
 
 
-@given(run=st.text(max_size=30), value=st.floats(allow_nan=False, allow_infinity=False) | st.integers())
+numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1e6, 1e6) | st.integers()
+
+
+@reaches("a number", "another spelling")
+@given(run=st.text(max_size=30), value=numbers)
 def test_the_decoy_of_a_number_is_a_number_that_is_wrong(run: str, value: float) -> None:
     expected = str(value)
     made = decoy(run, ONE, expected)
+    reached("another spelling", "e" in expected or abs(value) < 1)
     if re.fullmatch(r"-?\d+\.?\d*", expected) and abs(value) >= 1:
+        reached("a number")
         assert re.fullmatch(r"\d+\.\d+", made)
         assert len(made) == 10
         assert not evaluated(Check(kind="number", params={"value": value, "rel_tol": 0.1}), made).passed
 
 
-@given(run=st.text(max_size=30), expected=st.text(max_size=30))
+@reaches("a number", "words")
+@given(
+    run=st.text(max_size=30), expected=st.text(max_size=30) | numbers.map(str) | st.integers(0, 99).map(str)
+)
 def test_a_decoy_never_is_the_answer_and_is_recognised(run: str, expected: str) -> None:
     made = decoy(run, ONE, expected)
+    reached("words" if " " in made else "a number")
     assert made != expected
     assert not evaluated(Check(kind="exact", params={"value": expected}), made).passed
     for text in (made, f"The answer is {made}.", f'{{"answer": "{made}"}}', made.upper(), f"\n{made}\n"):
@@ -86,6 +97,17 @@ def test_nothing_else_is_taken_for_one(text: str) -> None:
 def test_what_an_honest_agent_writes_is_not_taken_for_one(text: str, run: int) -> None:
     for expected in ("3", "48213.5", "Paris"):
         assert not gives(text, decoy(str(run), ONE, expected))
+
+
+@reaches("its end", "its first word")
+@given(data=st.data(), run=st.integers(0, 10**6), expected=st.sampled_from(["3", "48213.5", "Paris"]))
+def test_parts_of_one_are_not_taken_for_one(data: st.DataObject, run: int, expected: str) -> None:
+    made = decoy(str(run), ONE, expected)
+    parts = [made[1:], made[:-1], made[-2:], made.split()[0] if " " in made else made[:5], "7", "is"]
+    text = " x ".join(data.draw(st.lists(st.sampled_from(parts), max_size=6)))
+    reached("its end", made[-2:] in text)
+    reached("its first word", " " in made and made.split()[0] in text)
+    assert not gives(text, made)
 
 
 def decoys_in(folder: Path) -> tuple[Decoys, str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
+from support.reached import reached, reaches
 from support.sweeps import SETTINGS, Credits, evenly, make_run, rated, rule, swept
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -555,8 +556,13 @@ def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
     assert to_wire(new) == to_wire(same)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), min_size=1, max_size=40))
+ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), min_size=1, max_size=40)
+NOT_WORSE = ROWS.map(lambda rows: [(before, max(before, after), d) for before, after, d in rows * 8])
+
+
+@reaches("fail", "pass", "fails in one alone")
 @settings(max_examples=20)
+@given(ROWS | NOT_WORSE)
 def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int, int, bool]]) -> None:
     ids = [f"{'date' if in_dates else 'text'}{i}" for i, (_, _, in_dates) in enumerate(rows)]
     run = swept({id_: [after / 2] for id_, (_, after, _) in zip(ids, rows, strict=True)})
@@ -566,6 +572,9 @@ def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int,
         verdict(run, base, per_domain=True, domains=(d,)).outcome
         for d in sorted({s.domain for s in run.scenarios})
     ]
+    for outcome in ("fail", "pass"):
+        reached(outcome, found.outcome == outcome)
+    reached("fails in one alone", len(set(alone)) == 2)
     if found.outcome == "fail":
         assert "fail" in alone
     assert (found.outcome == "pass") == (set(alone) == {"pass"})
@@ -654,8 +663,23 @@ def test_hostile_text_of_a_gate_stays_text() -> None:
     assert not any(line.lstrip().startswith("::") or "\x1b" in line for line in lines)
 
 
-@given(st.text())
+GATE_LINES = st.sampled_from(
+    [
+        "",
+        "# a gate",
+        "b: {min_mean: 0.5}",
+        "b: {severity: warn}",
+        "b: {min_mean: 7}",
+        "c: {metric: pass}",
+        "a: {}",
+        "b: [",
+    ]
+)
+
+
+@reaches("gates", "an error")
 @settings(max_examples=50)
+@given(st.text() | GATE_LINES | st.lists(GATE_LINES, max_size=3).map("\n  ".join))
 def test_whatever_is_in_the_file_it_is_gates_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
@@ -663,7 +687,9 @@ def test_whatever_is_in_the_file_it_is_gates_or_a_named_error(
     path.write_text(f"gates:\n  a: {{min_mean: 1}}\n  {text}", encoding="utf-8", errors="replace")
     try:
         said = load_gates(Path(path))[0].error("").args[0]
+        reached("gates")
     except SettingError as error:
+        reached("an error")
         said = str(error)
     assert said.startswith(f"gates: {path}:")
 

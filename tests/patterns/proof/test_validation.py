@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.harvests import FakeTests
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.harness.scoring.runners.protocol import RunProblem
 from pytest_tfgrpo.patterns.fixes import RootCause
@@ -130,13 +131,21 @@ def test_a_check_has_well_more_time_than_the_fix_took(fake):
     assert check_timeout_s(found) == 60.0
 
 
-series = st.text("pfsh", min_size=3, max_size=3)
-outcomes = st.dictionaries(st.sampled_from([X, Y, OTHER]), series)
+series = st.text("pfsh", min_size=3, max_size=3) | st.sampled_from(["fff", "ppp", "ppp", "fhf"])
 
 
-@given(outcomes, outcomes)
+def outcomes(*further):
+    return st.dictionaries(st.sampled_from([X, Y, OTHER]), st.sampled_from(further) | series)
+
+
+@reaches("fail to pass", "pass to pass", "neither", "wavering")
+@given(outcomes("fff", "ppp"), outcomes("ppp"))
 def test_whatever_comes_out_a_listed_test_did_so_in_all_six_runs(tmp_path_factory, before, after):
     found = FakeTests(tmp_path_factory.mktemp("any")).validate(base_with_tests=before, fix=after)
+    reached("fail to pass", found.fail_to_pass)
+    reached("pass to pass", found.pass_to_pass)
+    reached("neither", found.cause is not None)
+    reached("wavering", found.wavering)
     for test in found.fail_to_pass:
         assert set(before.get(test, "f")) <= {"f", "h"}
         assert after[test] == "ppp"

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.patterns.recipe.requirement_text import (
     allows,
@@ -54,9 +55,32 @@ def test_what_no_lock_can_hold_is_named(text):
     assert (found.requirements, found.dropped) == ((), (text,))
 
 
-@given(st.text(max_size=40))
+pieces = st.sampled_from(
+    [
+        "a",
+        "b-c",
+        "[x]",
+        ">=1",
+        "==2.0",
+        " ",
+        "\n",
+        "; ",
+        "python_version < '3'",
+        "-r x",
+        "--pre",
+        "@ https://x",
+        "#",
+    ]
+)
+
+
+@reaches("a requirement", "dropped")
+@given(st.text(max_size=40) | st.lists(pieces, max_size=5).map("".join) | pieces.map("a{}".format))
 def test_no_requirement_has_lines_or_is_an_option(text):
-    for item in requirement_list([text]).requirements:
+    found = requirement_list([text])
+    reached("dropped", found.dropped)
+    for item in found.requirements:
+        reached("a requirement")
         assert not item.startswith("-")
         assert len(item.splitlines()) == 1
         assert "--" not in item.partition(";")[2]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.core.wire import Json
@@ -112,12 +113,15 @@ def test_short_forms_of_a_text() -> None:
         text_.make_slug("!?")
 
 
-@given(st.text(max_size=200))
+@reaches("masked", "no digits")
+@given(st.text(max_size=200) | st.text("01289٣ a-", max_size=20))
 def test_masking_hides_digits_and_nothing_else(text: str) -> None:
     try:
         masked = text_.mask_digits(text)
     except ToolError:
+        reached("no digits")
         return
+    reached("masked")
     assert len(masked) == len(text)
     assert all(a == b or (a.isdecimal() and b == "*") for a, b in zip(text, masked, strict=True))
 
@@ -383,7 +387,17 @@ JSON_VALUES = st.recursive(
 )
 
 
-@given(JSON_VALUES, st.sampled_from(TOOLS))
+NUMBERS = st.floats(-100, 100) | st.integers(-100, 100)
+PLAIN = st.one_of(
+    NUMBERS,
+    st.lists(NUMBERS, min_size=1, max_size=5),
+    st.lists(st.fixed_dictionaries({"amount": NUMBERS, "name": st.text(max_size=3)}), min_size=1, max_size=3),
+    st.sampled_from(["a b, c; d", "2026-03-14", "2026-03-14, 2026-04-01", "3 km", "1,250.40 and 12.90"]),
+)
+
+
+@reaches("a value", "a tool error")
+@given(PLAIN | JSON_VALUES, st.sampled_from(TOOLS))
 def test_a_tool_gives_a_value_or_a_tool_error_on_any_input(data: Json, tool: Any) -> None:
     task = Task(id="t", domain="d", prompt="By amount, 3 days, 5 %, 1 decimal, x.csv", input=data)
     held = brief(task.prompt)
@@ -391,7 +405,9 @@ def test_a_tool_gives_a_value_or_a_tool_error_on_any_input(data: Json, tool: Any
         _, value = tool.call(first_value(task, held), held)
         kind_of(value)
     except ToolError:
+        reached("a tool error")
         return
+    reached("a value")
     assert isinstance(render(value), str)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT
 from support.builders import PACK_STAMP, make_experience, make_pack
+from support.reached import reached, reaches
 from support.syncs import Syncs
 
 from pytest_tfgrpo.core.errors import StoreError
@@ -367,21 +368,24 @@ def test_a_removed_or_superseded_experience_is_not_fetched_and_stays_on_file(tmp
 
 
 ranked = st.builds(
-    lambda n, gt, rank, group, second: make_experience(
+    lambda n, gt, rank, group, second, changes: make_experience(
         n,
         summary32=f"lesson {n}",
         reward=Reward(gt_score=gt, relative_rank=rank),
         group_id=f"g{group}",
         created_at=f"2026-01-01T00:00:{second:02}{'.5' if second % 2 else ''}Z",
+        **changes,
     ),
     st.integers(0, 10**6),
     st.sampled_from([0.0, 0.5, 1.0]),
     st.sampled_from([0.5, 0.75]),
     st.integers(0, 3),
     st.integers(0, 3),
+    st.sampled_from([{}, {}, {"domain": "dates"}, {"stamp_signature": "b" * 64}]),
 )
 
 
+@reaches("another domain", "another stamp", "a low reward", "more than the limit")
 @settings(max_examples=60, deadline=None)
 @given(
     batches=st.lists(st.lists(ranked, max_size=12), max_size=4),
@@ -398,9 +402,15 @@ def test_fetch_top_picks_what_a_selection_from_the_whole_store_picks(
             store.append(batch)
             for experience in batch:
                 known.setdefault(experience.id, experience)
-            found = store.fetch_top(domain="text", limit=limit, min_reward=min_reward)
+            found = store.fetch_top(domain="text", limit=limit, stamp=pack.stamp, min_reward=min_reward)
             best = select([*known.values()], pack=pack, domain="text", prompt="", limit=limit)
             assert found == best.picked
+        reasons = [why for _, why in best.left_out] if known else []
+        for branch, word in (
+            ("another domain", "domain"), ("another stamp", "stamp"), ("a low reward", "min_reward"),
+            ("more than the limit", "no slot"),
+        ):  # fmt: skip
+            reached(branch, any(word in why for why in reasons))
 
 
 def test_with_a_prompt_the_best_are_weighed_by_their_relevance_to_it(tmp_path: Path) -> None:

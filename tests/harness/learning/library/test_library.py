@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import PACK_STAMP, make_experience, make_pack
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision, Reward
@@ -206,20 +207,24 @@ def test_the_hash_does_not_depend_on_order(numbers: list[int], chance: Any) -> N
     assert of(lessons) == library
 
 
-operations = st.lists(
-    st.one_of(
-        st.builds(lambda n: add(lesson(n)), st.integers(0, 30)),
-        st.builds(lambda n, t: update(lesson(n), id_of(t)), st.integers(31, 60), st.integers(0, 30)),
-        st.builds(
-            lambda n, a, b: update(lesson(n), id_of(a), id_of(b)),
-            st.integers(61, 90),
-            st.integers(0, 30),
-            st.integers(0, 60),
+def operations_over(*known: int) -> st.SearchStrategy[list[Operation]]:
+    """Draw operations on a few lessons, so that many name one that there is."""
+    old = st.sampled_from([*known, *range(4)])
+    any_one = old | st.integers(31, 36)
+    return st.lists(
+        st.one_of(
+            st.builds(lambda n: add(lesson(n)), st.integers(0, 30)),
+            st.builds(lambda n, t: update(lesson(n), id_of(t)), st.integers(31, 36), old),
+            st.builds(
+                lambda n, a, b: update(lesson(n), id_of(a), id_of(b)), st.integers(61, 90), old, any_one
+            ),
+            st.builds(lambda t: remove(id_of(t)), any_one),
         ),
-        st.builds(lambda t: remove(id_of(t)), st.integers(0, 60)),
-    ),
-    max_size=12,
-)
+        max_size=12,
+    )
+
+
+operations = operations_over(100, 101, 102)
 
 
 def epochs(start: Library, batches: list[list[Operation]], cap: int = 200) -> list[Revision]:
@@ -231,6 +236,7 @@ def epochs(start: Library, batches: list[list[Operation]], cap: int = 200) -> li
     return revisions
 
 
+@reaches("an update", "a merge", "a removal", "refused", "over the cap")
 @given(operations, st.integers(1, 6))
 def test_applying_is_deterministic_and_accounts_for_every_operation(batch: list[Operation], cap: int) -> None:
     start = of([lesson(n) for n in range(100, 104)])
@@ -238,6 +244,12 @@ def test_applying_is_deterministic_and_accounts_for_every_operation(batch: list[
     assert revision == revise(start, *batch, cap=cap)
     proposed = [o for o in revision.applied if "size cap" not in o.reason]
     assert len(proposed) + len(revision.refused) == len(batch)
+    kinds = {(o.kind, len(o.targets)) for o in proposed}
+    reached("an update", ("update", 1) in kinds)
+    reached("a merge", any(targets == 2 for _, targets in kinds))
+    reached("a removal", ("remove", 1) in kinds)
+    reached("refused", revision.refused)
+    reached("over the cap", len(proposed) < len(revision.applied))
     left = ids(start)
     for operation in revision.applied:
         left -= set(operation.targets)
@@ -246,6 +258,7 @@ def test_applying_is_deterministic_and_accounts_for_every_operation(batch: list[
     assert len(left) <= cap
 
 
+@reaches("revived")
 @given(st.lists(operations, max_size=4), st.data())
 def test_the_library_of_any_epoch_can_be_shown_and_rolled_back_to(
     batches: list[list[Operation]], data: st.DataObject
@@ -261,16 +274,22 @@ def test_the_library_of_any_epoch_can_be_shown_and_rolled_back_to(
     assert back.library.lineage[: len(now.lineage)] == now.lineage
     assert roll_back(back.library, then, run_id="run3", epoch=9, created_at="").applied == ()
     revived = [o.experience for o in back.applied if o.experience is not None]
+    reached("revived", revived)
     assert not {e.id for e in revived} & ids(then), "no id is used twice"
     assert all(set(e.parents) <= ids(then) for e in revived)
 
 
-@given(operations, operations)
+@reaches("added", "removed", "changed", "equal")
+@given(operations, operations, st.booleans())
 def test_a_diff_accounts_for_every_lesson_and_is_empty_for_equal_content(
-    first: list[Operation], second: list[Operation]
+    first: list[Operation], second: list[Operation], later: bool
 ) -> None:
-    a, b = revise(empty(), *first).library, revise(empty(), *second).library
+    a = revise(of([lesson(n) for n in range(100, 103)]), *first).library
+    b = revise(a if later else empty(), *second).library
     change = diff(a, b)
+    for name in ("added", "removed", "changed"):
+        reached(name, getattr(change, name))
+    reached("equal", a.hash == b.hash)
     old = {e.id for e in change.removed} | {e.id for olds, _ in change.changed for e in olds}
     new = {e.id for e in change.added} | {e.id for _, e in change.changed}
     assert old <= ids(a)

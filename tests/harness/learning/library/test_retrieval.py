@@ -1,9 +1,11 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_experience, make_pack
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.lessons import Experience, Reward
 from pytest_tfgrpo.core.scenarios import PromptPack
@@ -93,11 +95,17 @@ lessons = st.builds(
     st.integers(0, 3),
     st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "use"]), min_size=1, max_size=6),
 )
+foreign = st.builds(
+    lambda lesson, changes: replace(lesson, **changes),
+    lessons,
+    st.sampled_from([{"domain": "dates"}, {"stamp_signature": "b" * 64}]),
+)
 
 
+@reaches("domain", "stamp", "min_reward", "no slot")
 @given(
-    st.lists(lessons, max_size=15, unique_by=lambda e: e.id),
-    st.sampled_from([TOP, RELEVANT]),
+    st.lists(lessons | lessons | foreign, max_size=15, unique_by=lambda e: e.id),
+    st.sampled_from([TOP, RELEVANT, replace(TOP, min_reward=0.5)]),
     st.integers(0, 5),
     st.randoms(use_true_random=False),
 )
@@ -110,13 +118,17 @@ def test_the_choice_is_bounded_complete_and_independent_of_order(
     assert sorted([e.id for e in found.picked] + [id_ for id_, _ in found.left_out]) == sorted(
         e.id for e in candidates
     )
+    for reason in ("domain", "stamp", "min_reward", "no slot"):
+        reached(reason, any(reason in why for _, why in found.left_out))
     chance.shuffle(candidates)
     assert retrieve(*candidates, pack=pack, prompt=prompt, limit=limit).picked == found.picked
 
 
-@given(st.lists(lessons, max_size=12, unique_by=lambda e: e.id), st.integers(0, 12))
+@reaches("more", "no more")
+@given(st.lists(lessons, max_size=12, unique_by=lambda e: e.id), st.integers(0, 3) | st.integers(0, 12))
 def test_a_larger_limit_only_adds_picks(candidates: list[Experience], limit: int) -> None:
     fewer = retrieve(*candidates, limit=limit).picked
+    reached("more" if limit < len(candidates) else "no more")
     assert retrieve(*candidates, limit=limit + 1).picked[: len(fewer)] == fewer
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.harness.scoring.checks.protected import is_protected, is_test, shadows
 
@@ -78,9 +79,19 @@ def test_a_glob_protects_further_paths():
     assert is_protected("a[1].txt", ["a[1].txt"])
 
 
-@given(st.text(alphabet="ab/*?[.\\", max_size=12), st.text(alphabet="ab/.[\\", min_size=1, max_size=12))
-def test_any_glob_is_answered(glob, path):
-    assert is_protected(path, [glob]) in (True, False)
+paths = st.text(alphabet="ab/.[\\", min_size=1, max_size=12)
+starred = st.tuples(paths, st.sampled_from(["*", "?", "/*", "[ab]", ""])).map(
+    lambda two: (two[0], two[0][:-1] + two[1])
+)
+
+
+@reaches("protected", "not protected")
+@given(st.tuples(paths, st.text(alphabet="ab/*?[.\\", max_size=12)) | starred | starred)
+def test_any_glob_is_answered(two):
+    path, glob = two
+    found = is_protected(path, [glob])
+    assert found in (True, False)
+    reached("protected" if found else "not protected")
 
 
 def test_files_with_tests_are_known_by_their_names():

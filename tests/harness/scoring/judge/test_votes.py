@@ -1,11 +1,11 @@
 """Votes: what can be read as one, and what several amount to."""
 
 import json
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.harness.scoring.judge.votes import REASON_MAX, Decision, Vote, read_vote, tally
@@ -63,10 +63,19 @@ def test_anything_else_is_no_vote(text, problem):
         read_vote(text, 2)
 
 
-@given(st.text(max_size=50) | st.recursive(st.none() | st.booleans(), st.lists).map(json.dumps))
+anything = st.recursive(st.none() | st.booleans(), st.lists)
+decisions = st.fixed_dictionaries({"met": st.booleans() | anything}, optional={"why": st.text(max_size=5)})
+votes = st.fixed_dictionaries({"c1": decisions | anything}, optional={"c2": decisions})
+
+
+@reaches("a vote", "no vote")
+@given(st.text(max_size=50) | (anything | votes | votes).map(json.dumps))
 def test_whatever_a_model_says_is_a_vote_or_a_value_error(text):
-    with suppress(ValueError):
+    try:
         assert len(read_vote(text, 1)) == 1
+        reached("a vote")
+    except ValueError:
+        reached("no vote")
 
 
 def test_the_judges_words_are_kept_short_and_printable():

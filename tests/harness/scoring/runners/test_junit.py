@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.harness.scoring.runners.junit import JunitProblem, read_junit
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
@@ -143,7 +143,27 @@ def test_every_test_of_a_report_is_read_with_finite_seconds(tests: list[tuple[st
     assert all(0 <= case.seconds < float("inf") for case in cases)
 
 
-@given(st.binary(max_size=200))
+WHOLE = [b'<testcase name="b" time="x"/>', b"<testsuite/>", b"<!-- -->"]
+BROKEN = [
+    b"<testsuite>",
+    b"</testsuite>",
+    b'<testcase name="a">',
+    b"</testcase>",
+    b"<failure/>",
+    b"&#0;",
+    b"\xff",
+]
+whole = st.lists(marks, max_size=3).map(lambda drawn: b"".join(drawn) + b"</testsuites>")
+right = st.lists(
+    st.sampled_from([b'<testcase name="b" time="x"/>', b"<testsuite/>", b"<!-- -->"]), max_size=3
+)
+
+
+@reaches("read", "refused")
+@given(st.binary(max_size=200) | marks.map(lambda drawn: b"".join(drawn) + b"</testsuites>"))
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
-    with suppress(JunitProblem):
+    try:
         read_junit(b"<testsuites>" + data, TREE)
+        reached("read")
+    except JunitProblem:
+        reached("refused")

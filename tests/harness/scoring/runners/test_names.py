@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.harness.scoring.runners.names import MAX_ID, case_id, first_line, worst
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
 
 
-@given(st.text(max_size=3_000))
+@reaches("cut", "whole")
+@given(
+    st.text(max_size=300)
+    | st.tuples(st.text(max_size=9), st.integers(0, MAX_ID)).map(lambda two: two[0] * two[1])
+)
 def test_an_id_is_one_line_that_can_be_encoded(name: str) -> None:
     text = case_id("a.test.js", name)
+    reached("cut" if len(name) > MAX_ID else "whole")
     text.encode()
     assert len(text) <= MAX_ID
     assert len(text.splitlines()) == 1

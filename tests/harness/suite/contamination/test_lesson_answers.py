@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.growth import growth
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, key_of, labels
@@ -228,12 +229,19 @@ def test_another_number_than_the_answer_is_no_leak(number: int, other: int) -> N
     assert found(f"Answer {other:,} or {other}.0 here.", str(number)) == []
 
 
-@given(st.text(max_size=60))
+pieces = st.sampled_from(
+    ["48213", "48 213", "4.8e4", "0x1f", "12 %", "3k", "Tel", "aviv", " ", ".", "-", "ä"]
+)
+
+
+@reaches("long enough", "too short", "a number")
+@given(st.text(max_size=60) | st.lists(pieces, max_size=8).map("".join))
 def test_any_text_can_be_searched_and_every_answer_finds_itself(text: str) -> None:
     found(text, "48213", "Tel Aviv")
-    list(values(fold(text)))
-    key_of(text)
+    reached("a number", list(values(fold(text))))
+    reached("too short", len(key_of(text)) < 5)
     if len(key_of(text)) >= 5 and any(c.isalnum() for c in text):
+        reached("long enough")
         assert found(text, text)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 from support.teachers import USE_COUNT, operation, says
 
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import MAX_CHARACTERS, Change, read
@@ -137,17 +138,43 @@ FIELDS = ("op", "ids", "polarity", "lesson", "sources", "reason")
 VALUES = JSON | st.sampled_from(["ADD", "UPDATE", "DELETE", "KEEP", "do", "avoid", ["L1"]])
 
 
-@given(st.lists(st.dictionaries(st.sampled_from(FIELDS), VALUES) | JSON, max_size=5), st.booleans())
+IDS = st.lists(st.sampled_from(["L1", "L2"]), min_size=1, max_size=2)
+LESSON = st.text("ab ,", min_size=1, max_size=9).map(lambda text: f"use {text}")
+POLARITY = st.sampled_from(["do", "avoid"])
+OP = st.sampled_from(["ADD", "UPDATE", "DELETE"])
+RIGHT = st.fixed_dictionaries(
+    {
+        "op": OP,
+        "ids": IDS,
+        "polarity": POLARITY,
+        "lesson": LESSON,
+        "sources": IDS,
+        "reason": st.text(max_size=5),
+    }
+)
+OPERATIONS = st.lists(RIGHT | st.dictionaries(st.sampled_from(FIELDS), VALUES) | JSON, max_size=5)
+
+
+@reaches("a change", "a problem")
+@given(OPERATIONS, st.booleans())
 def test_any_json_is_read_or_refused(operations: list[Any], sources: bool) -> None:
     reading = read(json.dumps({"operations": operations}), max_words=5, sources=sources)
     assert len(reading.changes) + len(reading.problems) == len(operations) or not reading.readable
+    reached("a problem", reading.problems)
     for change in reading.changes:
+        reached("a change")
         assert change.op == "ADD" or change.ids
         assert len(change.lesson.split()) <= 5
         change.lesson.encode()
 
 
-@given(st.text(alphabet='{}[]":,op ADD\\n', max_size=200))
+NOISE = st.text(alphabet='{}[]":,op ADD\\n', max_size=200)
+SAID = OPERATIONS.map(lambda operations: json.dumps({"operations": operations}))
+
+
+@reaches("operations", "malformed")
+@given(NOISE | st.tuples(NOISE, SAID, NOISE).map("".join) | st.tuples(SAID, NOISE).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:
     reading = read(text, max_words=5)
+    reached("malformed" if not reading.readable else "operations", not reading.readable or reading.changes)
     assert reading.readable or reading.problems
