@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.calls import ORDERS, _is
@@ -68,17 +69,32 @@ wanted = st.lists(
 )
 
 
-@given(wanted, called)
-def test_any_order_means_that_some_order_of_some_calls_fits(wanted, called):
+@st.composite
+def both(draw):
+    """Draw what is wanted, and calls among which it often is, in some order."""
+    asked = draw(wanted)
+    made = [make_frame(one["name"], input={**draw(inputs), **one["arguments"]}) for one in asked]
+    return asked, draw(st.just(made) | st.permutations([*made, *draw(called)][:4]) | called)
+
+
+@reaches("fits", "does not fit")
+@given(both())
+def test_any_order_means_that_some_order_of_some_calls_fits(drawn):
+    wanted, called = drawn
     fits = any(all(map(_is, some, wanted)) for some in permutations(called, len(wanted)))
+    reached("fits" if fits else "does not fit", wanted)
     assert ORDERS["any_order"](wanted, called) is fits
 
 
-@given(wanted, called)
-def test_exact_implies_in_order_which_implies_any_order(wanted, called):
+@reaches("exact", "in_order", "any_order", "none")
+@given(both())
+def test_exact_implies_in_order_which_implies_any_order(drawn):
+    wanted, called = drawn
     exact, in_order, any_order = (
         ORDERS[order](wanted, called) for order in ("exact", "in_order", "any_order")
     )
+    strictest = "exact" if exact else "in_order" if in_order else "any_order" if any_order else "none"
+    reached(strictest, wanted)
     assert exact <= in_order <= any_order
 
 
