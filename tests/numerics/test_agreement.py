@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.numerics.agreement import cohen_kappa, intraclass_correlation, spearman, wilson_interval
 
@@ -40,7 +41,8 @@ def test_raters_who_never_differ_from_one_word_have_no_kappa(table: tuple[int, i
     assert cohen_kappa(*both(*table)) is None
 
 
-@given(ratings)
+@reaches("known", "unknown")
+@given(ratings | st.lists(st.just((True, True)), min_size=1, max_size=9))
 def test_kappa_is_symmetric_and_bounded(rows: list[tuple[bool, bool]]) -> None:
     a, b = zip(*rows, strict=True)
     kappa = cohen_kappa(a, b)
@@ -48,6 +50,7 @@ def test_kappa_is_symmetric_and_bounded(rows: list[tuple[bool, bool]]) -> None:
     assert kappa == pytest.approx(cohen_kappa(b, a))
     inverse = cohen_kappa([not x for x in a], [not x for x in b])
     assert (kappa is None) is (inverse is None)
+    reached("unknown" if kappa is None else "known")
     if kappa is not None:
         assert kappa == pytest.approx(inverse)
 
@@ -59,13 +62,21 @@ def test_ranks_correlate_as_in_the_textbook() -> None:
     assert spearman([0, 0, 1], [0.1, 0.2, 0.3]) == pytest.approx(1.5 / math.sqrt(1.5 * 2))
 
 
-@given(scores)
+tied = st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.just(0.5) | st.floats(0, 1)), min_size=2)
+
+
+@reaches("known", "unknown", "ties")
+@given(
+    scores | st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.just(0.5) | st.floats(0, 1)), min_size=2)
+)
 def test_only_ranks_count_for_the_rank_correlation(rows: list[tuple[float, float]]) -> None:
     a, b = (np.array(column) for column in zip(*rows, strict=True))
     rho = spearman(a, b)
     assert rho is None or -1 <= rho <= 1
     assert (rho is None) is (len(set(a)) == 1 or len(set(b)) == 1)
     assert spearman(np.searchsorted(np.unique(a), a), b) == rho
+    reached("unknown" if rho is None else "known")
+    reached("ties", rho is not None and len(set(a)) < len(a))
     if rho is not None:
         assert spearman(a, a) == pytest.approx(1.0)
         assert spearman(a, -b) == pytest.approx(-rho)

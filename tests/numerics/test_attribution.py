@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 from support.samples import cover, drawn_trials, trials
 
 from pytest_tfgrpo.numerics.attribution import (
@@ -147,6 +148,7 @@ def test_unsound_trials_are_refused(change: dict[str, Any], message: str) -> Non
         estimate(trials(np.arange(100) < 50, np.zeros(100), **change))
 
 
+@reaches("an effect")
 @example(108, 160, 0.8, 1)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(60, 300), st.sampled_from([0.3, 0.5, 0.8]), st.integers(1, 4))
@@ -157,6 +159,7 @@ def test_bounds_hold_the_effect_and_stay_in_range(seed: int, n: int, propensity:
         draws=200,
     )
     if found.effect is not None:
+        reached("an effect")
         assert found.low is not None
         assert found.high is not None
         assert -1 <= found.low <= found.high <= 1

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.numerics.planning import (
     Spread,
@@ -104,6 +105,7 @@ open_questions = st.tuples(
 )
 
 
+@reaches("more scenarios", "more rollouts", "not by rollouts")
 @given(open_questions)
 def test_each_way_settles_and_a_little_less_does_not(drawn) -> None:
     mean, between, within, n, rollouts = drawn
@@ -115,7 +117,9 @@ def test_each_way_settles_and_a_little_less_does_not(drawn) -> None:
         half = 1.959963984540054 * parts.std(each) / math.sqrt(scenarios)
         return mean - half > -margin or mean + half < 0
 
+    reached("more rollouts" if ways.same_scenarios is not None else "not by rollouts")
     for scenarios, each in ways.options:
+        reached("more scenarios")
         assert settles(scenarios + 1, each)
         assert scenarios == n + 1 or scenarios <= 8 or not settles(scenarios - 1, each)
         assert scenarios > n

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 from support.samples import bounds, foreseen_and_found
 
 from pytest_tfgrpo.numerics.sequential import CELLS, TRUNCATION, MeanSequence
@@ -34,11 +35,13 @@ def gambled(population: Sequence[float], m: float, up: bool) -> list[float]:
     return found
 
 
+@reaches("some known", "some unknown")
 @given(values)
 def test_after_all_values_both_bounds_are_the_mean_of_those_there_are(population: list[float | None]) -> None:
     low, high = bounds(population)[-1]
     known = [x for x in population if x is not None]
-    if known:
+    reached("some unknown", len(known) < len(population))
+    if reached("some known", known):
         assert low == pytest.approx(high, abs=1e-9)
         assert low == pytest.approx(sum(known) / len(known), abs=1e-6)
 

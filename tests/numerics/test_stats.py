@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, settling_n
 from pytest_tfgrpo.numerics.resampling import expanded_tail, student_quantile, student_tail
@@ -164,12 +165,20 @@ def test_pass_at_k_is_unknown_with_fewer_attempts_than_k() -> None:
         pass_at_k([2], [3], 1)
 
 
-@given(milli(-900, 900), milli(10, 600), milli(0, 300), st.integers(10, 300))
+@reaches("settles at once", "settles later", "never settles")
+@given(
+    milli(-900, 900) | milli(-50, 50) | st.just(0.0),
+    milli(10, 600),
+    milli(0, 300) | st.just(0.0),
+    st.integers(10, 300) | st.integers(10, 20),
+)
 def test_the_settling_size_is_the_smallest_that_settles(d: float, std: float, margin: float, n: int) -> None:
     settled = settling_n(Interval(n, d, std, None, None, "bca"), margin)
     if settled is None:
+        reached("never settles")
         assert max(d + margin, -d) <= 1e-12
         return
+    reached("settles at once" if settled == n + 1 else "settles later")
 
     def settles(size: int) -> bool:
         half = 1.959963984540054 * std / math.sqrt(size)

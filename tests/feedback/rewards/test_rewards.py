@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
@@ -497,10 +498,16 @@ outcomes = st.fixed_dictionaries(
 )
 
 
-@given(outcomes, st.integers(0, 40))
+@reaches("a reward", "blocked", "none")
+@given(
+    outcomes | outcomes.map(lambda known: {**known, "safety_blocked": True}) | st.just({}), st.integers(0, 40)
+)
 def test_whatever_the_outcome_a_reward_is_a_valid_event_or_there_is_none(outcome, turns):
     found = reward(gather(trajectory(turns=turns, **outcome)), RewardHistory())
-    if isinstance(found, TrajectoryReward):
+    if not isinstance(found, TrajectoryReward):
+        reached("none")
+    else:
+        reached("blocked" if found.evidence.blocked else "a reward")
         assert isinstance(check_event(wrap(REWARD, found.payload(AT))), RlEvent)
         assert 0 <= found.total <= 1
         assert (found.total == 0) >= found.evidence.blocked

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 from support.sweeps import claims_of_chance, evenly, in_domains, make_result, make_run
 
 from pytest_tfgrpo.core.records import Run
@@ -31,8 +32,13 @@ def test_a_domain_is_claimed_only_where_its_p_holds_after_correction() -> None:
 gains = st.lists(st.integers(-2, 2), min_size=1, max_size=9)
 
 
-@given(st.dictionaries(st.sampled_from("abcdef"), gains, min_size=1))
+clear = st.lists(st.integers(1, 2), min_size=8, max_size=12)
+drawn_gains = gains | clear | clear.map(lambda drawn: [-gain for gain in drawn])
+
+
+@reaches("better", "worse", "no claim")
 @settings(max_examples=20)
+@given(st.dictionaries(st.sampled_from("abcdef"), drawn_gains, min_size=1))
 def test_the_correction_is_that_of_holm_over_all_domains(drawn: dict) -> None:
     rows = domains(in_domains(drawn))
     adjusted = holm([row["p"] for row in rows])
@@ -41,6 +47,7 @@ def test_the_correction_is_that_of_holm_over_all_domains(drawn: dict) -> None:
         low, high = row["gain"]["ci95"] or (-1.0, 1.0)
         held = row["p_adjusted"] < 0.05 and (low > 0 or high < 0)
         assert row["claim"] == (("better" if low > 0 else "worse") if held else None)
+        reached(row["claim"] or "no claim")
 
 
 def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame
+from support.reached import reached, reaches
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
 from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Rollout, Run
@@ -186,12 +187,15 @@ def failed(run: Run) -> int:
     return sum(s.gt_score is None or s.gt_score < 1 for g in run.phases[-1].groups for s in g.scores)
 
 
+@reaches("failures", "none")
 @given(runs())
 def test_every_failed_rollout_is_in_exactly_one_cluster_of_each_view(run: Run) -> None:
     block = failures_report(run)
     if block is None:
+        reached("none")
         assert failed(run) == 0
         return
+    reached("failures")
     assert block["failed"] == failed(run)
     for name in VIEWS:
         view = block["views"][name]

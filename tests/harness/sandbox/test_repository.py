@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 from support.tools import require_tool
 
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, lay, pack
@@ -95,6 +96,7 @@ names = st.lists(st.text("ab.-é\n", min_size=1, max_size=3), min_size=1, max_si
 files = st.dictionaries(names, st.tuples(st.binary(max_size=40), st.booleans()), max_size=9)
 
 
+@reaches("files")
 @given(files)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_git_sorts_as_we_do(tmp_path_factory: pytest.TempPathFactory, found: dict) -> None:
@@ -106,6 +108,7 @@ def test_git_sorts_as_we_do(tmp_path_factory: pytest.TempPathFactory, found: dic
         pack(entries)
     except ArchiveProblem:
         return
+    reached("files", len(entries) > 1)
     folder = make(tmp_path_factory.mktemp("any") / "work", entries)
     assert git(folder, "fsck", "--full", "--strict") == ""
     assert git(folder, "status", "--porcelain") == ""

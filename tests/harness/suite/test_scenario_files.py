@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import sys
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive
@@ -176,11 +176,28 @@ def test_json_is_read_as_the_standard_library_reads_it(value, indent, ascii_only
     assert parse_json_line(json.dumps(value, ensure_ascii=ascii_only), 1) == value
 
 
-@given(st.text(alphabet='{}[]",:\\ \n1e-+.tnaIfu0/', max_size=20) | st.text(max_size=10))
+@st.composite
+def spoilt(draw):
+    """Draw JSON in which some characters are others."""
+    letters = list(json.dumps(draw(json_values)))
+    for _ in range(draw(st.integers(0, 2))):
+        letters[draw(st.integers(0, len(letters) - 1))] = draw(st.sampled_from('{}[]",:\\ \n1e-+.tnaIfu0/'))
+    return "".join(letters)
+
+
+@reaches("read", "refused")
+@given(
+    st.text(alphabet='{}[]",:\\ \n1e-+.tnaIfu0/', max_size=20) | st.text(max_size=10) | spoilt() | spoilt()
+)
 def test_hostile_json_is_refused_or_read_as_the_standard_library_reads_it(text):
     for parse in (lambda: parse_json(text).value, lambda: parse_json_line(text, 1)):
-        with suppress(Refused):
-            assert parse() == json.loads(text)
+        try:
+            value = parse()
+        except Refused:
+            reached("refused")
+            continue
+        reached("read")
+        assert value == json.loads(text)
 
 
 printable = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=8)
@@ -196,12 +213,17 @@ def test_json_of_printable_text_means_the_same_as_yaml(value, indent):
     assert parse_yaml(json.dumps(value, ensure_ascii=False, indent=indent)).value == value
 
 
+@reaches("a mapping or list", "a scalar", "refused")
 @given(st.text(max_size=60) | st.text(alphabet="a:- \n[]{}&*!|>'\"#%@`,?0\t", max_size=30))
 @settings(max_examples=300)
 def test_hostile_yaml_is_refused_with_a_line_or_read_as_json_values(text):
-    with suppress(Refused):
+    try:
         value = parse_yaml(text).value
-        assert json.loads(json.dumps(value)) == value
+    except Refused:
+        reached("refused")
+        return
+    reached("a mapping or list" if isinstance(value, dict | list) else "a scalar")
+    assert json.loads(json.dumps(value)) == value
 
 
 def test_a_line_is_known_for_every_part_of_a_document():

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_frame
+from support.reached import reached, reaches
 from support.sweeps import Credits, make_result, make_run
 
 from pytest_tfgrpo.core.records import Group, Run
@@ -128,6 +129,7 @@ def test_the_rollouts_that_show_the_difference_best_stand_side_by_side(
 CREDITS = st.lists(st.sampled_from([None, -1.0, 0.0, 0.5, 1.0]), min_size=1, max_size=5)
 
 
+@reaches("unequal means", "no mean", "equal means")
 @given(before=CREDITS, after=CREDITS)
 def test_the_rollouts_that_are_chosen_exist_and_are_on_the_sides_of_the_means(
     before: Credits, after: Credits
@@ -136,7 +138,10 @@ def test_the_rollouts_that_are_chosen_exist_and_are_on_the_sides_of_the_means(
     theirs, ours = telling_pair(old, new)
     assert 0 <= theirs < len(before)
     assert 0 <= ours < len(after)
+    reached("no mean", old.gt_mean is None or new.gt_mean is None)
+    reached("equal means", old.gt_mean is not None and old.gt_mean == new.gt_mean)
     if old.gt_mean is not None and new.gt_mean is not None and old.gt_mean != new.gt_mean:
+        reached("unequal means")
         a, b = old.scores[theirs].gt_score, new.scores[ours].gt_score
         assert a is not None
         assert b is not None

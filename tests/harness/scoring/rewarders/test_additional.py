@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.builders import make_rollout, make_scenario
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.core.records import Score
@@ -145,6 +146,7 @@ def test_two_rewarders_of_one_name_are_refused() -> None:
 PARTS = st.dictionaries(st.sampled_from("abcd"), st.none() | st.floats(0, 1), max_size=4)
 
 
+@reaches("parts")
 @given(st.lists(PARTS | st.none() | st.floats(0, 1) | st.tuples(st.floats(0, 1), st.text()), min_size=1))
 def test_whatever_the_form_scores_lie_in_their_range_and_have_the_reasons_that_were_given(
     results: list[Any],
@@ -153,4 +155,5 @@ def test_whatever_the_form_scores_lie_in_their_range_and_have_the_reasons_that_w
         assert all(value is None or 0 <= value <= 1 for value in found.extra.values())
         assert set(found.evidence) <= set(found.extra)
         if isinstance(result, dict):
+            reached("parts", result)
             assert list(found.extra) == ["style", *(f"style.{name}" for name in result)]

@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -155,6 +156,7 @@ def test_what_would_be_no_valid_scenario_is_not_written(tmp_path):
         write_scenarios(found, tmp_path, "x", force=False)
 
 
+@reaches("scenarios")
 @given(st.lists(st.tuples(st.text(max_size=20), st.text(max_size=20)), min_size=1, max_size=5))
 @settings(max_examples=12)
 def test_whatever_a_table_holds_what_is_written_can_be_loaded(tmp_path_factory, rows):
@@ -162,6 +164,6 @@ def test_whatever_a_table_holds_what_is_written_can_be_loaded(tmp_path_factory, 
     source = folder / "t.jsonl"
     source.write_text("".join(json.dumps({"prompt": p, "answer": a, "id": a}) + "\n" for p, a in rows))
     found = read_files("jsonl", [source], columns=TableColumns(id="id"), expect=None)
-    if found.scenarios:
+    if reached("scenarios", found.scenarios):
         target, n = write_scenarios(found, folder / "suite", "t", force=False)
         assert len(load_scenarios(target, root=folder, kinds=KINDS)) == n
