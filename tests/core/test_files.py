@@ -5,15 +5,47 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from support.special_files import endless, folder, huge, listening, pipe
 from support.syncs import Syncs
 
-from pytest_tfgrpo.core.files import write_atomic
+from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic
+
+NONE: dict[Callable[[Path], None], tuple[int, str]] = {
+    pipe: (errno.EINVAL, "it is not a regular file"),
+    endless: (errno.EINVAL, "it is not a regular file"),
+    folder: (errno.EISDIR, os.strerror(errno.EISDIR)),
+    listening: (errno.ENXIO, os.strerror(errno.ENXIO)),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("make", NONE)
+@pytest.mark.parametrize("read", [open_plain, read_plain])
+def test_what_is_no_regular_file_is_an_error_at_once_that_says_so(
+    tmp_path: Path, read: Callable[[Path], object], make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "odd"
+    make(path)
+    with pytest.raises(OSError, match="odd") as refused:
+        read(path)
+    assert (refused.value.errno, refused.value.strerror) == NONE[make]
+
+
+@pytest.mark.parametrize(("limit", "most"), [((), LARGEST), ((1000,), 1000)])
+def test_a_file_that_is_too_large_is_an_error_that_says_how_large_it_may_be(
+    tmp_path: Path, limit: tuple[int, ...], most: int
+) -> None:
+    path = tmp_path / "odd"
+    huge(path)
+    with pytest.raises(OSError, match=f"it has more than {most} bytes") as refused:
+        read_plain(path, *limit)
+    assert (refused.value.errno, refused.value.filename) == (errno.EFBIG, str(path))
 
 
 def test_threads_that_write_one_file_at_once_leave_one_whole(tmp_path: Path) -> None:

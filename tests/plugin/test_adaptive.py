@@ -6,6 +6,7 @@ import os
 import pytest
 from support import fake_model
 from support.fake_model import Body, Reply, Serve
+from support.preparing import refusal
 from support.project import Project
 
 from pytest_tfgrpo.llm import patience
@@ -75,9 +76,10 @@ def test_another_program_that_makes_its_calls_itself_gets_64(project: Project) -
 
 @pytest.mark.parametrize("value", ["automatic", "0", "-3", "1.5", "10001"])
 def test_another_word_is_a_usage_error(project: Project, value: str) -> None:
-    result = project.scenarios().learn(f"--tfgrpo-concurrency={value}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*concurrency*must be an integer between 1 and 10000, or auto*"])
+    said = refusal(project.scenarios(), "--tfgrpo", f"--tfgrpo-concurrency={value}")
+    assert said.startswith(
+        f"concurrency must be an integer between 1 and 10000, or auto, not {value!r} (flag "
+    )
 
 
 def test_an_interrupted_run_is_resumed_at_another_concurrency(suite: Project, serve: Serve) -> None:

@@ -11,10 +11,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.project import Project
 from support.tools import run_pytest
+
+from pytest_tfgrpo.plugin.agent_folders import refuse_arguments
 
 PLANTER = """\
 import os
@@ -121,13 +125,26 @@ def test_nothing_else_in_the_output_folder_is_collected(project: Project) -> Non
         "out/../{run}",
     ],
 )
-def test_a_folder_of_runs_as_an_argument_is_a_usage_error_before_any_conftest(
-    project: Project, argument: str
-) -> None:
+def test_a_folder_of_runs_as_an_argument_is_an_error(project: Project, argument: str) -> None:
     run = run_of_an_earlier_version(project.root)
     (workspace,) = (run / "work").iterdir()
     places = {"run": run.relative_to(project.root), "workspace": workspace.relative_to(project.root)}
-    result = own_test(project).run("tests", argument.format(**places))
+    config = SimpleNamespace(
+        invocation_params=SimpleNamespace(dir=project.root),
+        known_args_namespace=SimpleNamespace(file_or_dir=["tests", argument.format(**places)]),
+        rootpath=project.root,
+        stash=pytest.Stash(),
+        pluginmanager=pytest.PytestPluginManager(),
+    )
+    with pytest.raises(pytest.UsageError, match=r"to which runs and their agents write.*give other paths"):
+        refuse_arguments(cast("pytest.Config", config))
+
+
+def test_a_folder_of_runs_as_an_argument_is_a_usage_error_before_any_conftest(project: Project) -> None:
+    run = run_of_an_earlier_version(project.root)
+    (workspace,) = (run / "work").iterdir()
+    planted = f"{workspace.relative_to(project.root)}/test_planted.py::test_planted"
+    result = own_test(project).run("tests", planted)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*to which runs and their agents write*give other paths*"])
     assert not (project.root / "planted-code-ran").exists()

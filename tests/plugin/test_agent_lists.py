@@ -4,10 +4,12 @@ import json
 import os
 import signal
 import time
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.preparing import refusal
 from support.project import Project, item_names
 
 from pytest_tfgrpo import run
@@ -179,12 +181,15 @@ def test_a_test_with_an_agent_of_its_own_compares_nothing(project: Project) -> N
         ("python:agent:right\n  offlin", "actor: unknown actor 'offlin'*'offline'*"),
     ],
 )
-def test_a_bad_list_is_a_usage_error_before_anything_is_asked(
-    project: Project, actor: str, message: str
-) -> None:
-    result = project.ini(actor=actor).scenarios().learn()
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+def test_a_bad_list_is_an_error_before_anything_is_asked(project: Project, actor: str, message: str) -> None:
+    assert fnmatch(refusal(project.ini(actor=actor).scenarios(), "--tfgrpo"), message)
+    assert not (project.root / "out").exists()
+
+
+def test_a_bad_agent_of_a_list_is_a_usage_error(project: Project) -> None:
+    result = project.ini(actor="python:agent:right\n  offlin").scenarios().learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: actor: unknown actor 'offlin'*'offline'*"])
     assert project.calls == []
     assert not (project.root / "out").exists()
 
@@ -531,11 +536,16 @@ def test_a_domain_has_agents_of_its_own(project: Project) -> None:
         ("text, right", "domain_agents must begin with a domain, such as *"),
     ],
 )
-def test_an_agent_that_is_not_there_is_a_usage_error(project: Project, domains: str, message: str) -> None:
+def test_an_agent_that_is_not_there_is_an_error(project: Project, domains: str, message: str) -> None:
     project.ini(actor=RIGHT_AND_WRONG, domain_agents=domains).scenarios()
+    assert fnmatch(refusal(project, "--tfgrpo"), message)
+
+
+def test_an_agent_of_a_domain_that_is_not_there_is_a_usage_error(project: Project) -> None:
+    project.ini(actor=RIGHT_AND_WRONG, domain_agents="text = rihgt").scenarios()
     result = project.learn()
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *unknown agent 'rihgt'; did you mean 'right'?"])
     assert project.calls == []
 
 

@@ -41,6 +41,8 @@ CHECKS = {
         "fail_to_pass": ["tests/test_out.py::test_out"],
     },
 }
+STARTING = {"command", "math", "tests"}
+"""Kinds whose check is a program."""
 HIDDEN = b"def test_out():\n    with open('out.txt') as file:\n        assert file.read() == 'total 3\\n'\n"
 
 
@@ -56,20 +58,30 @@ def write_archives(project: Project) -> str:
     return stamp_bytes(base)
 
 
-@pytest.mark.parametrize("kind", CHECKS)
-def test_a_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, kind: str) -> None:
+def pair(kind: str, project: Project) -> list[dict[str, Any]]:
+    """Return two scenarios of a kind of check, of which the agent solves the first."""
     one: dict[str, Any] = {"split": "eval", "prompt": kind, "checks": [{"kind": kind} | CHECKS[kind]]}
     if kind == "tests":
         one["workspace"] = {"archive": "base.tar.gz", "sha256": write_archives(project)}
-    scenarios = [one | {"id": name, "domain": name} for name in ("good", "bad")]
+    return [one | {"id": f"{name}-{kind}", "domain": name} for name in ("good", "bad")]
+
+
+@pytest.mark.parametrize("kinds", [CHECKS.keys() - STARTING, STARTING])
+def test_each_check_passes_what_is_right_and_fails_what_is_wrong(project: Project, kinds: set[str]) -> None:
+    scenarios = [one for kind in sorted(kinds) for one in pair(kind, project)]
     project.agent(AGENT2).write("judges.py", JUDGES)
     project.write("suite.scenario.json", json.dumps(scenarios))
     project.ini(actor="python:agent2:solve", check_sandbox="none")
     result = project.run("-rpf", "-o", "pythonpath=.")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
-        [f"  {kind} failed*", "PASSED suite.scenario.json::good", "FAILED suite.scenario.json::bad*"]
-    )
+    result.assert_outcomes(passed=len(kinds), failed=len(kinds))
+    for kind in kinds:
+        result.stdout.fnmatch_lines(
+            [
+                f"  {kind} failed*",
+                f"PASSED suite.scenario.json::good-{kind}",
+                f"FAILED suite.scenario.json::bad-{kind}*",
+            ]
+        )
 
 
 def test_the_score_is_the_weighted_share_of_the_checks(project: Project) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from support.fake_model import Body, Serve, refused, text
+from support.preparing import loaded
 from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo import ActorCall, Trajectory, run, scenario
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.llm import patience
 
 AGENT = """
@@ -453,9 +454,9 @@ def test_talk(rollout, tfgrpo_agent, tmp_path):
 def test_what_is_wrong_with_turns_is_said_with_its_place(
     project: Project, fields: dict[str, Any], message: str
 ) -> None:
-    result = talks(project, **fields).run()
-    assert result.ret == 2
-    assert message in result.stdout.str()
+    with pytest.raises(ScenarioError) as broken:
+        loaded(talks(project, **fields))
+    assert f"talks.scenario.json:1: #/0{message}" in str(broken.value)
 
 
 def test_a_stamp_covers_turns_and_their_checks() -> None:
@@ -686,9 +687,9 @@ def test_a_paid_user_needs_leave_in_a_plain_run(project: Project, serve: Serve) 
     ],
 )
 def test_what_is_wrong_with_a_user_is_said(project: Project, fields: dict[str, Any], message: str) -> None:
-    result = talks(project, **fields).run()
-    assert result.ret == 2
-    assert message in result.stdout.str()
+    with pytest.raises(ScenarioError) as broken:
+        loaded(talks(project, **fields))
+    assert f"talks.scenario.json:1: #/0{message}" in str(broken.value)
 
 
 def test_a_run_killed_while_users_are_played_repeats_no_finished_rollout(

@@ -430,48 +430,45 @@ def test_what_an_agent_did_to_fixtures_cannot_be_replayed(booking: Project) -> N
 
 
 def test_a_mark_that_names_no_fixtures_is_misuse(project: Project) -> None:
-    for mark in ("fixtures='db'", "agent=3"):
-        project.checker(f"""
-@pytest.mark.tfgrpo(split="eval", {mark}, **MARK)
+    project.checker("""
+@pytest.mark.tfgrpo(split="eval", fixtures='db', **MARK)
 def test_sweep(rollout): pass
 """)
-        result = project.run()
-        assert result.ret == pytest.ExitCode.USAGE_ERROR
-        assert "must be" in "\n".join(result.errlines)
+    result = project.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "fixtures must be a list of names" in "\n".join(result.errlines)
 
 
 SPREAD = ("--tfgrpo", "-p", "xdist.plugin", "-n", "2")
 
 
-@pytest.mark.parametrize(
-    ("mark", "arguments", "missing", "options"),
-    [
-        ("fixtures=['dbs']", "rollout", "dbs", ()),
-        ("agent='clark'", "rollout", "clark", ()),
-        ("agent='clark'", "rollout", "clark", ("--tfgrpo",)),
-        ("agent='clark'", "rollout", "clark", SPREAD),
-        ("tags=['x']", "rollout, tfgrpo_agent, nope", "nope", ("--tfgrpo",)),
-        ("tags=['x']", "rollout, nope", "nope", ()),
-        ("fixtures=['broken']", "rollout", "gone", ("--tfgrpo",)),
-    ],
+UNKNOWN = (
+    ("fixtures=['dbs']", "rollout", "dbs"),
+    ("agent='clark'", "rollout", "clark"),
+    ("tags=['x']", "rollout, tfgrpo_agent, nope", "nope"),
+    ("tags=['x']", "rollout, nope", "nope"),
+    ("fixtures=['broken']", "rollout", "gone"),
 )
-def test_a_fixture_that_pytest_does_not_know_is_said_before_anybody_is_asked(
-    booking: Project, mark: str, arguments: str, missing: str, options: tuple[str, ...]
+"""Of test functions: a mark, arguments, and the fixture that there is not."""
+
+
+@pytest.mark.parametrize("options", [(), ("--tfgrpo",), SPREAD])
+def test_fixtures_that_pytest_does_not_know_are_said_before_anybody_is_asked(
+    booking: Project, options: tuple[str, ...]
 ) -> None:
     with (booking.root / "test_agent.py").open("a") as file:
-        file.write(f"""
-
-@pytest.fixture
-def broken(gone): pass
-
-@pytest.mark.tfgrpo(split="eval", prompt="Reserve the black room for Tuesday.", {mark})
+        file.write("\n\n@pytest.fixture\ndef broken(gone): pass\n")
+        for n, (mark, arguments, _) in enumerate(UNKNOWN):
+            file.write(f"""
+@pytest.mark.tfgrpo(split="eval", prompt="Reserve room {n} for Tuesday.", {mark})
 @pytest.mark.parametrize("day", ["tuesday"])
-def test_other({arguments}, day, request): pass
+def test_other{n}({arguments}, day, request): pass
 """)
     result = booking.run(*options)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     said = "\n".join((*result.errlines, *result.outlines))
-    assert f"test_agent.py::test_other[tuesday]: fixture '{missing}' not found" in said
+    for n, (_, _, missing) in enumerate(UNKNOWN):
+        assert f"test_agent.py::test_other{n}[tuesday]: fixture '{missing}' not found" in said
     assert not (booking.root / "calls.log").exists()
     assert booking.runs() == []
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.preparing import refusal
 from support.project import Project
 
 PLUGIN = """
@@ -162,22 +163,20 @@ def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Project) -> None:
                 assert score.reward == pytest.approx((score.gt_score + 0.5 * brevity) / 1.5)
 
 
-@pytest.mark.parametrize(
-    "hook",
-    [
-        "rollout(config, rollout)",
-        "epoch(config)",
-        "experience(config)",
-        "run(config)",
-        "report_section(config)",
-    ],
-)
-def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) -> None:
+def test_observers_that_break_become_warnings(project: Project) -> None:
+    hooks = ("rollout(config, rollout)", "epoch(config)", "experience(config)", "run(config)")
     project.scenarios(train=3).ini(actor="python:agent:learner", group_size=4)
-    project.conftest(f"def pytest_tfgrpo_{hook}:\n    raise OSError('the wire is cut')\n")
+    project.conftest(
+        "".join(
+            f"def pytest_tfgrpo_{hook}:\n    raise OSError('cut {hook[:3]}')\n"
+            for hook in (*hooks, "report_section(config)")
+        )
+    )
     result = project.learn()
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*raised*OSError: the wire is cut*"])
+    for hook in (*hooks, "report_section(config)"):
+        name = hook.partition("(")[0]
+        result.stdout.fnmatch_lines([f"*pytest_tfgrpo_{name} raised OSError: cut {hook[:3]}"])
 
 
 @pytest.mark.parametrize(
@@ -191,12 +190,20 @@ def test_an_observer_that_breaks_becomes_a_warning(project: Project, hook: str) 
         "gate_rules()",
     ],
 )
-def test_a_supplier_that_breaks_is_a_usage_error_before_anything_is_paid_for(
-    project: Project, hook: str
-) -> None:
+def test_a_supplier_that_breaks_is_an_error_before_anything_is_paid_for(project: Project, hook: str) -> None:
+    project.scenarios().conftest(f"def pytest_tfgrpo_{hook}:\n    raise OSError('no such thing')\n")
+    name = hook.partition("(")[0]
+    assert refusal(project, "--tfgrpo") == f"hook pytest_tfgrpo_{name} raised OSError: no such thing"
+
+
+@pytest.mark.parametrize(
+    ("hook", "code"),
+    [("scenarios(scenarios)", pytest.ExitCode.USAGE_ERROR), ("checks()", pytest.ExitCode.INTERRUPTED)],
+)
+def test_pytest_says_which_supplier_breaks(project: Project, hook: str, code: pytest.ExitCode) -> None:
     project.scenarios().conftest(f"def pytest_tfgrpo_{hook}:\n    raise OSError('no such thing')\n")
     result = project.learn()
-    assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
+    assert result.ret == code
     name = hook.partition("(")[0]
     text = result.stdout.str() + result.stderr.str()
     assert f"hook pytest_tfgrpo_{name} raised OSError: no such thing" in text
@@ -337,9 +344,24 @@ def test_workers_run_what_a_hook_makes_once(project: Project) -> None:
         ("replace(one, id=[])", "unhashable"),
     ],
 )
-def test_a_scenario_that_a_file_may_not_have_is_a_usage_error(
-    project: Project, scenario: str, said: str
-) -> None:
+def test_a_scenario_that_a_file_may_not_have_is_an_error(project: Project, scenario: str, said: str) -> None:
+    error = refusal(returning(project, scenario), "--tfgrpo")
+    assert error.startswith("hook pytest_tfgrpo_scenarios: ")
+    assert said in error
+
+
+def test_such_a_scenario_is_a_usage_error(project: Project) -> None:
+    result = returning(project, "replace(one, checks=())").learn()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR")]
+    assert error.startswith("ERROR: hook pytest_tfgrpo_scenarios: ")
+    assert "missing key 'checks'" in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+    assert project.calls == []
+
+
+def returning(project: Project, scenario: str) -> Project:
+    """Write scenarios, and a hook that puts another one into the place of the first."""
     kept = "*scenarios" if '"other"' in scenario else "*scenarios[1:]"
     project.conftest(
         "from dataclasses import replace\nfrom pathlib import Path\n"
@@ -347,12 +369,7 @@ def test_a_scenario_that_a_file_may_not_have_is_a_usage_error(
         "def pytest_tfgrpo_scenarios(scenarios):\n"
         f"    one = scenarios[0]\n    return [{kept}, {scenario}]\n"
     )
-    result = project.scenarios(train=0).learn()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    (error,) = [line for line in result.errlines if line.startswith("ERROR")]
-    assert error.startswith("ERROR: hook pytest_tfgrpo_scenarios: ")
-    assert said in result.stderr.str()
-    assert project.calls == []
+    return project.scenarios(train=0)
 
 
 def test_what_a_hook_changes_counts_for_the_items_of_the_file(project: Project) -> None:

@@ -1,11 +1,16 @@
 """Test functions marked with ``tfgrpo``."""
 
 from fnmatch import fnmatch
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.project import Project, item_names
 
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.plugin.markers import scenario_of
 
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:
@@ -231,22 +236,59 @@ def test_choosing_one_rollout_brings_the_whole_scenario(project: Project) -> Non
     project.learn("test_agent.py::test_it[tfgrpo-epoch3-eval-r1]").assert_outcomes(passed=3)
 
 
+def marked(folder: Path, mark: pytest.MarkDecorator) -> pytest.Item:
+    """Return what the plugin looks at of a test function with a mark."""
+    node = SimpleNamespace(
+        nodeid="test_agent.py::test_it",
+        location=("test_agent.py", 6, "test_it"),
+        path=folder / "test_agent.py",
+        iter_markers=lambda name: [mark.mark],
+    )
+    return cast("pytest.Item", node)
+
+
 @pytest.mark.parametrize(
-    ("mark", "message"),
+    ("mark", "error", "message"),
     [
-        ("'text'", "*keywords only*"),
-        ("domain='text'", "*prompt*"),
-        ("domain='text', prompt='x', split='test'", "*split*"),
-        ("domain='text', prompt='x', promt='y'", "*promt*"),
+        (pytest.mark.tfgrpo("text"), pytest.UsageError, "*keywords only*"),
+        (pytest.mark.tfgrpo(domain="text"), ScenarioError, "*prompt*"),
+        (pytest.mark.tfgrpo(domain="text", prompt="x", split="test"), ScenarioError, "*split*"),
+        (
+            pytest.mark.tfgrpo(domain="text", prompt="x", split="dev"),
+            pytest.UsageError,
+            "*cannot check split='dev'*",
+        ),
+        (pytest.mark.tfgrpo(domain="text", prompt="x", promt="y"), ScenarioError, "*promt*"),
+        (pytest.mark.tfgrpo(domian="text", prompt="x"), ScenarioError, "*did you mean 'domain'?*"),
+        (
+            pytest.mark.tfgrpo(prompt="x", fixtures="db"),
+            pytest.UsageError,
+            "*fixtures must be a list of names*",
+        ),
+        (pytest.mark.tfgrpo(prompt="x", agent=3), pytest.UsageError, "*agent must be the name of a fixture*"),
     ],
 )
-def test_a_bad_mark_is_an_error_that_names_what_is_wrong(project: Project, mark: str, message: str) -> None:
+def test_a_bad_mark_is_an_error_that_names_what_is_wrong(
+    tmp_path: Path, mark: pytest.MarkDecorator, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as refused:
+        scenario_of(marked(tmp_path, mark))
+    assert any(fnmatch(line, message) for line in str(refused.value).splitlines())
+    assert "test_agent.py:" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [("'text'", "*keywords only*"), ("domain='text', prompt='x', promt='y'", "*promt*")],
+)
+def test_a_bad_mark_is_a_usage_error(project: Project, mark: str, message: str) -> None:
     project.checker(f"@pytest.mark.tfgrpo({mark})\ndef test_it(rollout): pass\n")
     result = project.learn()
-    assert result.ret in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
     text = result.stdout.str() + result.stderr.str()
     assert any(fnmatch(line, message) for line in text.splitlines())
     assert "INTERNALERROR" not in text
+    assert "Traceback" not in text
 
 
 def test_the_fixture_needs_the_mark(project: Project) -> None:

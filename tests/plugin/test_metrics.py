@@ -156,34 +156,33 @@ def test_named_scores_are_there_after_a_resume(project: Project) -> None:
     assert per_epoch(project)["epochs"][-1]["metrics"] == whole
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        ("'tone', float('nan')", "score 'tone': a score must be a number between 0 and 1, not nan"),
-        ("'tone', 12", "not 12; say with `most` and `unit` what a larger one counts"),
-        ("'tone', 501, most=500", "a score must be a number between 0 and 500, not 501"),
-        ("'to ne', 0.5", "a name is 1 to 64 letters, digits, '_' and '-'"),
-        ("'test.tone', 0.5", "a score is called 'test.tone'; a name is 1 to 64 letters"),
-        ("'tone', 0.5, better='more'", "better is 'higher' or 'lower', not 'more'"),
-        ("0.5, unit='s'", "only a named score has a scale"),
-    ],
-)
-def test_an_unfit_named_score_is_an_error_of_the_test_function(
-    project: Project, call: str, message: str
-) -> None:
+UNFIT = {
+    "'tone', float('nan')": "score 'tone': a score must be a number between 0 and 1, not nan",
+    "'tone', 12": "not 12; say with `most` and `unit` what a larger one counts",
+    "'tone', 501, most=500": "a score must be a number between 0 and 500, not 501",
+    "'to ne', 0.5": "a name is 1 to 64 letters, digits, '_' and '-'",
+    "'test.tone', 0.5": "a score is called 'test.tone'; a name is 1 to 64 letters",
+    "'tone', 0.5, better='more'": "better is 'higher' or 'lower', not 'more'",
+    "0.5, unit='s'": "only a named score has a scale",
+}
+"""Calls of a test function, and what is wrong with them."""
+
+
+def test_unfit_named_scores_are_errors_of_their_test_functions(project: Project) -> None:
     project.checker(
-        f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    tfgrpo.score({call})\n"
+        "".join(
+            f"@pytest.mark.tfgrpo(split='eval', prompt='How many words has {n}?')\n"
+            f"def test_it{n}(rollout):\n    tfgrpo.score({call})\n\n"
+            for n, call in enumerate(UNFIT)
+        )
     )
     result = project.ini(actor="python:agent:half", group_size=2).learn()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    (failure,) = {
-        r.failure.message
-        for p in load_run(project.runs()[-1]).phases
-        for g in p.groups
-        for r in g.rollouts
-        if r.failure is not None
-    }
-    assert message in failure
+    rollouts = [r for p in load_run(project.runs()[-1]).phases for g in p.groups for r in g.rollouts]
+    for n, message in enumerate(UNFIT.values()):
+        failures = {r.failure.message for r in rollouts if r.failure and f"test_it{n}" in r.scenario_id}
+        assert len(failures) == 1
+        assert message in failures.pop()
 
 
 def test_a_rewarder_does_not_take_the_name_of_a_source(project: Project) -> None:

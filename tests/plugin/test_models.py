@@ -122,62 +122,86 @@ def echoed(reply: Reply) -> Reply:
 
 
 LOOP = fake_model.calls(("lookup", {"key": "KEY"}), content=ECHO)
-FAULTS = [
-    pytest.param(echoed(fake_model.text(ECHO)), None, None, id="answer with the key"),
-    pytest.param(echoed(fake_model.refused(400, ECHO)), "errors", "rejected", id="400"),
-    pytest.param(echoed(fake_model.refused(401, ECHO)), "errors", "auth", id="401"),
-    pytest.param(fake_model.refused(403, "sorry"), "errors", "auth", id="403"),
-    pytest.param(echoed(fake_model.refused(404, ECHO)), "errors", "not_found", id="404"),
-    pytest.param(fake_model.rate_limited(), "errors", "rate_limit", id="429"),
-    pytest.param(fake_model.rate_limited("600"), "errors", "rate_limit", id="429 with Retry-After"),
-    pytest.param(echoed(fake_model.refused(500, ECHO)), "errors", "server", id="500"),
-    pytest.param(fake_model.OVERLOADED, "errors", "server", id="503 in HTML"),
-    pytest.param(fake_model.REDIRECT, "errors", "not_found", id="redirect"),
-    pytest.param(fake_model.RESET, "errors", "connection", id="reset in mid-body"),
-    pytest.param(fake_model.TOO_SHORT, "errors", "connection", id="shorter than announced"),
-    pytest.param(fake_model.SILENT, "errors", "timeout", id="never answering"),
-    pytest.param(fake_model.DRIP, "errors", "timeout", id="slow drip"),
-    pytest.param(echoed(Reply(body=b'{"KEY": "half')), "errors", "bad_response", id="invalid JSON"),
-    pytest.param(echoed(Reply(body={"answer": ECHO})), "errors", "bad_response", id="wrong shape"),
-    pytest.param(fake_model.EMPTY_CHOICES, "errors", "bad_response", id="empty choices"),
-    pytest.param(fake_model.filtered(), "errors", "content_filter", id="filtered"),
-    pytest.param(fake_model.huge(), "failed", "oversize", id="10 MB"),
-    pytest.param(fake_model.huge(2_000_000), "failed", "oversize", id="2 MB"),
-    pytest.param(echoed(fake_model.text(ECHO, finish="length")), "failed", "truncated", id="truncated"),
-    pytest.param(echoed(fake_model.text(None, refusal=ECHO)), "failed", "refusal", id="refusal"),
-    pytest.param(fake_model.text(""), "failed", "no_answer", id="no answer"),
-    pytest.param(echoed(LOOP), "failed", "tool_loop", id="endless loop"),
-    pytest.param(fake_model.UNKNOWN_TOOL, "failed", "tool_loop", id="unknown tool for ever"),
-    pytest.param(fake_model.BROKEN_ARGUMENTS, "failed", "tool_loop", id="broken arguments for ever"),
-]
+LASTING = {
+    "answer with the key": (echoed(fake_model.text(ECHO)), None, None),
+    "400": (echoed(fake_model.refused(400, ECHO)), "errors", "rejected"),
+    "filtered": (fake_model.filtered(), "errors", "content_filter"),
+    "10 MB": (fake_model.huge(), "failed", "oversize"),
+    "2 MB": (fake_model.huge(2_000_000), "failed", "oversize"),
+    "truncated": (echoed(fake_model.text(ECHO, finish="length")), "failed", "truncated"),
+    "refusal": (echoed(fake_model.text(None, refusal=ECHO)), "failed", "refusal"),
+    "no answer": (fake_model.text(""), "failed", "no_answer"),
+    "endless loop": (echoed(LOOP), "failed", "tool_loop"),
+    "unknown tool for ever": (fake_model.UNKNOWN_TOOL, "failed", "tool_loop"),
+    "broken arguments for ever": (fake_model.BROKEN_ARGUMENTS, "failed", "tool_loop"),
+}
+"""Replies that stay what they are whenever they are asked for, with what comes of them."""
+STATUS = {"errors": "error", "failed": "failed", None: "ok"}
 
 
-@pytest.mark.parametrize(("reply", "kind", "code"), FAULTS)
-def test_each_fault_has_its_outcome_and_none_shows_the_key(
-    project: Project, serve: Serve, reply: Reply, kind: str | None, code: str | None
+def test_each_lasting_fault_has_its_outcome_and_none_shows_the_key(project: Project, serve: Serve) -> None:
+    server = serve(lambda request, _: LASTING[request["messages"][1]["content"].partition(":")[2]][0])
+    project.write("words.py", TOOLS)
+    settings(project, eval_rollouts=1, tools="words", max_steps=2, contamination="warn")
+    scenarios = [
+        {"id": f"{split}{n}", "split": split, "prompt": f"{split}:{name}", "timeout_s": 20}
+        | {"domain": "text", "checks": [{"kind": "exact", "value": "3"}]}
+        for n, name in enumerate(LASTING)
+        for split in ("train", "eval")
+    ]
+    project.write("suite.scenario.json", json.dumps(scenarios))
+    result = project.learn(*LOUD)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert server.requests
+    found = project.events("rollout")
+    assert len(found) == 3 * len(LASTING)
+    for n, (_, kind, code) in enumerate(LASTING.values()):
+        own = [r for r in found if r["scenario_id"] in (f"train{n}", f"eval{n}")]
+        outcomes = [(r["status"], r["failure"] and r["failure"]["code"]) for r in own]
+        assert outcomes == [(STATUS[kind], code)] * 3
+    report = project.report()
+    assert report["faults"] == {
+        kind: Counter(code for _, which, code in LASTING.values() for _ in range(3) if which == kind)
+        for kind in ("errors", "failed")
+    }
+    errors = [kind for _, kind, _ in LASTING.values()].count("errors")
+    assert [epoch["errors"] for epoch in report["epochs"]] == [2 * errors, errors]
+    assert [epoch["gt_score"]["n"] for epoch in report["epochs"]] == [len(LASTING) - errors] * 2
+    assert project.manifest()["status"] == "complete"
+    assert_no_key(project, result.stdout.str() + result.stderr.str())
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        pytest.param(echoed(fake_model.refused(401, ECHO)), "auth", id="401"),
+        pytest.param(echoed(fake_model.refused(404, ECHO)), "not_found", id="404"),
+        pytest.param(fake_model.rate_limited("600"), "rate_limit", id="429 with Retry-After"),
+        pytest.param(echoed(fake_model.refused(500, ECHO)), "server", id="500"),
+        pytest.param(fake_model.RESET, "connection", id="reset in mid-body"),
+        pytest.param(fake_model.SILENT, "timeout", id="never answering"),
+        pytest.param(echoed(Reply(body=b'{"KEY": "half')), "bad_response", id="invalid JSON"),
+        pytest.param(echoed(Reply(body={"answer": ECHO})), "bad_response", id="wrong shape"),
+    ],
+)
+def test_a_fault_of_a_server_that_is_away_ends_the_run_and_shows_no_key(
+    project: Project, serve: Serve, reply: Reply, code: str
 ) -> None:
+    """`tests/llm/test_faults.py` says which code each reply has."""
+    assert code in AWAY
     server = serve(lambda request, _: reply)
     project.write("words.py", TOOLS)
     settings(project, eval_rollouts=1, tools="words", max_steps=2)
     project.scenarios(train=1, sweep=1, timeout_s=0.5)
     result = project.learn(*LOUD)
-    assert result.ret == (pytest.ExitCode.OK if kind is None else pytest.ExitCode.TESTS_FAILED)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert server.requests
-    found, away = project.events("rollout"), code in AWAY
-    assert len(found) == (2 if away else 3)
-    outcomes = {(r["status"], r["failure"] and r["failure"]["code"]) for r in found}
-    expected = {"errors": "error", "failed": "failed", None: "ok"}[kind]
-    assert outcomes == {(expected, code)}
-    faults: dict[str, dict[str | None, int]] = {"errors": {}, "failed": {}} | (
-        {kind: {code: len(found)}} if kind else {}
-    )
-    assert project.report()["faults"] == faults
-    phases = 1 if away else 2
-    errors = [e["errors"] for e in project.report()["epochs"]]
-    assert errors == ([2, 1] if kind == "errors" else [0, 0])[:phases]
-    scores = [e["gt_score"]["n"] for e in project.report()["epochs"]]
-    assert scores == [0 if kind == "errors" else 1] * phases
-    assert project.manifest()["status"] == ("incomplete" if away else "complete")
+    found = project.events("rollout")
+    assert [(r["status"], r["failure"]["code"]) for r in found] == [("error", code)] * 2
+    report = project.report()
+    assert report["faults"] == {"errors": {code: 2}, "failed": {}}
+    assert [(epoch["errors"], epoch["gt_score"]["n"]) for epoch in report["epochs"]] == [(2, 0)]
+    assert project.manifest()["status"] == "incomplete"
     assert_no_key(project, result.stdout.str() + result.stderr.str())
 
 

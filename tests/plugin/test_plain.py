@@ -1,6 +1,9 @@
 """Plain mode: pytest without --tfgrpo."""
 
+from fnmatch import fnmatch
+
 import pytest
+from support.preparing import refusal
 from support.project import Project, item_names
 
 from pytest_tfgrpo.harness.launch.engine_thread import EngineThread
@@ -86,9 +89,7 @@ def test_without_an_actor_a_selected_scenario_is_a_usage_error_that_shows_the_se
 def test_an_actor_that_cannot_be_opened_is_a_usage_error_that_names_its_source(
     project: Project, actor: str, message: str
 ) -> None:
-    result = project.scenarios().ini(actor=actor).run()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([message])
+    assert fnmatch(refusal(project.scenarios().ini(actor=actor)), message)
 
 
 def test_an_actor_that_costs_money_needs_leave_to_run(project: Project) -> None:
@@ -162,8 +163,6 @@ def test_the_same_task_in_both_splits_is_an_error(project: Project) -> None:
             "*group_size must be an integer >= 2, not '1' (flag --tfgrpo-group-size)*",
         ),
         ([], {"TFGRPO_GROUP_SIZE": "-3"}, {}, "*group_size*'-3' (environment TFGRPO_GROUP_SIZE)*"),
-        ([], {}, {"group_size": "2.5"}, "*group_size must be an integer >= 2*2.5*ini key tfgrpo_group_size*"),
-        ([], {}, {"gate_strict": "perhaps"}, "*gate_strict must be one of*'perhaps'*tfgrpo_gate_strict*"),
         ([], {"TFGRPO_TRAIN_TEMP": "3"}, {}, "*temperature_train*between 0 and 2*TFGRPO_TRAIN_TEMP*"),
         ([], {"FEATURE_TFGRPO_GROUP": "maybe"}, {}, "*FEATURE_TFGRPO_GROUP*'maybe'*"),
         (["--tfgrpo-task-id", "../x"], {}, {}, "*task_id*'../x'*"),
@@ -175,7 +174,7 @@ def test_the_same_task_in_both_splits_is_an_error(project: Project) -> None:
         ),
     ],
 )
-def test_a_bad_setting_is_a_usage_error_even_without_scenarios(
+def test_a_bad_setting_is_an_error_even_without_scenarios(
     project: Project,
     monkeypatch: pytest.MonkeyPatch,
     args: list[str],
@@ -185,7 +184,30 @@ def test_a_bad_setting_is_a_usage_error_even_without_scenarios(
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    result = project.ini(**ini).run(*args)
+    assert fnmatch(refusal(project.ini(**ini), *args), message)
+
+
+def test_a_bad_variable_is_a_usage_error_even_without_scenarios(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFGRPO_GROUP_SIZE", "-3")
+    result = project.ini().run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*group_size*'-3' (environment TFGRPO_GROUP_SIZE)*"])
+    assert "Traceback" not in result.stderr.str()
+
+
+@pytest.mark.parametrize(
+    ("ini", "message"),
+    [
+        ({"group_size": "2.5"}, "*group_size must be an integer >= 2*2.5*ini key tfgrpo_group_size*"),
+        ({"gate_strict": "perhaps"}, "*gate_strict must be one of*'perhaps'*tfgrpo_gate_strict*"),
+    ],
+)
+def test_an_ini_value_that_pytest_cannot_convert_is_a_usage_error_with_our_rule(
+    project: Project, ini: dict[str, str], message: str
+) -> None:
+    result = project.ini(**ini).run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
 

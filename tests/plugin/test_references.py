@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import make_experience
+from support.preparing import refusal
 from support.project import Project, item_names
 
 from pytest_tfgrpo.core.lessons import Experience
@@ -302,7 +303,12 @@ def test_what_cannot_be_compared_is_found_before_a_call(
     versions.write("unstamped/text/manifest.json", json.dumps(manifest)).write(
         "unstamped/text/system.md", "x"
     )
-    result = held(versions, **settings).run(*flags)
+    assert why in " ".join(refusal(held(versions, **settings), *flags).split())
+
+
+def test_a_reference_that_is_not_there_is_a_usage_error(versions: Project) -> None:
+    result = held(versions, baseline="missing.json").run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert why in " ".join(" ".join(result.errlines).split())
+    assert "there is no such baseline" in " ".join(" ".join(result.errlines).split())
+    assert "Traceback" not in result.stderr.str()
     assert versions.calls == []

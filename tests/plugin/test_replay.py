@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.fake_model import Body, Reply, Serve, refused, sampled
+from support.preparing import refusal
 from support.project import Project
 from support.teachers import asked, operation, says
 from support.tools import tfgrpo
@@ -488,24 +489,26 @@ def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Project) -> None
     assert moody.cli("record", "prune", FILE) == 1
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("--tfgrpo-actor", "replay:none.jsonl"), "there is no recording"),
-        (("--tfgrpo-actor", "replay:"), "replay needs a recording"),
-        (("--tfgrpo-actor", f"replay:{FILE}#python:moody:wrong"), "did you mean 'python:moody:moody'"),
-        ((*REPLAY, "--tfgrpo-max-steps", "3"), "max_steps was 10 when 'python:moody:moody' was recorded"),
-        ((*REPLAY, "--tfgrpo-judge", "openai:judge"), "no language model 'openai:judge'; it has none"),
-        (("--tfgrpo-record", "moody.py"), "moody.py:1: not JSON"),
-        (("--tfgrpo-record", "."), "is a folder; name a file"),
-    ],
-)
-def test_misuse_is_found_before_anything_is_asked(moody: Project, args: tuple[str, ...], said: str) -> None:
+OTHER_STEPS = (*REPLAY, "--tfgrpo-max-steps", "3")
+MISUSE = {
+    ("--tfgrpo-actor", "replay:none.jsonl"): "there is no recording",
+    ("--tfgrpo-actor", "replay:"): "replay needs a recording",
+    ("--tfgrpo-actor", f"replay:{FILE}#python:moody:wrong"): "did you mean 'python:moody:moody'",
+    OTHER_STEPS: "max_steps was 10 when 'python:moody:moody' was recorded",
+    (*REPLAY, "--tfgrpo-judge", "openai:judge"): "no language model 'openai:judge'; it has none",
+    ("--tfgrpo-record", "moody.py"): "moody.py:1: not JSON",
+    ("--tfgrpo-record", "."): "is a folder; name a file",
+}
+
+
+def test_misuse_is_found_before_anything_is_asked(moody: Project) -> None:
     moody.learn(*RECORD)
     runs = moody.runs()
-    result = moody.learn(*args)
+    found = {args: refusal(moody, "--tfgrpo", *args) for args in MISUSE}
+    assert [(args, said) for args, said in found.items() if MISUSE[args] not in said] == []
+    result = moody.learn(*OTHER_STEPS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in result.stderr.str() + result.stdout.str()
+    assert MISUSE[OTHER_STEPS] in result.stderr.str() + result.stdout.str()
     assert moody.runs() == runs
 
 

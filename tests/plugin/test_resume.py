@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.preparing import refusal
 from support.project import Project
 
 PLANNED = 3 * (4 + 6 * 2 + 4)
@@ -201,19 +202,7 @@ def test_it(rollout, rollout_workspace):
     assert not list((project.root / "out").rglob("x.txt"))
 
 
-@pytest.mark.parametrize(
-    ("what", "change"),
-    [
-        ("settings", ["--tfgrpo-seed", "9"]),
-        ("actor", ["--tfgrpo-actor", "python:agent:half"]),
-        ("packs", ["--tfgrpo-prompt-packs", "other-packs"]),
-        ("library", ["--tfgrpo-library", "library.json"]),
-        ("scenarios", ["-k", "eval0"]),
-    ],
-)
-def test_each_difference_from_the_run_to_resume_is_named(
-    project: Project, what: str, change: list[str]
-) -> None:
+def test_each_difference_from_the_run_to_resume_is_named(project: Project) -> None:
     project.scenarios(train=12, sweep=12).ini(actor="python:agent:learner", group_size=4)
     project.learn()
     (project.runs()[-1].parent.parent / "library.json").rename(project.root / "library.json")
@@ -223,9 +212,17 @@ def test_each_difference_from_the_run_to_resume_is_named(
     assert project.cli("stamp", str(project.root / "other-packs")) == 0
     project.learn("--tfgrpo-budget-s", "0.001")
     assert project.manifest()["status"] == "incomplete"
-    result = project.learn("--tfgrpo-resume", *change)
+    for what, flag in {
+        "settings": "--tfgrpo-seed=9",
+        "actor": "--tfgrpo-actor=python:agent:half",
+        "packs": "--tfgrpo-prompt-packs=other-packs",
+        "library": "--tfgrpo-library=library.json",
+    }.items():
+        said = refusal(project, "--tfgrpo", "--tfgrpo-resume", flag)
+        assert f"cannot be resumed: {what} changed since" in said
+    result = project.learn("--tfgrpo-resume", "-k", "eval0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*cannot be resumed: {what} changed since*"])
+    result.stderr.fnmatch_lines(["*cannot be resumed: scenarios changed since*"])
     assert project.learn("--tfgrpo-resume").ret == 0
 
 

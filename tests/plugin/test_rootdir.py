@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.project import Project
 from support.tools import run_pytest
+
+from pytest_tfgrpo.plugin.rootdir import require_unmoved
 
 
 @pytest.fixture
@@ -67,9 +71,36 @@ def test_any_value_after_a_space_that_moves_the_ini_file_is_refused(
     if by_environment:
         monkeypatch.setenv("PYTEST_ADDOPTS", f"-p tfgrpo {flag} {path}")
         arguments = ()
+    with pytest.raises(pytest.UsageError) as refused:
+        require_unmoved(started(failing_gate(project), *arguments))
+    said = str(refused.value)
+    assert said.startswith(f"{flag} '{path}': ")
+    assert said.endswith(f"write {flag}={path}")
+
+
+def started(project: Project, *arguments: str) -> pytest.Config:
+    """Return what pytest knows of its command line when it has parsed it."""
+    invocation = SimpleNamespace(dir=project.root, args=arguments)
+    config = SimpleNamespace(
+        invocation_params=invocation, rootpath=project.root, getoption=lambda name, default=None: default
+    )
+    return cast("pytest.Config", config)
+
+
+@pytest.mark.parametrize("by_environment", [False, True])
+def test_a_value_after_a_space_that_moves_the_ini_file_is_a_usage_error(
+    project: Project, other: Path, monkeypatch: pytest.MonkeyPatch, by_environment: bool
+) -> None:
+    path = other / "library.json"
+    path.touch()
+    arguments: tuple[str, ...] = ("--tfgrpo-library", str(path))
+    if by_environment:
+        monkeypatch.setenv("PYTEST_ADDOPTS", f"-p tfgrpo --tfgrpo-library {path}")
+        arguments = ()
     result = failing_gate(project).run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*: {flag} '{path}': *write {flag}={path}*"])
+    result.stderr.fnmatch_lines([f"*: --tfgrpo-library '{path}': *write --tfgrpo-library={path}*"])
+    assert "Traceback" not in result.stderr.str()
 
 
 def test_a_relative_value_is_refused_where_it_moves_the_ini_file(project: Project, other: Path) -> None:

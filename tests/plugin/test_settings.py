@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.preparing import prepared
 from support.project import Project
 from support.tools import run_pytest
 
@@ -52,8 +53,8 @@ def test_the_variables_of_the_source_are_settings(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str, setting: str, expected: object
 ) -> None:
     monkeypatch.setenv(name, value)
-    project.scenarios(train=1, sweep=1).learn()
-    assert project.manifest()["settings"][setting] == expected
+    (launch,) = prepared(project.scenarios(train=1, sweep=1), "--tfgrpo")
+    assert launch.settings[setting] == expected
 
 
 @pytest.mark.parametrize("value", ["0", "false", "no", "off"])
@@ -61,6 +62,15 @@ def test_the_feature_variable_may_say_no(
     project: Project, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("FEATURE_TFGRPO_GROUP", value)
+    (launch,) = prepared(project.scenarios(train=1, sweep=1))
+    assert not launch.settings.learning
+    assert [phase.mode for phase in launch.prepared.job.phases] == ["eval"]
+
+
+def test_a_run_whose_feature_variable_says_no_is_a_plain_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEATURE_TFGRPO_GROUP", "0")
     project.scenarios(train=1, sweep=1).run().assert_outcomes(passed=1, deselected=1)
 
 

@@ -6,12 +6,14 @@ import signal
 import sys
 import time
 from collections import Counter
+from fnmatch import fnmatch
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 from support.collector import Collector, Conduct, ReceivedSpan
 from support.fake_model import Body, Serve
+from support.preparing import refusal
 from support.project import Project
 from support.teachers import operation, says
 from support.tools import require_tool
@@ -395,7 +397,6 @@ def test_resource_scope_and_headers_are_those_of_the_variables(
     assert len(collector.bodies) == 3
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -404,9 +405,19 @@ def test_resource_scope_and_headers_are_those_of_the_variables(
         ("OTEL_TRACES_EXPORTER", "console"),
     ],
 )
-def test_a_variable_that_cannot_be_is_a_usage_error(
-    project: Project, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], name: str, value: str
+def test_a_variable_that_cannot_be_is_an_error_that_names_it(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
+    monkeypatch.setenv(name, value)
+    project.ini(actor="python:agent:right", otel="true").scenarios()
+    assert fnmatch(refusal(project, "--tfgrpo"), f"*{name}*{value}*")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_a_variable_that_cannot_be_is_a_usage_error(
+    project: Project, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    name, value = "OTEL_BSP_MAX_QUEUE_SIZE", "many"
     monkeypatch.setenv(name, value)
     project.plugins(*(["xdist"] if workers else []))
     project.ini(actor="python:agent:right", otel="true").scenarios()

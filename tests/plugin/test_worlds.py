@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.preparing import loaded
 from support.project import Project
 from support.tools import require_tool, run_pytest
 
@@ -355,11 +356,21 @@ def test_a_command_runs_in_the_sandbox_of_agents_or_of_checks(
 def test_a_malformed_step_is_an_error_of_its_file(
     shop: Project, fields: dict[str, object], pointer: str, said: str
 ) -> None:
-    result = one(shop, **fields).run()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    text = "".join(result.outlines)
+    with pytest.raises(ScenarioError) as broken:
+        loaded(one(shop, **fields))
+    text = str(broken.value)
     assert f"suite.scenario.json:2: #/0/{pointer}" in text or f"#/0/{pointer}" in text
     assert said in text
+    assert log(shop) == []
+
+
+def test_pytest_says_which_step_is_malformed(shop: Project) -> None:
+    result = one(shop, setup={"python": "steps:gone"}).run()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    text = "".join(result.outlines)
+    assert "#/0/setup/python" in text
+    assert "cannot be used" in text
+    assert "Traceback" not in text
     assert log(shop) == []
 
 

@@ -186,7 +186,7 @@ class Project:
 
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
-        done = self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self._sweeps(args))
+        done = self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self.sweeps(args))
         if "-n" in args:  # workers leave open pipes in cycles, of which a later test would hear
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)
@@ -196,7 +196,7 @@ class Project:
     def learn(self, *args: str) -> pytest.RunResult:
         return self.run("--tfgrpo", *args)
 
-    def _sweeps(self, args: tuple[str, ...]) -> tuple[str, ...]:
+    def sweeps(self, args: tuple[str, ...]) -> tuple[str, ...]:
         """Return the argument that keeps sweeps of a learning run as small as its groups, for fast tests.
 
         None where the test says how large they are.
@@ -211,7 +211,7 @@ class Project:
     def start(self, *args: str) -> subprocess.Popen[str]:
         """Start a learning run in a process of its own, whose output and errors are one text."""
         args = ("--tfgrpo", *args)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args, *self._sweeps(args)]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args, *self.sweeps(args)]
         return subprocess.Popen(
             command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
