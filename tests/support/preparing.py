@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -14,7 +14,8 @@ import pytest
 
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.settings import TABLE, resolve
+from pytest_tfgrpo.core.settings import TABLE, Settings, resolve
+from pytest_tfgrpo.harness.launch.agents import Agent
 from pytest_tfgrpo.harness.launch.launch import Launch, limited, planned, read_gates, select
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -58,6 +59,16 @@ def loaded(project: Project, kinds: Mapping[str, CheckKind] = KINDS) -> list[Sce
 
 
 @usage_errors()
+def _settings(project: Project, flags: Mapping[str, Any], *, learning: bool) -> Settings:
+    ini = iniconfig.IniConfig(project.root / "pytest.ini")["pytest"].items()
+    return resolve(
+        {name: value for name, value in flags.items() if value is not None},
+        os.environ,
+        {name.removeprefix("tfgrpo_"): value for name, value in ini},
+        learning_flag=learning,
+    )
+
+
 def prepared(project: Project, *args: str) -> list[Launch]:
     """Return the launches that `project.run` with these flags would start; raises pytest.UsageError.
 
@@ -65,36 +76,37 @@ def prepared(project: Project, *args: str) -> list[Launch]:
     """
     given: dict[str, Any] = vars(_flags().parse_args([*args, *project.sweeps(args)]))
     learning, resume = given.pop("tfgrpo"), given.pop("tfgrpo_resume")
-    ini = dict(iniconfig.IniConfig(project.root / "pytest.ini")["pytest"].items())
-    settings = resolve(
-        {name: value for name, value in given.items() if value is not None},
-        os.environ,
-        {name.removeprefix("tfgrpo_"): value for name, value in ini.items()},
-        learning_flag=learning,
-    )
-    config = _config(project, resume)
+    settings, config = _settings(project, given, learning=learning), _config(project, resume)
     if settings["otel"]:
         open_tracing(config, settings)
     kinds = hook_calls.check_kinds(config)
     agents = open_agents(config, settings)
     found = loaded(project, kinds)
     wanted = hook_calls.revise_scenarios(config, found, kinds)
-    launches = []
-    for agent in agents:
-        chosen, partial = limited(select(wanted, agent.settings, project.root, agent.resume), agent.settings)
-        launches.append(
-            prepare(
-                config,
-                agent,
-                scenarios=chosen,
-                phases=planned(chosen, agent.settings, project.root),
-                kinds=kinds,
-                gates=read_gates(agent.settings, project.root, [*found, *wanted], partial=bool(partial)),
-                partial=partial,
-                elsewhere=lambda ids: "",
-            )
-        )
-    return launches
+    return [_prepared(config, agent, found, wanted, kinds) for agent in agents]
+
+
+def _prepared(
+    config: pytest.Config,
+    agent: Agent,
+    found: Sequence[Scenario],
+    wanted: Sequence[Scenario],
+    kinds: Mapping[str, CheckKind],
+) -> Launch:
+    settings, root = agent.settings, config.rootpath
+    chosen, partial = limited(select(wanted, settings, root, agent.resume), settings)
+    with usage_errors():
+        gates = read_gates(settings, root, [*found, *wanted], partial=bool(partial))
+    return prepare(
+        config,
+        agent,
+        scenarios=chosen,
+        phases=planned(chosen, settings, root),
+        kinds=kinds,
+        gates=gates,
+        partial=partial,
+        elsewhere=lambda ids: "",
+    )
 
 
 def refusal(project: Project, *args: str) -> str:
