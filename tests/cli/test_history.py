@@ -71,18 +71,21 @@ def test_runs_that_came_to_nothing_are_listed_plainly(learned: Project) -> None:
     assert "5 runs, of which 1 swept the whole suite to the end" in page
 
 
-@pytest.mark.parametrize("report", ["[]", "null", "{", '{"schema": "tfgrpo.report/1"}', "\x00" * 50])
-def test_a_damaged_report_hides_no_other_run(learned: Project, report: str) -> None:
+DAMAGED = ("[]", "null", "{", '{"schema": "tfgrpo.report/1"}', "\x00" * 50)
+
+
+def test_a_damaged_report_hides_no_other_run(learned: Project) -> None:
     whole = learned.runs()[0]
     damaged = whole.parent / "20990101T000001-damaged"
     shutil.copytree(whole, damaged)
     finished = json.loads((whole / "report.json").read_text())["finished_at"]
-    text = report.replace('/1"', f'/1", "finished_at": "{finished}"')
-    (damaged / "report.json").write_text(text)
-    for command in ("history", "runs"):
-        shown = tfgrpo(command).splitlines()
-        assert shown[1].startswith(whole.name[:15])
-        assert "unusable report" in shown[2]
+    for report in DAMAGED:
+        text = report.replace('/1"', f'/1", "finished_at": "{finished}"')
+        (damaged / "report.json").write_text(text)
+        for command in ("history", "runs"):
+            shown = tfgrpo(command).splitlines()
+            assert shown[1].startswith(whole.name[:15]), report
+            assert "unusable report" in shown[2], report
 
 
 def test_a_pipe_or_a_folder_in_place_of_a_journal_stops_nothing(learned: Project) -> None:

@@ -200,25 +200,23 @@ def test_marks_name_the_run_that_they_are_of(
     assert "not applied" not in told
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "not JSON"),
-        ("[]", "; name a file that the report page saved"),
-        ('{"schema": "tfgrpo.marks/9"}', "has the schema 'tfgrpo.marks/9'"),
-        ('{"schema": "tfgrpo.marks/1", "run_id": "x", "marks": [{}]}', "/marks/0"),
-        ('{"schema": "tfgrpo.marks/1", "run_id": "x", "marks": [], "path": "/etc/passwd"}', "path"),
-        ('{"schema": "tfgrpo.marks/1", "run_id": NaN, "marks": []}', "NaN"),
-        ('{"a": ' * 100, "not JSON"),
-    ],
+NO_MARKS = (
+    ("{", "not JSON"),
+    ("[]", "; name a file that the report page saved"),
+    ('{"schema": "tfgrpo.marks/9"}', "has the schema 'tfgrpo.marks/9'"),
+    ('{"schema": "tfgrpo.marks/1", "run_id": "x", "marks": [{}]}', "/marks/0"),
+    ('{"schema": "tfgrpo.marks/1", "run_id": "x", "marks": [], "path": "/etc/passwd"}', "path"),
+    ('{"schema": "tfgrpo.marks/1", "run_id": NaN, "marks": []}', "NaN"),
+    ('{"a": ' * 100, "not JSON"),
 )
-def test_a_file_that_holds_no_marks_is_refused(
-    toured: Project, capsys: pytest.CaptureFixture[str], text: str, message: str
-) -> None:
-    toured.write("bad.json", text)
-    told = said(toured, capsys, "--marks", "bad.json", code=1)
-    assert told.startswith("tfgrpo: bad.json")
-    assert message in told
+
+
+def test_a_file_that_holds_no_marks_is_refused(toured: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, message in NO_MARKS:
+        toured.write("bad.json", text)
+        told = said(toured, capsys, "--marks", "bad.json", code=1)
+        assert told.startswith("tfgrpo: bad.json")
+        assert message in told
 
 
 def test_a_missing_file_and_a_pipe_are_refused(toured: Project, capsys: pytest.CaptureFixture[str]) -> None:
@@ -261,14 +259,14 @@ checks: [{kind: contains, value: Paris}, {kind: contains, not: true, value: Lyon
     )
 
 
-@pytest.mark.parametrize(
-    "args", [("--write",), ("--patch=x",), ("--new",), ("one", "two"), ("apply", "one", "two")]
-)
 def test_what_does_not_go_together_is_refused(
-    toured: Project, ann: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
+    toured: Project, ann: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = said(toured, capsys, *args, "--marks", "marks.json", code=1)
-    assert "belong to `tfgrpo review apply`" in told or "one run at a time" in told
+    for option in ("--write", "--patch=x", "--new"):
+        told = said(toured, capsys, option, "--marks", "marks.json", code=1)
+        assert "belong to `tfgrpo review apply`" in told
+    for runs in (("one", "two"), ("apply", "one", "two")):
+        assert "one run at a time" in said(toured, capsys, *runs, "--marks", "marks.json", code=1)
     assert (toured.root / "travel.scenario.yaml").read_text() == SUITE
 
 

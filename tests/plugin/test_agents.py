@@ -1,5 +1,6 @@
 """Agents that misbehave cost one rollout, not the run."""
 
+import json
 import shutil
 import sys
 
@@ -11,21 +12,21 @@ import time
 
 
 def solve(context):
-    if "train1" not in context.scenario.id:
+    if not context.scenario.id.startswith("train"):
         return "3"
     kind = context.prompt.user.split()[0]
     if kind == "crash":
         raise RuntimeError("the agent fell over")
     if kind == "hang":
         time.sleep(3)
-    return {"garbage": 42, "oversize": "3" * 10_000_000}.get(kind)
+    return {"garbage": 42, "oversize": "3" * 10_000_000}.get(kind, "3")
 """
 
 PROGRAM = """
 import json, os, signal, sys, time
 
 task = json.load(sys.stdin)
-kind = task["prompt"]["user"].split()[0] if "train1" in task["scenario"]["id"] else ""
+kind = task["prompt"]["user"].split()[0] if task["scenario"]["id"].startswith("train") else ""
 if kind == "crash":
     os.kill(os.getpid(), signal.SIGKILL)
 if kind == "hang":
@@ -42,19 +43,28 @@ FAULTS = ("crash", "garbage", "hang", "oversize")
 
 
 @pytest.mark.parametrize("actor", ["python:agent2:solve", f"command:{sys.executable} agent3.py"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str, fault: str) -> None:
+def test_whatever_an_agent_does_costs_its_own_rollout_alone(project: Project, actor: str) -> None:
     project.agent(AGENT2).write("agent3.py", PROGRAM)
-    project.tasks(prompt=f"{fault} {{split}}{{n}}", train=2, eval=2, fields={"timeout_s": 1.0}).ini(
-        actor=actor, group_size=2, epochs=2
-    )
+    same = {"domain": "text", "checks": [{"kind": "exact", "value": "3"}], "timeout_s": 1.0}
+    values = [
+        {"id": f"{split}-{kind}", "split": split, "prompt": f"{kind} {split}"} | same
+        for split in ("train", "eval")
+        for kind in ("fine", *FAULTS)
+    ]
+    project.write("suite.scenario.json", json.dumps(values))
+    project.ini(actor=actor, group_size=2, epochs=2, contamination="warn")
     result = project.learn()
     assert result.ret == 0
-    code = "timeout" if fault == "hang" else fault
-    assert project.report()["faults"] == {"errors": {}, "failed": {code: 2}}
-    assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0, 0.5, 1.0]
+    codes = ["timeout" if fault == "hang" else fault for fault in FAULTS]
+    assert project.report()["faults"] == {"errors": {}, "failed": dict.fromkeys(codes, 2)}
+    means = {row["id"]: [place["mean"] for place in row["epochs"]] for row in project.report()["scenarios"]}
+    for kind in FAULTS:
+        assert (set(means[f"train-{kind}"]), set(means[f"eval-{kind}"])) == ({0.0}, {1.0})
+    assert set(means["train-fine"]) == {1.0}
     assert project.manifest()["status"] == "complete"
-    result.stdout.fnmatch_lines([f"2 rollouts without an answer, scored 0: {code} 2"])
+    said = " ".join(" ".join(result.outlines).split())
+    counts = ", ".join(f"{code} 2" for code in sorted(codes))
+    assert f"8 rollouts without an answer, scored 0: {counts}" in said
 
 
 def test_an_agent_in_another_language_is_one_setting_away(project: Project) -> None:

@@ -174,23 +174,24 @@ def test_tools_and_metrics_do_not_count_the_user(project: Project) -> None:
     assert {json.loads(line)["tool"] for line in lines} == {"clerk", "look1", "look2", "look3", None}
 
 
-@pytest.mark.parametrize(
-    ("check", "reason"),
-    [
+def test_a_check_after_a_turn_sees_its_answer_and_its_calls_alone(project: Project) -> None:
+    checks: list[tuple[dict[str, Any], str]] = [
         ({"kind": "contains", "value": "seven"}, "turn 2: expected to find 'seven' in"),
         ({"kind": "contains", "value": "Friday", "not": True}, "turn 2: expected not contains"),
         ({"kind": "tool_calls", "forbidden": [{"name": "look2"}]}, "turn 2: "),
         ({"kind": "limits", "steps": 1}, "turn 2: took too much: steps 2 of at most 1"),
-    ],
-)
-def test_a_check_after_a_turn_sees_its_answer_and_its_calls_alone(
-    project: Project, check: dict[str, Any], reason: str
-) -> None:
-    turns = ["A table for two.", {"user": "On Friday.", "checks": [check]}, "At seven."]
-    talks(project, turns).run().assert_outcomes(failed=1)
-    (rollout,) = rollouts(project)
-    assert rollout["checks"][0]["reason"].startswith(reason)
-    assert [found["credit"] for found in rollout["checks"]] == [0.0, 1.0]
+    ]
+    values = [
+        {"id": f"eval{n}", "split": "eval"}
+        | {"turns": [f"A table for {n}.", {"user": "On Friday.", "checks": [check]}, "At seven."]}
+        | SAME
+        for n, (check, _) in enumerate(checks)
+    ]
+    talks(project).write("talks.scenario.json", json.dumps(values)).run().assert_outcomes(failed=len(checks))
+    found = {rollout["scenario_id"]: rollout["checks"] for rollout in rollouts(project)}
+    for n, (_, reason) in enumerate(checks):
+        assert found[f"eval{n}"][0]["reason"].startswith(reason)
+        assert [one["credit"] for one in found[f"eval{n}"]] == [0.0, 1.0]
 
 
 def test_a_limit_of_turns_counts_messages_of_the_user_and_steps_calls_of_the_agent(project: Project) -> None:
@@ -215,26 +216,34 @@ def test_an_async_agent_gets_the_messages(project: Project) -> None:
     project.run().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    ("agent", "status", "code", "message", "frames"),
-    [
-        ("breaks", "failed", "crash", "turn 2: ", 4),
-        ("forges", "failed", "garbage", "an agent is not its user", 1),
-        ("forges_late", "failed", "crash", "turn 2: fell over", 4),
-        ("down", "error", "provider", "turn 2: 503", 4),
-        ("hangs", "failed", "timeout", "no answer to turn 2 within the 0.5 s of the conversation", 4),
-        ("long", "failed", "oversize", "the answers have 1200 bytes by turn 2, more than 1000", 4),
-    ],
-)
-def test_whose_fault_the_end_of_a_conversation_is_and_what_was_said_until_then(
-    project: Project, agent: str, status: str, code: str, message: str, frames: int
-) -> None:
-    project.ini(actor=f"python:agent2:{agent}", out="out", answer_max_bytes=1000)
-    talks(project, timeout_s=0.5 if agent == "hangs" else 20).run().assert_outcomes(failed=1)
-    (rollout,) = rollouts(project)
-    assert (rollout["status"], rollout["failure"]["code"]) == (status, code)
-    assert message in rollout["failure"]["message"]
-    assert len(rollout["frames"]) == frames
+ENDS = {
+    "breaks": ("failed", "crash", "turn 2: ", 4),
+    "forges": ("failed", "garbage", "an agent is not its user", 1),
+    "forges_late": ("failed", "crash", "turn 2: fell over", 4),
+    "down": ("error", "provider", "turn 2: 503", 4),
+    "hangs": ("failed", "timeout", "no answer to turn 2 within the 0.5 s of the conversation", 4),
+    "long": ("failed", "oversize", "the answers have 1200 bytes by turn 2, more than 1000", 4),
+}
+"""By agent: status, code, message and the number of frames."""
+
+
+def test_whose_fault_the_end_of_a_conversation_is_and_what_was_said_until_then(project: Project) -> None:
+    project.ini(actor="python:agent2:any_of_them", out="out", answer_max_bytes=1000)
+    values = [
+        {"id": agent, "split": "eval", "turns": [f"{agent}, a table.", *BOOKING[1:]]}
+        | {"timeout_s": 0.5 if agent == "hangs" else 20}
+        | SAME
+        for agent in ENDS
+    ]
+    talks(project).write("talks.scenario.json", json.dumps(values))
+    project.agent(AGENT + "\n\ndef any_of_them(context):\n    return globals()[context.task.id](context)\n")
+    project.run().assert_outcomes(failed=len(ENDS))
+    found = {rollout["scenario_id"]: rollout for rollout in rollouts(project)}
+    for agent, (status, code, message, frames) in ENDS.items():
+        failure = found[agent]["failure"]
+        assert (found[agent]["status"], failure["code"]) == (status, code)
+        assert message in failure["message"]
+        assert len(found[agent]["frames"]) == frames
 
 
 def test_lessons_come_from_conversations(project: Project) -> None:

@@ -195,31 +195,40 @@ def test_sweep(rollout, tfgrpo_agent):
     project.run().assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "said"),
-    [
-        ("raise RuntimeError('no database')", "fixture", "a fixture failed: no database"),
-        ("return 3", "fixture", "the fixture 'tfgrpo_agent' must return a callable agent, not 3"),
-        ("return lambda context: 1 / 0", "crash", "ZeroDivisionError"),
-        ("return lambda context: pytest.skip('not today')", "crash", "not today"),
-    ],
+FAULTS = (
+    ("raise RuntimeError('no database')", "fixture", "a fixture failed: no database"),
+    ("return 3", "fixture", "the fixture 'tfgrpo_agent' must return a callable agent, not 3"),
+    ("return lambda context: 1 / 0", "crash", "ZeroDivisionError"),
+    ("return lambda context: pytest.skip('not today')", "crash", "not today"),
 )
-def test_whose_fault_it_is_is_said(project: Project, body: str, code: str, said: str) -> None:
-    project.checker(f"""
-@pytest.fixture
-def tfgrpo_agent():
-    {body}
+"""What the fixture of an agent does, with code and message."""
 
-@pytest.mark.tfgrpo(split="eval", **MARK)
-def test_sweep(rollout, tfgrpo_agent):
-    assert rollout.answer == "3"
-""")
+
+def test_whose_fault_it_is_is_said(project: Project) -> None:
+    project.checker(
+        "".join(
+            f"""
+class TestIt{n}:
+    @pytest.fixture
+    def tfgrpo_agent(self):
+        {body}
+
+    @pytest.mark.tfgrpo(split="eval", prompt="How many words has {n}?")
+    def test_sweep(self, rollout, tfgrpo_agent):
+        assert rollout.answer == "3"
+"""
+            for n, (body, _, _) in enumerate(FAULTS)
+        )
+    )
     (project.root / "pytest.ini").write_text("[pytest]\n")
     assert project.run("--tfgrpo-out=out").ret == 1
-    (rollout,) = project.events("rollout")
-    assert rollout["status"] == ("error" if code == "fixture" else "failed")
-    assert rollout["failure"]["code"] == code
-    assert said in rollout["failure"]["message"]
+    rollouts = project.events("rollout")
+    assert len(rollouts) == len(FAULTS)
+    for n, (_, code, said) in enumerate(FAULTS):
+        (rollout,) = [r for r in rollouts if f"TestIt{n}" in r["scenario_id"]]
+        assert rollout["status"] == ("error" if code == "fixture" else "failed")
+        assert rollout["failure"]["code"] == code
+        assert said in rollout["failure"]["message"]
 
 
 def test_a_fixture_that_skips_takes_the_scenario_out(project: Project) -> None:

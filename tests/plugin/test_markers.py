@@ -57,21 +57,29 @@ def scores(project: Project) -> list[float | None]:
     return [row["gt_score"]["mean"] for row in project.report()["epochs"] if row["mode"] != "train"]
 
 
-@pytest.mark.parametrize(
-    ("body", "score"),
-    [
-        ("pass", 1.0),
-        ("assert rollout.answer == 'no'", 0.0),
-        ("pytest.fail('no')", 0.0),
-        ("tfgrpo.score(0.4, 'half way')", 0.4),
-        ("tfgrpo.score(0.4, 'half way'); assert False", 0.4),
-        ("tfgrpo.score(0.1); tfgrpo.score(0.9)", 0.9),
-    ],
-)
-def test_what_the_function_does_is_the_score(project: Project, body: str, score: float) -> None:
-    project.checker(f"@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_it(rollout):\n    {body}\n")
-    project.learn().assert_outcomes(passed=3)
-    assert scores(project) == [score]
+BODIES = {
+    "pass": 1.0,
+    "assert rollout.answer == 'no'": 0.0,
+    "pytest.fail('no')": 0.0,
+    "tfgrpo.score(0.4, 'half way')": 0.4,
+    "tfgrpo.score(0.4, 'half way'); assert False": 0.4,
+    "tfgrpo.score(0.1); tfgrpo.score(0.9)": 0.9,
+}
+"""Bodies of test functions, and the scores that they give."""
+
+
+def test_what_the_function_does_is_the_score(project: Project) -> None:
+    project.checker(
+        "".join(
+            f"@pytest.mark.tfgrpo(split='eval', prompt='How many are {n}?')\n"
+            f"def test_it{n}(rollout):\n    {body}\n\n"
+            for n, body in enumerate(BODIES)
+        )
+    )
+    project.learn().assert_outcomes(passed=2 * len(BODIES) + 1)
+    rows = {row["id"].split(".")[1]: row["epochs"] for row in project.report()["scenarios"]}
+    for n, score in enumerate(BODIES.values()):
+        assert {place["mean"] for place in rows[f"test_it{n}"]} == {score}
 
 
 @pytest.mark.parametrize(

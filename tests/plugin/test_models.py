@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 from support import fake_model
@@ -249,17 +248,17 @@ def test_a_successful_run_shows_the_key_nowhere(project: Project, serve: Serve) 
     assert_no_key(project, result.stdout.str() + result.stderr.str())
 
 
-@pytest.mark.parametrize("usage", fake_model.WRONG_USAGE, ids=str)
-def test_wrong_figures_of_use_are_unknown_and_the_answer_counts(
-    project: Project, serve: Serve, usage: Any
-) -> None:
-    serve(lambda request, _: fake_model.text("3", usage=usage))
+def test_wrong_figures_of_use_are_unknown_and_the_answer_counts(project: Project, serve: Serve) -> None:
+    wrong = iter(fake_model.WRONG_USAGE)
+    server = serve(lambda request, _: fake_model.text("3", usage=next(wrong)))
     project.write("models.yaml", PRICED)
-    assert one_call(project).learn().ret == 0
-    (rollout,) = project.events("rollout")
-    assert rollout["status"] == "ok"
-    assert rollout["cost_usd"] is None or 0 <= rollout["cost_usd"] < 10
-    assert 0 <= rollout["tokens"] < 10_000
+    settings(project, eval_rollouts=1, concurrency=1)
+    assert project.scenarios(train=0, sweep=len(fake_model.WRONG_USAGE)).learn().ret == 0
+    assert len(server.requests) == len(project.events("rollout")) == len(fake_model.WRONG_USAGE)
+    for rollout in project.events("rollout"):
+        assert rollout["status"] == "ok"
+        assert rollout["cost_usd"] is None or 0 <= rollout["cost_usd"] < 10
+        assert 0 <= rollout["tokens"] < 10_000
 
 
 def test_a_burst_of_errors_is_got_over(project: Project, serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -78,11 +79,13 @@ def test_any_value_after_a_space_that_moves_the_ini_file_is_refused(
     assert said.endswith(f"write {flag}={path}")
 
 
-def started(project: Project, *arguments: str) -> pytest.Config:
+def started(project: Project, *arguments: str, **options: object) -> pytest.Config:
     """Return what pytest knows of its command line when it has parsed it."""
     invocation = SimpleNamespace(dir=project.root, args=arguments)
     config = SimpleNamespace(
-        invocation_params=invocation, rootpath=project.root, getoption=lambda name, default=None: default
+        invocation_params=invocation,
+        rootpath=project.root,
+        getoption=lambda name, default=None: options.get(name, default),
     )
     return cast("pytest.Config", config)
 
@@ -140,6 +143,25 @@ def test_without_an_ini_file_the_rootdir_may_not_move(project: Project, other: P
         ("--tfgrpo-out={other}",),
         ("--tfgrpo-task-id", "never-made"),
     ],
+)
+def test_a_value_after_a_space_that_moves_nothing_is_no_error(
+    project: Project, other: Path, arguments: tuple[str, ...]
+) -> None:
+    words = [word.format(other=other) for word in arguments]
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("-c", dest="inifilename")
+    for flag in ("out", "actor", "task-id"):
+        parser.add_argument(f"--tfgrpo-{flag}")
+    parser.add_argument("file_or_dir", nargs="*")
+    config = started(failing_gate(project), *words, **vars(parser.parse_args(words)))
+    require_unmoved(config)
+    (project.root / "deep/er/out").mkdir(parents=True)  # as the first run makes it
+    (project.root / "out").mkdir()
+    require_unmoved(config)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--tfgrpo-out", "deep/er/out", "."), ("-c", "pytest.ini", "--tfgrpo-out", "{other}")]
 )
 def test_a_value_after_a_space_that_moves_nothing_is_taken_each_time(
     project: Project, other: Path, arguments: tuple[str, ...]

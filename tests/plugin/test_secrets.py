@@ -3,7 +3,7 @@
 import base64
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from support.fake_model import Body, Reply, Serve, refused
@@ -149,7 +149,12 @@ def test_a_key_in_what_a_hook_gives_is_nowhere(watched: Project, road: str) -> N
     assert "[redacted:api_key]" in (watched.runs()[-1] / "report.html").read_text()
 
 
-def agent(body: str) -> str:
+def agent(roads: Mapping[str, str]) -> str:
+    """Return an agent that takes a road in each scenario, by the number at the end of its id."""
+    taken = "".join(
+        f"    if context.scenario.id.endswith('{n}'):\n        {body}\n"
+        for n, body in enumerate(roads.values())
+    )
     return f"""
 from pytest_tfgrpo import ProviderError
 
@@ -161,20 +166,26 @@ def frame(**fields):
 
 
 def act(context):
-    {body}
+{taken}
 """
 
 
-@pytest.mark.parametrize("road", AGENTS)
-def test_a_key_in_what_goes_wrong_in_an_agent_is_nowhere(watched: Project, road: str) -> None:
-    watched.agent(agent(AGENTS[road])).ini(actor="python:agent2:act", group_size=2)
+def test_a_key_in_what_goes_wrong_in_an_agent_is_nowhere(watched: Project) -> None:
+    watched.scenarios(train=1, sweep=len(AGENTS)).agent(agent(AGENTS))
+    watched.ini(actor="python:agent2:act", group_size=2, baseline_sweep="off")
     assert found(watched) == []
+    failed = {r["scenario_id"]: (r["failure"] or {}).get("code") for r in watched.events("rollout")}
+    assert [failed[f"suite-eval{n}"] for n in range(3)] == ["crash", "provider", "garbage"]
 
 
-@pytest.mark.parametrize("road", SAID)
-def test_what_an_agent_said_is_whole_in_the_journal_alone(watched: Project, road: str) -> None:
-    watched.agent(agent(SAID[road])).ini(actor="python:agent2:act", group_size=2)
+def test_what_an_agent_said_is_whole_in_the_journal_alone(watched: Project) -> None:
+    watched.scenarios(train=1, sweep=len(SAID)).agent(agent(SAID))
+    watched.ini(actor="python:agent2:act", group_size=2, baseline_sweep="off")
     assert found(watched) == ["journal.jsonl"]
+    lines = (watched.runs()[-1] / "journal.jsonl").read_text().splitlines()
+    for n in range(len(SAID)):
+        told = [line for line in lines if f'"scenario_id":"suite-eval{n}"' in line and KEY[3:20] in line]
+        assert told
 
 
 def test_a_key_on_the_standard_error_of_a_program_is_nowhere(watched: Project) -> None:
