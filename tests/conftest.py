@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from support.campaign import Campaign
     from support.collector import Collector
     from support.fake_model import Answer, FakeModel, Serve
+    from support.frozen import Frozen, FrozenProjects
     from support.project import Project
 
 # A busy machine is no failure.
@@ -80,6 +81,22 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
 
     monkeypatch.delenv("FEATURE_TFGRPO_GROUP", raising=False)
     return Project(pytester, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def frozen_projects(tmp_path_factory: pytest.TempPathFactory) -> FrozenProjects:
+    """Return the projects that tests share copies of."""
+    from support.frozen import FrozenProjects
+
+    return FrozenProjects(tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture
+def frozen(frozen_projects: FrozenProjects, project: Project) -> Frozen:
+    """Return a function that makes of the project what a function writes and runs, once in a session."""
+    from support.frozen import Frozen
+
+    return Frozen(frozen_projects, project)
 
 
 @pytest.fixture

@@ -9,19 +9,22 @@ from typing import Any
 import pytest
 from support import fake_model
 from support.fake_model import Reply, Serve
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.schema import violations
 
 
-@pytest.fixture
-def learned(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project that has learned in a run of two epochs."""
+def learn(project: Project) -> None:
     project.scenarios(train=3).ini(actor="python:agent:learner", group_size=4, epochs=3, out="out")
-    monkeypatch.chdir(project.root)
     assert project.learn().ret == 0
-    return project
+
+
+@pytest.fixture
+def learned(frozen: Frozen) -> Project:
+    """A project that has learned in a run of two epochs."""
+    return frozen(learn)
 
 
 def export(*argv: str, code: int = 0, file: str = "rows.jsonl") -> list[Any]:

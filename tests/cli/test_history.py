@@ -8,16 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support import frozen as frozen_projects
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import require_tool, tfgrpo
 
 
 @pytest.fixture
-def learned(project: Project) -> Project:
-    project.ini(actor="python:agent:learner", task_id="demo")
-    project.scenarios(train=4, sweep=12)
-    assert project.learn().ret == 0
-    return project
+def learned(frozen: Frozen) -> Project:
+    return frozen(frozen_projects.learned)
 
 
 def commit(folder: Path) -> str:

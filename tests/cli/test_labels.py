@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.fake_model import Body, Serve
+from support.frozen import Frozen
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
@@ -30,10 +31,10 @@ def charmed(request: Body, attempt: int) -> str:
 
 
 @pytest.fixture
-def judged(project: Project, serve: Serve) -> Project:
+def judged(frozen: Frozen, serve: Serve) -> Project:
     """A project with a complete run of 24 judged eval scenarios, in whose domain lessons are learned."""
     serve(charmed)
-    return learned(project)
+    return frozen(learned)
 
 
 def learned(project: Project, domains: tuple[str, ...] = ("text",), **settings: str) -> Project:

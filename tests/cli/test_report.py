@@ -6,16 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from support import frozen as frozen_projects
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
 
 @pytest.fixture
-def learned(project: Project) -> Project:
-    project.ini(actor="python:agent:learner", task_id="demo")
-    project.scenarios(train=4, sweep=12)
-    assert project.learn().ret == 0
-    return project
+def learned(frozen: Frozen) -> Project:
+    return frozen(frozen_projects.learned)
 
 
 def lines_of(folder: Path) -> list[bytes]:
@@ -191,11 +190,14 @@ def test_hostile_names_of_runs_are_told_in_print(learned: Project) -> None:
 # two runs
 
 
+def run_twice(project: Project) -> None:
+    frozen_projects.learned(project)
+    project.ini(actor="python:agent:learner", task_id="demo", optimizer="none").learn()
+
+
 @pytest.fixture
-def twice(learned: Project) -> Project:
-    learned.ini(actor="python:agent:learner", task_id="demo", optimizer="none")
-    learned.learn()
-    return learned
+def twice(frozen: Frozen) -> Project:
+    return frozen(run_twice)
 
 
 def test_two_runs_are_compared_in_terminal_and_page(twice: Project) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.frozen import TASK_ID, Frozen
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
@@ -39,13 +40,16 @@ scenarios:
 Golden = Callable[[str, str], None]
 
 
-@pytest.fixture
-def toured(project: Project) -> Project:
-    """A project with a complete run, ten answers for each of its two scenarios."""
+def tour(project: Project) -> None:
     project.agent(AGENT).ini(actor="python:agent2:tourist", eval_rollouts=10)
     project.write("travel.scenario.yaml", SUITE)
     assert project.learn().ret == 0
-    return project
+
+
+@pytest.fixture
+def toured(frozen: Frozen) -> Project:
+    """A project with a complete run, ten answers for each of its two scenarios."""
+    return frozen(tour)
 
 
 def marks_of(project: Project, reviewer: str, **opinions: str) -> dict[str, Any]:
@@ -167,7 +171,7 @@ def test_marks_of_a_run_that_is_not_here_are_refused_by_its_name(
     shutil.rmtree(marked)
     for words in ((), ("apply",)):
         told = said(toured, capsys, *words, "--marks", "marks.json", code=1)
-        assert f"the marks are of 1 run that is not among those of task {toured.root.name!r}: " in told
+        assert f"the marks are of 1 run that is not among those of task {TASK_ID!r}: " in told
         assert marked.name in told
     told = said(toured, capsys, "apply", "latest", "--marks", "marks.json")
     assert told.startswith("not applied: 5 marks\n")

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import frozen as frozen_projects
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -151,11 +153,8 @@ def test_many_requests_at_once_are_bounded_and_do_no_harm() -> None:
 
 
 @pytest.fixture
-def learned(project: Project) -> Project:
-    project.ini(actor="python:agent:learner", task_id="demo")
-    project.scenarios(train=4, sweep=12)
-    assert project.learn().ret == 0
-    return project
+def learned(frozen: Frozen) -> Project:
+    return frozen(frozen_projects.learned)
 
 
 def files_of(folder: Path) -> dict[str, tuple[bytes, int]]:

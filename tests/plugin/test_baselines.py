@@ -1,18 +1,22 @@
 """``tfgrpo baseline compare``: between names, files and runs, and what its exit code says."""
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
 
-@pytest.fixture
-def two(project: Project) -> Project:
-    """A project with the baselines ``good`` and ``bad``, the latter of the latest run."""
+def save_two(project: Project) -> None:
     project.scenarios(train=0, sweep=12).ini(actor="python:agent:right", baseline_sweep="off")
     for name, actor in (("good", "right"), ("bad", "wrong")):
         project.learn("--tfgrpo-actor", f"python:agent:{actor}")
         assert project.cli("baseline", "save", name) == 0
-    return project
+
+
+@pytest.fixture
+def two(frozen: Frozen) -> Project:
+    """A project with the baselines ``good`` and ``bad``, the latter of the latest run."""
+    return frozen(save_two)
 
 
 def test_a_regression_is_told_and_only_a_gate_fails_on_it(two: Project) -> None:

@@ -3,19 +3,24 @@
 from typing import Any
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 
 TOLD_IN_SUMMARY = pytest.version_tuple >= (9,)
 """Whether the short summary has the first line of a text; pytest 8 has only messages of tracebacks there."""
 
 
-@pytest.fixture
-def saved(project: Project) -> Project:
-    """A project whose first run is the baseline ``main``."""
+def save(project: Project) -> None:
     project.scenarios(train=0, sweep=25).ini(actor="python:agent:right")
     assert project.learn().ret == 0
     assert project.cli("baseline", "save", "main") == 0
-    return project.ini(actor="python:agent:right", baseline="main")
+    project.ini(actor="python:agent:right", baseline="main")
+
+
+@pytest.fixture
+def saved(frozen: Frozen) -> Project:
+    """A project whose first run is the baseline ``main``."""
+    return frozen(save)
 
 
 def rule(project: Project, name: str) -> dict[str, Any]:
@@ -46,13 +51,17 @@ def solve(context):
 """
 
 
-@pytest.fixture
-def imperfect(project: Project) -> Project:
-    """A project whose agent fails 2 of 60 scenarios, as it did when the baseline was saved."""
+def save_imperfect(project: Project) -> None:
     project.scenarios(train=0, sweep=60).agent(IMPERFECT).ini(actor="python:agent2:solve", min_score=0)
     assert project.run("--tfgrpo-out=out").ret == 0
     assert project.cli("baseline", "save", "main") == 0
-    return project.ini(actor="python:agent2:solve", baseline="main", gate_margin=0.1)
+    project.ini(actor="python:agent2:solve", baseline="main", gate_margin=0.1)
+
+
+@pytest.fixture
+def imperfect(frozen: Frozen) -> Project:
+    """A project whose agent fails 2 of 60 scenarios, as it did when the baseline was saved."""
+    return frozen(save_imperfect)
 
 
 def test_an_imperfect_agent_whose_gate_passes_is_green_in_plain_mode(imperfect: Project) -> None:
@@ -139,16 +148,20 @@ def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_sa
     assert rule(saved, "baseline")["figures"]["n"] == 25
 
 
-@pytest.fixture
-def two_files(project: Project) -> Project:
-    """A project whose baseline has the scenarios of two folders."""
+def save_two_files(project: Project) -> None:
     project.scenarios("easy", train=0, sweep=10).scenarios("hard", train=0, sweep=10)
     for name in ("easy", "hard"):
         (project.root / name).mkdir()
         (project.root / f"{name}.scenario.json").rename(project.root / name / "suite.scenario.json")
     assert project.run("--tfgrpo-out=out").ret == 0
     assert project.cli("baseline", "save", "main") == 0
-    return project.ini(actor="python:agent:right", baseline="main", gate_margin=0.2)
+    project.ini(actor="python:agent:right", baseline="main", gate_margin=0.2)
+
+
+@pytest.fixture
+def two_files(frozen: Frozen) -> Project:
+    """A project whose baseline has the scenarios of two folders."""
+    return frozen(save_two_files)
 
 
 def said(result: pytest.RunResult) -> str:

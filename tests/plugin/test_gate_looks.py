@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 
 from pytest_tfgrpo.harness.run.journal_contents import load_run
@@ -15,14 +16,18 @@ def solve(context):
 """
 
 
-@pytest.fixture
-def noisy(project: Project) -> Project:
-    """A project whose agent solves 8 of 10 rollouts, as it did when the baseline was saved."""
+def save_noisy(project: Project) -> None:
     project.scenarios(train=0, sweep=12).agent(NOISY.format(of_ten=8))
     project.ini(actor="python:agent2:solve", min_score=0)
     assert project.run("--tfgrpo-out=out", "--tfgrpo-eval-rollouts=15").ret == 0
     assert project.cli("baseline", "save", "main") == 0
-    return project.ini(actor="python:agent2:solve", min_score=0, baseline="main", seed=7)
+    project.ini(actor="python:agent2:solve", min_score=0, baseline="main", seed=7)
+
+
+@pytest.fixture
+def noisy(frozen: Frozen) -> Project:
+    """A project whose agent solves 8 of 10 rollouts, as it did when the baseline was saved."""
+    return frozen(save_noisy)
 
 
 def rule(project: Project) -> dict[str, Any]:
@@ -54,16 +59,20 @@ solve.paid = True
 """
 
 
-@pytest.fixture
-def learner(project: Project) -> Project:
-    """A project that learns, with a baseline, whose domain ``other`` has nothing to learn from."""
+def save_learner(project: Project) -> None:
     project.scenarios(train=6, sweep=8).scenarios("more", train=0, sweep=4, domain="other").agent(LEARNER)
     own = {"actor": "python:agent2:solve", "min_score": 0, "allow_paid": "true", "group_size": 4, "epochs": 2}
     project.ini(**own)
     assert project.run("--tfgrpo-out=out", "--tfgrpo-eval-rollouts=8").ret == 0
     assert project.cli("baseline", "save", "main") == 0
     (project.root / "calls.log").unlink()
-    return project.ini(**own, eval_rollouts=2, baseline="main", seed=7, acceptance="off")
+    project.ini(**own, eval_rollouts=2, baseline="main", seed=7, acceptance="off")
+
+
+@pytest.fixture
+def learner(frozen: Frozen) -> Project:
+    """A project that learns, with a baseline, whose domain ``other`` has nothing to learn from."""
+    return frozen(save_learner)
 
 
 def sizes(project: Project) -> dict[str, set[int]]:

@@ -3,14 +3,13 @@
 import json
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 
 MANIFEST = {"id": "text", "domain": "text", "system": "system.md", "inject": [], "experience_slots": 4}
 
 
-@pytest.fixture
-def taught(project: Project) -> Project:
-    """A project with a stamped pack whose first run was promoted to the committed library."""
+def teach(project: Project) -> None:
     project.write("prompt-packs/text/system.md", "Solve it.\n")
     project.write("prompt-packs/text/manifest.json", json.dumps(MANIFEST))
     assert project.cli("stamp") == 0
@@ -18,7 +17,12 @@ def taught(project: Project) -> Project:
     project.ini(actor="python:agent:learner", group_size=4, library="library.json")
     assert project.learn("--tfgrpo-library", "none").ret == 0
     assert project.cli("library", "promote", "latest") == 0
-    return project
+
+
+@pytest.fixture
+def taught(frozen: Frozen) -> Project:
+    """A project with a stamped pack whose first run was promoted to the committed library."""
+    return frozen(teach)
 
 
 def test_plain_mode_carries_the_committed_library_and_leaves_it_alone(taught: Project) -> None:

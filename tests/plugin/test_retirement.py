@@ -2,6 +2,7 @@
 
 import pytest
 from support.builders import make_experience
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -30,9 +31,7 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def begun(project: Project) -> Project:
-    """Return a project whose committed library does harm, after a first run that cannot show it yet."""
+def begin(project: Project) -> None:
     project.write("hasty.py", AGENT)
     project.tasks(train=100, dev=24, eval=2)
     stamp = builtin_pack().stamp
@@ -42,7 +41,12 @@ def begun(project: Project) -> Project:
     ]
     save_library(project.root / "library.json", of(lessons))
     project.ini(**SETTINGS, sample_size=40).learn("-q")
-    return project
+
+
+@pytest.fixture
+def begun(frozen: Frozen) -> Project:
+    """Return a project whose committed library does harm, after a first run that cannot show it yet."""
+    return frozen(begin)
 
 
 def texts(project: Project) -> list[str]:

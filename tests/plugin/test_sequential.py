@@ -1,6 +1,7 @@
 """A sequential gate as pytest shows it: skipped items, one line, and a verdict that stands."""
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -17,16 +18,20 @@ async def solve(context):
 """
 
 
-@pytest.fixture
-def saved(project: Project) -> Project:
-    """A project of 60 eval scenarios whose baseline is right everywhere, and whose agent now is not."""
+def save(project: Project) -> None:
     project.scenarios(train=0, sweep=58).scenarios("kept", train=0, sweep=2, min_score=0.5)
     assert project.run("--tfgrpo-out", "out").ret == 0
     assert project.cli("baseline", "save", "main") == 0
     (project.root / "calls.log").unlink()
-    return project.agent(FORGETFUL).ini(
+    project.agent(FORGETFUL).ini(
         actor="python:agent2:solve", baseline="main", gate_sequential="true", concurrency=2, out="out"
     )
+
+
+@pytest.fixture
+def saved(frozen: Frozen) -> Project:
+    """A project of 60 eval scenarios whose baseline is right everywhere, and whose agent now is not."""
+    return frozen(save)
 
 
 def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(saved: Project) -> None:

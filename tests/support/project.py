@@ -122,13 +122,25 @@ paid.paid = True
 class Project:
     """A project in a temporary folder."""
 
-    def __init__(self, pytester: pytest.Pytester, environ: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, pytester: pytest.Pytester, environ: pytest.MonkeyPatch, root: Path | None = None
+    ) -> None:
         self.pytester = pytester
         self._environ = environ
+        self._task_id: str | None = None
         self.plugins()
-        self.root = pytester.path
+        self.root = root or pytester.path
         (self.root / "agent.py").write_text(AGENT)
         self.ini(actor="python:agent:right")
+
+    def at(self, root: Path) -> Project:
+        """Return a new project in another folder, which must be the working folder when pytest runs."""
+        return Project(self.pytester, self._environ, root)
+
+    def name_task(self, task_id: str) -> Project:
+        """Write this task into the ini file wherever that names none."""
+        self._task_id = task_id
+        return self.ini(actor="python:agent:right")
 
     def plugins(self, *names: str) -> Project:
         """Load these plugins beside ours; setting up all that are installed takes each run 0.1 s."""
@@ -137,6 +149,8 @@ class Project:
         return self
 
     def ini(self, **settings: object) -> Project:
+        if self._task_id is not None:
+            settings = {"task_id": self._task_id} | settings
         lines = [f"tfgrpo_{name} = {value}\n" for name, value in settings.items()]
         (self.root / "pytest.ini").write_text("".join(["[pytest]\n", *lines]))
         return self
