@@ -29,14 +29,14 @@ def projects(tmp_path: Path) -> FrozenProjects:
 def test_a_project_is_built_once_and_each_copy_is_its_own(
     project: Project, projects: FrozenProjects, tmp_path: Path
 ) -> None:
-    copies = []
     for name in ("first", "second"):
-        (project.root / name).mkdir()
-        copies.append(Frozen(projects, project.at(project.root / name))(build))
-        kept = copies[-1].root / "out/demo/report.json"
+        root = project.root / name
+        root.mkdir()
+        with project.beside(root) as other:
+            kept = Frozen(projects, other)(build).root / "out/demo/report.json"
         assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("{}", 0o600)
         assert kept.stat().st_mtime_ns == (tmp_path / "0/out/demo/report.json").stat().st_mtime_ns
-        assert not (copies[-1].root / "__pycache__").exists()
+        assert not (root / "__pycache__").exists()
         kept.write_text("changed")
     assert (tmp_path / "built").read_text() == "."
     assert Path.cwd() == project.root

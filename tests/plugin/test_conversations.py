@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.fake_model import Body, Serve, refused, text
+from support.frozen import Frozen
 from support.preparing import loaded
 from support.project import Project
 from support.tools import tfgrpo
@@ -144,8 +145,13 @@ def project(project: Project) -> Project:
     return project.ini(actor="python:agent2:booking", out="out", contamination="warn")
 
 
-def test_one_rollout_has_all_turns_in_one_session_and_frames_say_who_spoke(project: Project) -> None:
+def talk(project: Project) -> None:
+    project.ini(actor="python:agent2:booking", out="out", contamination="warn")
     talks(project).run().assert_outcomes(passed=1)
+
+
+def test_one_rollout_has_all_turns_in_one_session_and_frames_say_who_spoke(frozen: Frozen) -> None:
+    project = frozen(talk)
     (rollout,) = rollouts(project)
     said = [(frame["kind"], frame["name"], frame["output"]) for frame in rollout["frames"]]
     assert said == [
@@ -166,8 +172,8 @@ def test_one_rollout_has_all_turns_in_one_session_and_frames_say_who_spoke(proje
     assert [check["reason"] for check in rollout["checks"]] == ["", ""]
 
 
-def test_tools_and_metrics_do_not_count_the_user(project: Project) -> None:
-    talks(project).run().assert_outcomes(passed=1)
+def test_tools_and_metrics_do_not_count_the_user(frozen: Frozen) -> None:
+    project = frozen(talk)
     (row,) = project.report()["epochs"]
     assert [tool["tool"] for tool in row["tools"]] == ["clerk", "look1", "look2", "look3"]
     lines = (project.runs()[-1] / "metrics.jsonl").read_text().splitlines()
@@ -404,9 +410,8 @@ def test_a_program_runs_conversations_with_an_actor_that_holds_them(project: Pro
         run(project.root, [one], actor=Mute(), learning=False)
 
 
-def test_show_prints_who_spoke(project: Project) -> None:
-    talks(project).run()
-    (rollout,) = rollouts(project)
+def test_show_prints_who_spoke(frozen: Frozen) -> None:
+    (rollout,) = rollouts(frozen(talk))
     out = tfgrpo("show", rollout["rollout_id"])
     assert "4. user:\n  On Friday.\n" in out
     assert "3 turns, look1, look2, look3;" in out

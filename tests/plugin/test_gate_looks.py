@@ -24,6 +24,11 @@ def save_noisy(project: Project) -> None:
     project.ini(actor="python:agent2:solve", min_score=0, baseline="main", seed=7)
 
 
+def look_again(project: Project) -> pytest.RunResult:
+    save_noisy(project)
+    return project.run(*MORE)
+
+
 @pytest.fixture
 def noisy(frozen: Frozen) -> Project:
     """A project whose agent solves 8 of 10 rollouts, as it did when the baseline was saved."""
@@ -69,6 +74,11 @@ def save_learner(project: Project) -> None:
     project.ini(**own, eval_rollouts=2, baseline="main", seed=7, acceptance="off")
 
 
+def learn(project: Project) -> None:
+    save_learner(project)
+    project.learn(*MORE)
+
+
 @pytest.fixture
 def learner(frozen: Frozen) -> Project:
     """A project that learns, with a baseline, whose domain ``other`` has nothing to learn from."""
@@ -104,8 +114,8 @@ def test_a_learning_run_takes_more_rollouts_of_both_sides_and_replays_so(learner
     assert not [text for text in again["warnings"] if "lacks" in text]
 
 
-def test_a_budget_that_ends_an_extension_is_told_by_the_gate_and_can_be_raised(learner: Project) -> None:
-    learner.learn(*MORE)
+def test_a_budget_that_ends_an_extension_is_told_by_the_gate_and_can_be_raised(frozen: Frozen) -> None:
+    learner = frozen(learn)
     whole = rule(learner), learner.report()["gain"]
     ended = learner.learn(*MORE, "--tfgrpo-concurrency=1", "--tfgrpo-budget-usd=0.09")
     assert ended.ret == pytest.ExitCode.TESTS_FAILED
@@ -119,10 +129,8 @@ def test_a_budget_that_ends_an_extension_is_told_by_the_gate_and_can_be_raised(l
 
 
 @pytest.mark.parametrize("kept", [0.45, 0.8])
-def test_a_learning_run_killed_between_looks_ends_as_if_it_had_not_been(
-    learner: Project, kept: float
-) -> None:
-    learner.learn(*MORE)
+def test_a_learning_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: float) -> None:
+    learner = frozen(learn)
     whole, folder = (rule(learner), learner.report()["gain"]), learner.runs()[-1]
     lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder / "journal.jsonl").write_text("".join(lines[: int(kept * len(lines))]))
@@ -132,12 +140,13 @@ def test_a_learning_run_killed_between_looks_ends_as_if_it_had_not_been(
     assert sizes(learner) == {"baseline": {8}, "eval": {8}}
 
 
-def test_a_gate_that_cannot_see_the_alarm_takes_twice_and_four_times_the_rollouts(noisy: Project) -> None:
-    result = noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert (made(noisy), rule(noisy)["figures"]["looks"]) == (12 * 12, [3, 6, 12])
-    assert rule(noisy)["message"].startswith("cannot see a drop of 0.0001: ")
-    assert "look 3 of 3, with 12 rollouts of each" in rule(noisy)["message"]
+def test_a_gate_that_cannot_see_the_alarm_takes_twice_and_four_times_the_rollouts(
+    project: Project, frozen: Frozen
+) -> None:
+    assert frozen.run(look_again).ret == pytest.ExitCode.TESTS_FAILED
+    assert (made(project), rule(project)["figures"]["looks"]) == (12 * 12, [3, 6, 12])
+    assert rule(project)["message"].startswith("cannot see a drop of 0.0001: ")
+    assert "look 3 of 3, with 12 rollouts of each" in rule(project)["message"]
 
 
 def test_a_gate_that_sees_the_alarm_at_once_takes_no_more(noisy: Project) -> None:
@@ -147,7 +156,7 @@ def test_a_gate_that_sees_the_alarm_at_once_takes_no_more(noisy: Project) -> Non
 
 @pytest.mark.parametrize("flag", ["--tfgrpo-gate-extend=0", "--tfgrpo-gate-sequential=true"])
 def test_more_rollouts_are_taken_only_where_they_may_be(noisy: Project, flag: str) -> None:
-    result = noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0", flag)
+    result = noisy.run(*MORE, flag)
     assert (result.ret, made(noisy)) == (1, 12)
 
 
@@ -161,8 +170,8 @@ def test_more_rollouts_of_an_agent_that_always_answers_alike_are_not_taken(proje
     assert "eval scenarios would be enough" in rule(project)["advice"]
 
 
-def test_the_journal_has_the_sweep_as_it_was_in_the_end(noisy: Project) -> None:
-    noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
+def test_the_journal_has_the_sweep_as_it_was_in_the_end(frozen: Frozen) -> None:
+    noisy = frozen(look_again)
     (sweep,) = load_run(noisy.runs()[-1]).phases
     assert sweep.phase.rollouts == 12
     assert {len(group.rollouts) for group in sweep.groups} == {12}
@@ -171,14 +180,13 @@ def test_the_journal_has_the_sweep_as_it_was_in_the_end(noisy: Project) -> None:
 
 
 @pytest.mark.parametrize("kept", [40, 60, 100, 130])
-def test_a_run_killed_between_looks_ends_as_if_it_had_not_been(noisy: Project, kept: int) -> None:
-    flags = ("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.0001", "--tfgrpo-gate-margin=0")
-    noisy.run(*flags)
+def test_a_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: int) -> None:
+    noisy = frozen(look_again)
     before = rule(noisy)
     folder = noisy.runs()[-1]
     lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder / "journal.jsonl").write_text("".join(lines[:kept]))
     (folder / "manifest.json").unlink()
-    noisy.run(*flags, "--tfgrpo-resume=latest")
+    noisy.run(*MORE, "--tfgrpo-resume=latest")
     assert (rule(noisy), made(noisy)) == (before, 144)
     assert len(load_run(folder).phases[0].groups[0].rollouts) == 12

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -31,9 +32,16 @@ def pytest_tfgrpo_rewarders(config):
 @pytest.fixture
 def mannered(project: Project) -> Project:
     """A project with a rewarder that names two scores, and an agent that learns."""
-    return (
-        project.scenarios(train=3, sweep=2).conftest(MANNERS).ini(actor="python:agent:learner", group_size=4)
-    )
+    return write_mannered(project)
+
+
+def write_mannered(project: Project) -> Project:
+    project.scenarios(train=3, sweep=2).conftest(MANNERS)
+    return project.ini(actor="python:agent:learner", group_size=4)
+
+
+def learn(project: Project) -> pytest.RunResult:
+    return write_mannered(project).learn("-v")
 
 
 def per_epoch(project: Project) -> dict[str, Any]:
@@ -41,31 +49,31 @@ def per_epoch(project: Project) -> dict[str, Any]:
     return value
 
 
-def test_scores_and_reasons_of_a_rewarder_reach_every_file(mannered: Project) -> None:
-    result = mannered.learn("-v")
+def test_scores_and_reasons_of_a_rewarder_reach_every_file(project: Project, frozen: Frozen) -> None:
+    result = frozen.run(learn)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["metric *", "manners *", "manners.warmth *", "manners.wit * 0.750*"])
-    value = per_epoch(mannered)
+    value = per_epoch(project)
     assert violations("per-epoch", value) == []
-    assert value["epochs"] == mannered.report()["epochs"]
+    assert value["epochs"] == project.report()["epochs"]
     for row in value["epochs"]:
         assert list(row["metrics"])[3:] == ["manners", "manners.warmth", "manners.wit", "check.exact"]
         assert row["metrics"]["manners.wit"]["mean"] == 0.75
         assert row["metrics"]["manners.wit"]["domains"]["text"]["n"] == row["groups"]
-    scores = [score for p in load_run(mannered.runs()[-1]).phases for g in p.groups for score in g.scores]
+    scores = [score for p in load_run(project.runs()[-1]).phases for g in p.groups for score in g.scores]
     for score in scores:
         warm = 0.25 if score.gt_score == 1 else None
         own = 0.5 if warm else 0.75
         assert score.extra == {"manners": own, "manners.warmth": warm, "manners.wit": 0.75}
         assert score.reward == pytest.approx((score.gt_score + 0.5 * own) / 1.5)
         assert score.evidence["manners.warmth"].startswith("key [redacted:")
-    for path in mannered.runs()[-1].iterdir():
+    for path in project.runs()[-1].iterdir():
         if path.is_file():
             assert KEY not in path.read_text(encoding="utf-8")
 
 
-def test_a_rollout_is_shown_with_what_rewarders_say(mannered: Project) -> None:
-    mannered.learn()
+def test_a_rollout_is_shown_with_what_rewarders_say(frozen: Frozen) -> None:
+    frozen(learn)
     shown = tfgrpo("show", "e3.suite-eval0.r0")
     assert "\n  manners.wit 0.750\n" in shown
     assert "\n  manners.warmth 0.250: key [redacted:" in shown
@@ -73,8 +81,8 @@ def test_a_rollout_is_shown_with_what_rewarders_say(mannered: Project) -> None:
     assert "\\ud800<b>" in shown
 
 
-def test_a_resumed_run_has_the_metrics_of_an_uninterrupted_one(mannered: Project) -> None:
-    mannered.learn()
+def test_a_resumed_run_has_the_metrics_of_an_uninterrupted_one(frozen: Frozen) -> None:
+    mannered = frozen(learn)
     whole = per_epoch(mannered)
     folder = mannered.runs()[-1]
     lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
@@ -87,8 +95,8 @@ def test_a_resumed_run_has_the_metrics_of_an_uninterrupted_one(mannered: Project
     assert [row["metrics"] for row in resumed["epochs"]] == [row["metrics"] for row in whole["epochs"]]
 
 
-def test_with_xdist_the_metrics_are_the_same(mannered: Project) -> None:
-    mannered.learn()
+def test_with_xdist_the_metrics_are_the_same(frozen: Frozen) -> None:
+    mannered = frozen(learn)
     alone = per_epoch(mannered)
     mannered.plugins("xdist").learn("-n1")
     assert [row["metrics"] for row in per_epoch(mannered)["epochs"]] == [

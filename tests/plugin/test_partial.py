@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.frozen import Frozen
 from support.project import Project
 
 from pytest_tfgrpo import run
@@ -23,15 +24,19 @@ def test_hard(rollout):
 """
 
 
+def fail(project: Project) -> None:
+    project.ini(actor="python:agent:right", gate_min_mean=0.9).write("test_it.py", FUNCTIONS)
+    assert project.learn().ret == 1
+
+
 @pytest.mark.parametrize(
     "selection",
     [["test_it.py", "-k", "easy"], ["test_it.py::test_easy"], ["--deselect", "test_it.py::test_hard"]],
 )
 def test_leaving_out_a_marked_test_function_leaves_the_gate_open(
-    project: Project, selection: list[str]
+    frozen: Frozen, selection: list[str]
 ) -> None:
-    project.ini(actor="python:agent:right", gate_min_mean=0.9).write("test_it.py", FUNCTIONS)
-    assert project.learn().ret == 1
+    project = frozen(fail)
     result = project.learn(*selection)
     result.stdout.fnmatch_lines(["gate  inconclusive*", "*not checked*part of the suite*"])
     assert project.report()["partial_selection"] is True

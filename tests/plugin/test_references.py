@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support.builders import make_experience
+from support.frozen import Frozen
 from support.preparing import refusal
 from support.project import Project, item_names
 
@@ -63,6 +64,10 @@ def lesson(pack: PromptPack, **changes: Any) -> Experience:
 @pytest.fixture
 def versions(project: Project) -> Project:
     """A project with a pack, a library with a lesson, one without, and 12 eval scenarios, 4 without any."""
+    return write_versions(project)
+
+
+def write_versions(project: Project) -> Project:
     mine = write_pack(project, "prompt-packs/text", "Answer.")
     project.scenarios(train=0, sweep=8).scenarios("other", train=0, sweep=4, domain="other")
     project.write("agent2.py", AGENT)
@@ -168,8 +173,12 @@ def test_lessons_of_the_old_pack_that_nobody_rebased_count_for_the_old_version(v
     assert rule(versions)["figures"]["difference"] == pytest.approx(-8 / 12)
 
 
-def test_where_the_gate_cannot_see_it_takes_more_pairs(versions: Project) -> None:
-    held(versions, "noisy", min_score=0, gate_alarm=0.0001, gate_margin=0).run()
+def look_again(project: Project) -> None:
+    held(write_versions(project), "noisy", min_score=0, gate_alarm=0.0001, gate_margin=0).run()
+
+
+def test_where_the_gate_cannot_see_it_takes_more_pairs(frozen: Frozen) -> None:
+    versions = frozen(look_again)
     rows = {row["mode"]: row for row in versions.report()["epochs"]}
     assert (rows["baseline"]["rollouts"], rows["eval"]["rollouts"]) == (8 * 12, 12 * 12)
     assert rule(versions)["figures"]["looks"] == [3, 6, 12]
@@ -179,8 +188,8 @@ def test_where_the_gate_cannot_see_it_takes_more_pairs(versions: Project) -> Non
 
 
 @pytest.mark.parametrize("kept", [30, 70, 150, 260])
-def test_a_run_killed_at_any_time_ends_as_if_it_had_not_been(versions: Project, kept: int) -> None:
-    held(versions, "noisy", min_score=0, gate_alarm=0.0001, gate_margin=0).run()
+def test_a_run_killed_at_any_time_ends_as_if_it_had_not_been(frozen: Frozen, kept: int) -> None:
+    versions = frozen(look_again)
     before, folder = rule(versions), versions.runs()[-1]
     lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
     (folder / "journal.jsonl").write_text("".join(lines[:kept]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.frozen import Frozen
 from support.preparing import refusal
 from support.project import Project
 
@@ -302,12 +303,16 @@ def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Project) -> None
     assert project.manifest()["status"] == "complete"
 
 
-@pytest.mark.parametrize("left", [(), ("report.json",), ("report.json", "report.html"), ("stale",)])
-def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
-    project: Project, left: tuple[str, ...]
-) -> None:
+def complete(project: Project) -> None:
     project.scenarios(train=4, sweep=12).ini(actor="python:agent:learner", group_size=4)
     assert project.learn().ret == 0
+
+
+@pytest.mark.parametrize("left", [(), ("report.json",), ("report.json", "report.html"), ("stale",)])
+def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
+    frozen: Frozen, left: tuple[str, ...]
+) -> None:
+    project = frozen(complete)
     (folder,) = project.runs()
     expected, journal, calls = comparable(folder), (folder / "journal.jsonl").read_bytes(), project.calls
     if left == ("stale",):  # the manifest of an earlier end, before the run was resumed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from support.project import Project
 
 Build = Callable[[Project], object]
-"""Writes a project and runs pytest in it; it changes files alone, as only these are copied."""
+"""Writes a project and runs pytest in it; of what it changes, the files alone last."""
 
 TASK_ID = "frozen"
 """The task of all frozen projects; unnamed, it would be named after a folder that no two tests share."""
@@ -40,8 +39,8 @@ class FrozenProjects:
         root = self._folder / str(len(self._built))
         shutil.rmtree(root, ignore_errors=True)  # of a build that failed
         root.mkdir()
-        with contextlib.chdir(root):
-            returned = build(project.at(root).name_task(TASK_ID))
+        with project.beside(root) as new:
+            returned = build(new.name_task(TASK_ID))
         if isinstance(returned, pytest.RunResult):
             vars(returned).pop("reprec", None)  # it holds all objects of the run
         return root, returned

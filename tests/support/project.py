@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -133,9 +134,11 @@ class Project:
         (self.root / "agent.py").write_text(AGENT)
         self.ini(actor="python:agent:right")
 
-    def at(self, root: Path) -> Project:
-        """Return a new project in another folder, which must be the working folder when pytest runs."""
-        return Project(self.pytester, self._environ, root)
+    @contextlib.contextmanager
+    def beside(self, root: Path) -> Iterator[Project]:
+        """Make a new project in another folder, the working folder until the end, and then forget it."""
+        with pytest.MonkeyPatch.context() as environ, contextlib.chdir(root):
+            yield Project(self.pytester, environ, root)
 
     def name_task(self, task_id: str) -> Project:
         """Write this task into the ini file wherever that names none."""
