@@ -75,12 +75,14 @@ def golden(pytestconfig: pytest.Config) -> Callable[[str, str], None]:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project in a temporary folder, to run pytest in."""
+def project(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> Project:
+    """Return a project to run pytest in; with ``--faults`` each of its runs writes the page."""
     from support.project import Project
 
     monkeypatch.delenv("FEATURE_TFGRPO_GROUP", raising=False)
-    return Project(pytester, monkeypatch)
+    return Project(pytester, monkeypatch, pages=pytestconfig.getoption("faults"))
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def commit(folder: Path) -> str:
 
 
 def test_the_runs_are_listed_and_a_page_links_to_theirs(learned: Project) -> None:
-    learned.ini(actor="python:agent:right", task_id="demo").learn()
+    learned.pages().ini(actor="python:agent:right", task_id="demo").learn()
     shown = tfgrpo("history").splitlines()
     first, second = (folder.name for folder in learned.runs())
     heads = ["run", "mean,", "95", "%", "gain", "cost", "time", "commit", "library", "of"]
@@ -131,7 +131,7 @@ def test_a_run_knows_its_commit_and_a_resumed_one_keeps_it(learned: Project) -> 
     journal = folder / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-5]))
     assert commit(learned.root)[:12] != head
-    assert learned.learn("--tfgrpo-resume").ret == 0
+    assert learned.pages().learn("--tfgrpo-resume").ret == 0
     assert learned.runs()[-1] == folder
     assert learned.report()["versions"]["commit"] == head
     before = (folder / "report.html").read_bytes()

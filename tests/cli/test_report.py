@@ -37,7 +37,7 @@ def test_page_and_terminal_made_again_are_those_of_the_run(learned: Project) -> 
         "def pytest_tfgrpo_report_section(config, run):\n    return ['cache: 12 hits']\n"
         "def pytest_tfgrpo_run(config, run):\n    raise RuntimeError('an observer broke')\n"
     )
-    section = learned.learn().stdout.str().partition("= tfgrpo =")[2].partition("\n")[2]
+    section = learned.pages().learn().stdout.str().partition("= tfgrpo =")[2].partition("\n")[2]
     folder = learned.runs()[-1]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert b"cache: 12 hits" in before["report.html"]
@@ -90,7 +90,7 @@ def test_a_run_that_goes_on_is_called_neither_killed_nor_failed(learned: Project
 
 
 def test_a_killed_run_without_a_gate_is_told_once_how_to_finish_it(project: Project) -> None:
-    project.ini(actor="python:agent:learner", task_id="demo", out="out").scenarios(sweep=3).run()
+    project.ini(actor="python:agent:learner", task_id="demo", out="out").scenarios(sweep=3).pages().run()
     kill(project.runs()[0], "rollout")
     shown = " ".join(tfgrpo("report").split())
     assert "gate FAILED" not in shown

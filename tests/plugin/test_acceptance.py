@@ -222,7 +222,7 @@ def test_workers_show_the_same(suite: Project) -> None:
 
 
 def test_an_interrupted_run_goes_on_in_the_dev_split(suite: Project) -> None:
-    suite.learn()
+    suite.pages().learn()
     whole, folder = suite.report(), suite.runs()[-1]
     lines = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if b'"candidate"' in line[:200])

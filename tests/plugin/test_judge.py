@@ -167,7 +167,7 @@ def test_a_judge_is_calibrated_against_checks_and_the_terminal_says_so(
 ) -> None:
     serve(lambda request, _: vote(request, True, False))
     project.ini(actor="python:agent:half", group_size=4, judge="openai:x", baseline_sweep="off")
-    result = project.scenarios(rubric=RUBRIC).learn()
+    result = project.pages().scenarios(rubric=RUBRIC).learn()
     report = project.report()
     found = report["judge"]["calibration"]
     solved = [place["mean"] * place["n"] for row in report["scenarios"] for place in row["epochs"]]

@@ -24,7 +24,7 @@ def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Pro
 
 
 def test_learning_shows_as_a_gain_and_leaves_its_files(project: Project) -> None:
-    project.ini(actor="python:agent:learner", group_size=4).scenarios(train=12, sweep=12)
+    project.pages().ini(actor="python:agent:learner", group_size=4).scenarios(train=12, sweep=12)
     result = project.learn()
     assert result.ret == 0
     result.stdout.fnmatch_lines(

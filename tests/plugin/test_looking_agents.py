@@ -57,7 +57,7 @@ def test_an_agent_that_reads_upwards_from_its_workspace_finds_no_answer(project:
 
 @pytest.mark.parametrize("where", ["answer", "file"])
 def test_an_agent_that_gives_a_decoy_is_named_in_the_report(project: Project, where: str) -> None:
-    project.scenarios(train=0, sweep=2).write("read.py", READER)
+    project.pages().scenarios(train=0, sweep=2).write("read.py", READER)
     result = project.learn(
         f"--tfgrpo-actor={program('read.py', project.root, where)}", "--tfgrpo-group-size=2"
     )
@@ -144,7 +144,7 @@ def test_a_killed_run_keeps_its_decoys_and_who_gave_them_when_it_is_resumed(proj
 def test_the_report_says_whether_answers_were_in_reach(
     project: Project, settings: Mapping[str, str], why: str | None
 ) -> None:
-    project.scenarios(train=0, sweep=1).write("look.py", UPWARDS).ini(**settings)
+    project.pages().scenarios(train=0, sweep=1).write("look.py", UPWARDS).ini(**settings)
     result = project.learn("-v")
     assert project.report().get("reach", {}).get("why") == why
     (run,) = project.runs()

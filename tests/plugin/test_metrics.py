@@ -41,7 +41,7 @@ def write_mannered(project: Project) -> Project:
 
 
 def learn(project: Project) -> pytest.RunResult:
-    return write_mannered(project).learn("-v")
+    return write_mannered(project.pages()).learn("-v")
 
 
 def per_epoch(project: Project) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def test_it(rollout):
 
 def test_named_scores_of_a_test_function_decide_nothing_and_reach_every_file(project: Project) -> None:
     project.checker(SCORED.replace("{key}", KEY))
-    result = project.ini(actor="python:agent:half", group_size=2).learn("-v")
+    result = project.pages().ini(actor="python:agent:half", group_size=2).learn("-v")
     result.stdout.fnmatch_lines(
         ["test.length (words, lower is better) * 240.000 *", "test.tone * 0.500 *"], consecutive=False
     )

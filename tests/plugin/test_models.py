@@ -199,7 +199,7 @@ def test_a_fault_of_a_server_that_is_away_ends_the_run_and_shows_no_key(
     project.write("words.py", TOOLS)
     settings(project, eval_rollouts=1, tools="words", max_steps=2)
     project.scenarios(train=1, sweep=1, timeout_s=0.5)
-    result = project.learn(*LOUD)
+    result = project.pages().learn(*LOUD)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert server.requests
     found = project.events("rollout")
@@ -234,7 +234,7 @@ def test_a_teacher_or_judge_that_tells_the_key_is_told_without_it(
     server = serve(answer)
     settings(project, optimizer="llm", teacher="openai:teacher", judge="openai:judge")
     project.scenarios(rubric=["It is short."])
-    result = project.learn(*LOUD)
+    result = project.pages().learn(*LOUD)
     assert {body["model"] for body in server.requests} == {"m", "teacher", "judge"}
     assert (project.root / "out" / "recording.jsonl").read_text().count('"kind":"call"') > 2
     assert_no_key(project, result.stdout.str() + result.stderr.str())
@@ -243,7 +243,7 @@ def test_a_teacher_or_judge_that_tells_the_key_is_told_without_it(
 def test_a_successful_run_shows_the_key_nowhere(project: Project, serve: Serve) -> None:
     serve(lambda request, _: "3")
     project.scenarios()
-    result = project.learn(*LOUD)
+    result = project.pages().learn(*LOUD)
     assert result.ret == 0
     assert_no_key(project, result.stdout.str() + result.stderr.str())
 

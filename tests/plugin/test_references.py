@@ -113,7 +113,7 @@ def test_both_libraries_are_asked_pair_by_pair_in_random_order_and_equal_prompts
 def test_an_older_library_that_does_better_fails_the_gate_and_every_report_names_it(
     versions: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = held(versions, library="empty.json", baseline="taught.json").run()
+    result = held(versions.pages(), library="empty.json", baseline="taught.json").run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     stamp = json.loads((versions.root / "taught.json").read_text())["hash"]
     title = f"library taught.json ({stamp[:12]})"

@@ -304,7 +304,7 @@ def test_more_budget_finishes_a_run_that_ran_out_of_it(project: Project) -> None
 
 
 def complete(project: Project) -> None:
-    project.scenarios(train=4, sweep=12).ini(actor="python:agent:learner", group_size=4)
+    project.pages().scenarios(train=4, sweep=12).ini(actor="python:agent:learner", group_size=4)
     assert project.learn().ret == 0
 
 
@@ -312,7 +312,7 @@ def complete(project: Project) -> None:
 def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
     frozen: Frozen, left: tuple[str, ...]
 ) -> None:
-    project = frozen(complete)
+    project = frozen(complete).pages()
     (folder,) = project.runs()
     expected, journal, calls = comparable(folder), (folder / "journal.jsonl").read_bytes(), project.calls
     if left == ("stale",):  # the manifest of an earlier end, before the run was resumed
@@ -325,6 +325,7 @@ def test_a_complete_run_that_was_killed_before_its_files_is_only_reported(
     assert result.ret == 0
     result.assert_outcomes(passed=4 * 2 + 12 * 2 + 1)
     assert comparable(folder) == expected
+    assert (folder / "report.html").exists()
     assert project.manifest()["status"] == "complete"
     assert (folder / "journal.jsonl").read_bytes() == journal
     assert project.calls == calls

@@ -59,7 +59,7 @@ def test_a_lesson_that_harms_is_retired_once_enough_groups_of_several_runs_show_
     assert first[HARMFUL]["verdict"] == "not_estimable"
     assert set(texts(begun)) == {HARMFUL, HARMLESS}
 
-    result = begun.ini(**SETTINGS, sample_size=60, seed=1).learn()
+    result = begun.pages().ini(**SETTINGS, sample_size=60, seed=1).learn()
     report = begun.report()
     second = {v["text"]: v for v in report["attribution"]["lessons"]}
     assert report["attribution"]["earlier_groups"] == 40

@@ -121,7 +121,7 @@ def watched(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def found(project: Project, *arguments: str) -> list[str]:
     """Run, and return the names of the files and outputs that hold the key."""
-    result = project.learn("-vv", "--junit-xml", "junit.xml", *arguments)
+    result = project.pages().learn("-vv", "--junit-xml", "junit.xml", *arguments)
     output = (("stdout", result.stdout.str()), ("stderr", result.stderr.str()))
     files = [path for path in (project.root / "out").rglob("*") if path.is_file()]
     assert {path.name for path in files} > {"journal.jsonl", "report.json", "report.html", "manifest.json"}

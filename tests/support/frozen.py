@@ -66,5 +66,5 @@ class Frozen:
 
 def learned(project: Project) -> None:
     """Learn in three epochs with an agent whom the lessons help, as the task ``demo``."""
-    project.ini(actor="python:agent:learner", task_id="demo").scenarios(train=4, sweep=12)
+    project.pages().ini(actor="python:agent:learner", task_id="demo").scenarios(train=4, sweep=12)
     assert project.learn().ret == 0
