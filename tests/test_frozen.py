@@ -47,10 +47,9 @@ def test_a_copy_keeps_its_task_whatever_else_its_ini_file_says(
 ) -> None:
     frozen = Frozen(projects, project)(build)
     ini = frozen.root / "pytest.ini"
-    assert ini.read_text() == "[pytest]\ntfgrpo_task_id = frozen\ntfgrpo_epochs = 2\n"
-    assert frozen.ini(seed=1).root.joinpath("pytest.ini").read_text() == (
-        "[pytest]\ntfgrpo_task_id = frozen\ntfgrpo_seed = 1\n"
-    )
+    assert ini.read_text().endswith("tfgrpo_task_id = frozen\ntfgrpo_epochs = 2\n")
+    frozen.ini(seed=1)
+    assert ini.read_text().endswith("tfgrpo_task_id = frozen\ntfgrpo_seed = 1\n")
 
 
 def test_a_build_that_fails_fails_each_test_and_leaves_nothing(

@@ -151,7 +151,7 @@ def test_each_lasting_fault_has_its_outcome_and_none_shows_the_key(project: Proj
         for split in (("train", "eval") if name in TRAINED else ("eval",))
     ]
     project.write("suite.scenario.json", json.dumps(scenarios))
-    result = project.learn(*LOUD)
+    result = project.pages().learn(*LOUD)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert server.requests
     found = project.events("rollout")

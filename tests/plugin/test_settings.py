@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.preparing import prepared
-from support.project import Project
+from support.project import LIMITS, Project
 from support.tools import run_pytest
 
 from pytest_tfgrpo.core.setting_parsers import default_task_id
@@ -36,6 +36,7 @@ def test_flags_beat_the_environment_which_beats_the_ini_file_which_beats_default
         "eval_rollouts": "flag --tfgrpo-eval-rollouts",
         "epochs": "ini key tfgrpo_epochs",
         "task_id": "ini key tfgrpo_task_id",
+        **{name: f"ini key tfgrpo_{name}" for name in LIMITS},
     }
 
 

@@ -128,6 +128,10 @@ def _write_no_page(folder: Path, report: Report, run: Run) -> None:
     """Do nothing where a run would write its page."""
 
 
+LIMITS = {"timeout_s": 20, "rewarder_timeout_s": 20}
+"""Settings of all projects: what hangs fails soon. They are in the ini file, which children read too."""
+
+
 class Project:
     """A project in a temporary folder."""
 
@@ -173,6 +177,7 @@ class Project:
     def ini(self, **settings: object) -> Project:
         if self._task_id is not None:
             settings = {"task_id": self._task_id} | settings
+        settings = LIMITS | settings
         lines = [f"tfgrpo_{name} = {value}\n" for name, value in settings.items()]
         (self.root / "pytest.ini").write_text("".join(["[pytest]\n", *lines]))
         return self
