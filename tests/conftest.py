@@ -85,6 +85,22 @@ def project(
     return Project(pytester, monkeypatch, pages=pytestconfig.getoption("faults"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def impatient() -> Iterator[None]:
+    """Look often whether a server is back, and wait seconds for it, not minutes.
+
+    How long a test waits for a server that stays away, it says itself: a tenth of a second would be too short
+    for one that comes back on a busy machine.
+    """
+    from pytest_tfgrpo.llm import patience
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patience, "FIRST_S", 0.01)
+        patch.setattr(patience, "MOST_S", 0.04)
+        patch.setattr(patience, "TOTAL_S", 20.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def frozen_projects(tmp_path_factory: pytest.TempPathFactory) -> FrozenProjects:
     """Return the projects that tests share copies of."""

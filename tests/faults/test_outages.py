@@ -89,8 +89,6 @@ class Dying:
 def learning(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-Zq8vWn3xKd7LpR2m")
     monkeypatch.setattr(pace, "BACKOFF_S", 0.01)
-    monkeypatch.setattr(patience, "FIRST_S", 0.02)
-    monkeypatch.setattr(patience, "MOST_S", 0.1)
     project.write("models.yaml", MODELS)
     settings = {"group_size": 2, "eval_mode": "separate", "epochs": 1, "judge": "openai:judge"}
     settings |= {"models": "models.yaml", "optimizer": "llm", "teacher": "openai:big", "judge_votes": 1}

@@ -96,13 +96,6 @@ class Away:
         return "Because."
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_S", 0.001)
-    monkeypatch.setattr(patience, "TOTAL_S", 0.02)
-
-
-@pytest.mark.usefixtures("impatient")
 async def test_calls_wait_for_a_model_that_is_away_and_are_made_again() -> None:
     away, told, written = Away(6), list[str](), list[ModelCall]()
     model, calls = ScriptedCompleter(away), Calls(written.append, {}, told.append)
@@ -115,8 +108,10 @@ async def test_calls_wait_for_a_model_that_is_away_and_are_made_again() -> None:
     assert [call.error for call in written] == [None] * 4
 
 
-@pytest.mark.usefixtures("impatient")
-async def test_a_model_that_stays_away_ends_the_calls_and_nothing_false_is_written() -> None:
+async def test_a_model_that_stays_away_ends_the_calls_and_nothing_false_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "TOTAL_S", 0.02)
     written: list[ModelCall] = []
     model, calls = ScriptedCompleter(Away(10**9)), Calls(written.append, {}, print)
     await calls.complete(model, ask("0"), key="0", purpose="learn", epoch=1)
@@ -126,7 +121,6 @@ async def test_a_model_that_stays_away_ends_the_calls_and_nothing_false_is_writt
     assert [call.key for call in written] == ["0"]
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_prompt_that_a_model_never_answers_fails_alone() -> None:
     away, written = Away(0), list[ModelCall]()
     model, calls = ScriptedCompleter(away), Calls(written.append, {}, print)
@@ -136,7 +130,6 @@ async def test_a_prompt_that_a_model_never_answers_fails_alone() -> None:
     assert [call.error for call in written] == ["server: overloaded"]
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_a_model_that_has_not_answered_yet_gets_no_time() -> None:
     def gone(_: Request) -> str:
         raise ModelError("connection refused", "connection")

@@ -592,7 +592,6 @@ def test_a_user_that_cannot_be_played_is_an_error_and_never_the_agents(
 def test_a_user_model_that_stays_away_ends_the_run_which_is_whole_when_resumed(
     project: Project, serve: Serve, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "FIRST_S", 0.01)
     monkeypatch.setattr(patience, "TOTAL_S", 0.1)
     answered = count()
 

@@ -34,8 +34,7 @@ ENDLESS = 10**9
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_S", 0.01)
+def gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "TOTAL_S", 0.1)
 
 
@@ -86,8 +85,7 @@ def resumed(provider: Callable[[ActorCall], Any], folder: Path) -> tuple[Run, Sc
 def test_what_a_short_absence_loses_is_made_again_before_its_phase_ends(
     tmp_path: Path, dies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "TOTAL_S", 30.0)
-    monkeypatch.setattr(patience, "MOST_S", 0.04)
+    monkeypatch.setattr(patience, "TOTAL_S", 20.0)
     whole, _, _ = carry_out(Provider(), tmp_path / "whole")
     run, seen, actor = carry_out(Provider(dies, 0.05), tmp_path / "short")
     assert comparable(run) == comparable(whole)
@@ -172,8 +170,7 @@ def test_a_provider_that_never_answered_ends_the_run_without_waiting(tmp_path: P
 
 
 def test_what_lost_attempts_cost_is_in_the_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "TOTAL_S", 30.0)
-    monkeypatch.setattr(patience, "MOST_S", 0.02)
+    monkeypatch.setattr(patience, "TOTAL_S", 20.0)
     spent = 0
 
     async def dear(call: ActorCall) -> Trajectory:

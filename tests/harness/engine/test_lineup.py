@@ -27,7 +27,6 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
-from pytest_tfgrpo.llm import patience
 
 PLAIN: dict[str, Any] = {"epochs": 2, "acceptance": "off", "lesson_dropout": 0.0}
 
@@ -323,10 +322,7 @@ class Absent:
 
 @pytest.mark.parametrize("lost", [1, 2, 12])
 @pytest.mark.parametrize("dies", [16, 17, 18, 19, 37, 38])
-def test_a_side_that_is_made_again_is_made_again_with_the_other(
-    tmp_path: Path, dies: int, lost: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patience, "FIRST_S", 0.001)
+def test_a_side_that_is_made_again_is_made_again_with_the_other(tmp_path: Path, dies: int, lost: int) -> None:
     whole, _ = run_job(job(tmp_path / "a", scenarios=suite(4, 3)))
     provider, folder = Absent(dies, lost), tmp_path / "b" / "runs" / "run1"
     run, _ = run_job(job(tmp_path / "b", provider, scenarios=suite(4, 3)), folder)
