@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
-from support import examples, reference
+from support import ROOT, examples, reference
 from support.builders import make_rollout
 from support.collector import Collector, ReceivedSpan
-from support.examples import ROOT, Block
+from support.examples import Block
 from support.fake_model import Body, FakeModel
 from support.tools import require_tool, run_pytest
 

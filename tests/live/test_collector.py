@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from support.live_events import RULES, Reporter, counting, outcome, reset, rules
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.live import collector as module
 from pytest_tfgrpo.live.collector import Collector
-from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.records import LiveEvent, LiveStatus
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 
 Start = Callable[..., Collector]
@@ -43,7 +43,7 @@ def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         one.close()
 
 
-def put(collector: Collector, events) -> None:
+def put(collector: Collector, events: Iterable[LiveEvent]) -> None:
     for event in events:
         assert collector.put(event)
 

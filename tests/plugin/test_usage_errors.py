@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from shutil import rmtree
+from typing import Any
 
 import pytest
 from support.campaign import Campaign
@@ -13,7 +14,7 @@ from support.preparing import refusal
 from support.project import Project
 
 SOLVE = "def solve(context):\n    return '3'\n"
-TRAIN_AND_EVAL = [
+TRAIN_AND_EVAL: list[dict[str, Any]] = [
     {"id": f"{split}{n}", "split": split, "prompt": f"How many words has {split} letter {n}, a b c?"}
     | {"checks": [{"kind": "exact", "value": "3"}]}
     for split in ("train", "eval")

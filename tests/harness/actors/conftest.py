@@ -37,7 +37,7 @@ def make_call(tmp_path: Path) -> Callable[..., ActorCall]:
 def ask(tmp_path: Path, make_call: Callable[..., ActorCall]) -> Callable[..., AttemptResult]:
     """Open an actor in `tmp_path` and ask it once, as the engine does."""
 
-    def ask(spec: str, *, settings: dict[str, Any] | None = None, **changes: Any) -> AttemptResult:
+    def ask(spec: str, *, settings: Any = None, **changes: Any) -> AttemptResult:
         actor = open_actor(spec, root=tmp_path, settings=settings or {})
         return asyncio.run(attempt(actor, make_call(**changes)))
 

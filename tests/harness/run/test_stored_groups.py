@@ -49,13 +49,13 @@ def rich(n: int = 0, text: str = "words") -> Group:
         ),
     )
     change = FileChange(name="a/b", text=text, executable=True)
-    rollouts = (
+    made = (
         make_rollout(0, 1.0, frames=frames, files=(change, FileChange(name="c", link="a"))),
         make_rollout(1, None, failure=Failure(code="provider", message=text), files=None, tossed=()),
         make_rollout(2, 0.5, opinion=JudgeResult(score=0.5, votes=(0.0, 1.0), criteria={"kind": 0.5})),
         make_rollout(3, 0.0, scores=(NamedScore(name="speed", value=0.25),), experiences=("a", "b")),
     )
-    rollouts = tuple(replace(one, seed=2**62 + 1, extra={"x": {"y": [text]}}) for one in rollouts)
+    rollouts = tuple(replace(one, seed=2**62 + 1, extra={"x": {"y": [text]}}) for one in made)
     group = make_group([1.0, None, 0.5, 0.0], rollouts=rollouts, scenario_id=f"s{n}", shared=n % 2 == 1)
     scores = (replace(group.scores[0], extra={"style": None}, evidence={"style": text}), *group.scores[1:])
     return replace(group, group_id=f"run.e1.s{n}", scores=scores)

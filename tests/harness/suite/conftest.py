@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ Load = Callable[..., tuple[Scenario, ...]]
 def load(tmp_path: Path) -> Load:
     """Write a scenario file and load it."""
 
-    def load(name: str, text: str | bytes, kinds=KINDS) -> tuple[Scenario, ...]:
+    def load(name: str, text: str | bytes, kinds: Any = KINDS) -> tuple[Scenario, ...]:
         path = tmp_path / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return load_scenarios(path, root=tmp_path, kinds=kinds)

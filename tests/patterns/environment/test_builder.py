@@ -10,6 +10,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tools import require_tool
@@ -27,8 +28,8 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 AT = 1656633600
 
 
-def part(**values) -> RecipePart:
-    base = {
+def part(**values: Any) -> RecipePart:
+    base: dict[str, Any] = {
         "folder": ".",
         "command": SuiteCommand(runner="pytest"),
         "python": HERE,
@@ -160,7 +161,7 @@ def bare(tmp_path):
     return EnvironmentBuilder(tools, tmp_path / "cache")
 
 
-def shell(text: str, **values) -> Environment:
+def shell(text: str, **values: Any) -> Environment:
     return Environment(setup=(("sh", "-c", text),), **values)
 
 

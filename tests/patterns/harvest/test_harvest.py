@@ -8,6 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import ROOT
@@ -20,6 +21,7 @@ from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
+from pytest_tfgrpo.patterns.harvest.plan import HarvestStep, HarvestTools
 from pytest_tfgrpo.patterns.harvest.verify import verify
 from pytest_tfgrpo.patterns.locked_folder import GIT, WORK, locked_folder
 from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
@@ -45,20 +47,19 @@ class Shop:
         self.tests = "old a.py zero\n"
         self.runner = TextRunner()
 
-    def fix(self, word, message=None, **files):
+    def fix(self, word: str, message: str | None = None, **files: Any) -> str:
         """Commit a fix, which adds a word and a test of it."""
         self.words += f" {word}"
         self.tests += f"has_{word} a.py {word}\n"
-        return self.repository.commit(
-            {"a.py": self.words, TEST: self.tests, **files}, message or f"Add {word}"
-        )
+        changed: dict[str | bytes, str | bytes | None] = {"a.py": self.words, TEST: self.tests, **files}
+        return self.repository.commit(changed, message or f"Add {word}")
 
-    def change(self, source, test, message="Change"):
+    def change(self, source: str, test: str, message: str = "Change") -> str:
         """Commit a source and a file with tests of its own."""
         number = len(list(self.suite.parent.iterdir()))
         return self.repository.commit({"b.py": source, f"tests/test_{number}_{source}.py": test}, message)
 
-    def harvest(self, commits="", tools=None, **more):
+    def harvest(self, commits: str = "", tools: HarvestTools | None = None, **more: Any) -> list[HarvestStep]:
         """Harvest what is new; return the rows by commit."""
         plan = text_plan(self.repository.folder, commits or f"{self.first}..main", self.suite, **more)
         return list(harvest(plan, tools or text_tools(self.runner)))
