@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from threading import Event, Lock, Thread
+from threading import Event, RLock, Thread, current_thread
 from weakref import WeakMethod
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError, describe
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.wakeup import WakeUp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import GateState, LiveEvent, LiveRules
 from pytest_tfgrpo.live.store import LiveStore
@@ -50,7 +51,8 @@ class _LostEvent:
 class Collector:
     """Writes what agents report, fails orphaned runs, and runs the updates that are due.
 
-    Any thread may call `put`. Held, it collects nothing until a reset in the store.
+    Any thread may call `put`, also within itself, as garbage collection may end a span or a run anywhere.
+    Held, it collects nothing until a reset in the store.
     """
 
     def __init__(
@@ -90,8 +92,8 @@ class Collector:
         self._lost: list[LiveEvent] = []
         self._flushed: list[Event] = []
         self._marked: set[tuple[str, str]] = set()
-        self._mark_lock = Lock()
-        self._wake, self._hurry = Event(), Event()
+        self._mark_lock = RLock()
+        self._wake, self._hurry = WakeUp(), WakeUp()
         self._held = self._asleep = self._closing = self._more = False
         self._dropped = self._failures = 0
         self._room = self._capacity
@@ -115,19 +117,23 @@ class Collector:
             return False
         if len(self._queue) >= self._room:
             return self._crowded(event)
+        self._append(event)
+        return True
+
+    def _append(self, event: LiveEvent) -> None:
         self._queue.append(event)
         if self._asleep:
+            self._asleep = False  # one is enough
             self._wake.set()
-        return True
 
     def _crowded(self, event: LiveEvent) -> bool:
         """Put a mark into the queue, after what is there of the run and before what follows."""
         with self._mark_lock:
-            if self._thread is None:  # the first event in a child process
+            if not self._room:  # the first event in a child process
                 self._room = self._capacity
                 self._start()
             if len(self._queue) < self._room:
-                self._queue.append(event)
+                self._append(event)
                 return True
             key = (event.run, event.owner)
             if key not in self._marked:
@@ -139,7 +145,7 @@ class Collector:
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Return whether all events queued so far are in the store, or dropped, within `timeout_s`.
 
-        The update that is due with them has been tried then.
+        The update that is due with them has been tried then. The thread that writes does not wait for itself.
         """
         if self._thread is None or not self._thread.is_alive():
             return not self._queue
@@ -147,14 +153,14 @@ class Collector:
         self._queue.append(done)
         self._hurry.set()
         self._wake.set()
-        return done.wait(timeout_s)
+        return self._thread is not current_thread() and done.wait(timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write what is queued, and end the thread; the store stays open."""
         self._closing = True
         self._hurry.set()
         self._wake.set()
-        if self._thread is not None:
+        if self._thread is not None and self._thread is not current_thread():
             self._thread.join(timeout_s)
         atexit.unregister(self.close)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextvars import ContextVar
 from itertools import count
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -82,7 +82,8 @@ class Live:
         """Without a backend live RL is off: default arms, and nothing is collected."""
         self.config = config
         self.backend = backend
-        self._swallowed: Counter[str] = Counter()
+        self._swallowed: dict[str, int] = {}
+        self._lock = RLock()  # garbage collection may end a run while its own thread counts
         self._last_error = ""
 
     def run(self, key: str, *, category: str | None = None, prompt: str | None = None) -> LiveRun:
@@ -148,7 +149,9 @@ class Live:
 
     def swallow(self, where: str, error: Exception) -> None:
         """Count an error that the agent must not see."""
-        self._swallowed[where] += 1
+        with self._lock:
+            self._swallowed.setdefault(where, 0)  # nothing can come between the parts of the next line
+            self._swallowed[where] += 1
         self._last_error = f"{where}: {describe(error)[:ERROR_CHARS]}"
 
     def _settle(self, what: str, timeout_s: float) -> bool:
@@ -299,7 +302,8 @@ class LiveRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _current.set(self._outer)
+        if _current.get() is self:  # garbage collection may end it within another run, or another task
+            _current.set(self._outer)
         if self.ended:
             return
         if kind is None:

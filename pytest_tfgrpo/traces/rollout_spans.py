@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
@@ -60,8 +60,11 @@ class RolloutSpans:
 
     def take(self) -> list[TraceSpan]:
         """Return the spans that have ended, and count turns and tool calls that have not; end with that."""
+        with _LOCK:
+            late = [*self.open.values()]
+            self.closed = True
         self.drop()
-        for span in [*self.open.values()]:
+        for span in late:
             self.refuse(span, LATE)
         return [converted(span) for span in self.ended]
 
@@ -79,6 +82,7 @@ class RolloutSpans:
     def count(self, reason: str) -> None:
         """Count a span that is no frame."""
         with _LOCK:
+            self.unused.setdefault(reason, 0)  # nothing can come between the parts of the next line
             self.unused[reason] += 1
         self.run.count(reason)
 
@@ -89,7 +93,7 @@ _PROVIDERS: dict[int, TracerProvider] = {}
 """Those that have a processor of ours, by their ids: a processor cannot be removed, so they have one for all
 runs of the process."""
 _LOCK = RLock()
-"""Garbage collection may end a span in the middle of anything."""
+"""Garbage collection may end a span, or a rollout, in the middle of anything, on the thread that holds it."""
 
 
 def open_rollout_spans(run: SpanCounts) -> RolloutSpans | None:
@@ -136,8 +140,9 @@ class _OpenSpans:
                     owner = self._owner(around) or owner
             if owner is None:
                 return
-            if len(self._owners) >= MOST_OPEN:
-                del self._owners[next(iter(self._owners))]
+            while len(self._owners) >= MOST_OPEN:
+                with suppress(RuntimeError, StopIteration):  # changed between the two calls
+                    self._owners.pop(next(iter(self._owners)), None)
             self._owners[key] = owner
             if not owner.closed and len(owner.keys) < MOST_SPANS:
                 owner.keys.add(key)
@@ -154,7 +159,7 @@ class _OpenSpans:
                     owner.ended.append(span)
                 if known:  # or it was counted when its rollout closed
                     return
-            runs = {spans.run for spans in _ACTIVE}
+            runs = {spans.run for spans in _ACTIVE.copy()}
         if owner is not None:
             owner.refuse(span, LATE if owner.closed else TOO_MANY)
         elif runs and _is_step(span):
@@ -163,7 +168,7 @@ class _OpenSpans:
 
     def _owner(self, key: _Key) -> RolloutSpans | None:
         found = self._owners.get(key)
-        return found or next((spans for spans in _ACTIVE if key in spans.keys), None)
+        return found or next((spans for spans in _ACTIVE.copy() if key in spans.keys), None)
 
 
 def _is_step(span: ReadableSpan) -> bool:

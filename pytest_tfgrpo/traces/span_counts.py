@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from threading import Lock
+from threading import RLock
 
 UNREADABLE_SPAN = "malformed"
 NO_PROVIDER = "no_provider"
@@ -30,14 +30,15 @@ class SpanCounts:
     """Counts by reason, from whatever thread, for a run whose agent reports no frames itself."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._lock = Lock()
+        self._counts: dict[str, int] = {}
+        self._lock = RLock()  # garbage collection may end a span while its own thread counts
         self.wanted = False
         """An agent has answered without frames, so that those of its spans were looked for."""
 
     def count(self, reason: str, times: int = 1) -> None:
         """Count spans that are no frames."""
         with self._lock:
+            self._counts.setdefault(reason, 0)  # nothing can come between the parts of the next line
             self._counts[reason] += times
 
     @property
@@ -49,8 +50,7 @@ class SpanCounts:
     @property
     def warnings(self) -> list[str]:
         """What was not used, as one sentence, if anything was."""
-        with self._lock:
-            found = self._counts.most_common()
+        found = Counter(self.counted).most_common()
         if not found or not self.wanted:
             return []
         parts = (f"{n} {reason}" + (f" ({WHY[reason]})" if reason in WHY else "") for reason, n in found)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from threading import Lock
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -39,6 +38,8 @@ class _OpenSpan(NamedTuple, Generic[_Around]):
     span: ReadableSpan
     parent: SpanKey | None
     around: _Around | None
+    ended: list[TraceSpan]
+    """Spans within it that have ended, where it is an outermost agent."""
 
 
 def open_span_processor(
@@ -134,44 +135,42 @@ def installed_provider() -> TracerProvider | None:
 
 
 class _RunsInProgress(Generic[_Around]):
-    """Spans that are open, and those that ended within an agent that is."""
+    """Spans that are open, and those that ended within an agent that is.
+
+    Garbage collection may end a span in the middle of anything here, on the same thread. So there is no lock,
+    and each change is one operation of a dict or list, which a further start or end may come before or after.
+    """
 
     def __init__(
         self, take: Callable[[AgentRun, _Around | None], None], around: Callable[[], _Around | None]
     ) -> None:
         self._take, self._around = take, around
-        self._lock = Lock()
         self._open: dict[SpanKey, _OpenSpan[_Around]] = {}
-        self._ended: dict[SpanKey, list[TraceSpan]] = {}
 
     def started(self, span: ReadableSpan) -> None:
         key, parent = _keys(span)
         around = self._around()
-        with self._lock:
-            outer = None if parent is None else self._open.get(parent)
-            if around is None and outer is not None:
-                around = outer.around
-            if len(self._open) >= MOST_OPEN:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                self._ended.pop(oldest, None)
-            self._open[key] = _OpenSpan(span, parent, around)
+        outer = None if parent is None else self._open.get(parent)
+        if around is None and outer is not None:
+            around = outer.around
+        while len(self._open) >= MOST_OPEN:
+            with suppress(RuntimeError, StopIteration):  # others changed it between the two calls
+                self._open.pop(next(iter(self._open)), None)
+        self._open[key] = _OpenSpan(span, parent, around, [])
 
     def ended(self, span: ReadableSpan) -> None:
         key, _ = _keys(span)
-        with self._lock:
-            path = self._path(key)
-            self._open.pop(key, None)
-            agents = [at for at, one in enumerate(path) if is_agent(one.span.attributes or {})]
-            if not agents:
-                return
-            top = path[agents[-1]]
-            spans = self._ended.setdefault(_keys(top.span)[0], [])
-            if len(spans) <= MOST_SPANS:
-                spans.append(converted(span))
-            if top.span is not path[0].span:
-                return
-            del self._ended[key]
+        path = self._path(key)
+        self._open.pop(key, None)
+        agents = [at for at, one in enumerate(path) if is_agent(one.span.attributes or {})]
+        if not agents:
+            return
+        top = path[agents[-1]]
+        if len(top.ended) <= MOST_SPANS:
+            top.ended.append(converted(span))
+        if top is not path[0]:
+            return
+        spans = top.ended.copy()
         if len(spans) > MOST_SPANS:
             raise ValueError(f"a run of an agent has more than {MOST_SPANS} spans")
         forest = SpanForest(read_genai)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.abandoned import abandon, repeat_among_collections
 from support.live_events import RULES, Reporter, counting, outcome, reset, rules, runs, until
 
 from pytest_tfgrpo.core.errors import StoreError
@@ -203,6 +204,72 @@ def test_a_full_queue_drops_events_and_fails_their_run(store, start, monkeypatch
     }  # fmt: skip
     assert store.due() == 2
     assert store.refusals() == {"after_end": 1, "events_lost": 3}
+
+
+def test_runs_that_garbage_collection_ends_are_stored_whole(store, start, monkeypatch):
+    monkeypatch.setattr(module, "LINGER_S", 0.0)
+    collector = start(interval=999)
+    names = iter(range(999))
+
+    def begin() -> Callable[[], None]:
+        one = Reporter(f"broken off {next(names)}")
+        put(collector, [one.start(), one.turn()])
+        return lambda: put(collector, [one.end()])
+
+    def step() -> None:
+        abandon(begin)
+        put(collector, runs(f"whole {next(names)}"))
+        assert collector.flush(30)
+
+    repeat_among_collections(step, times=40, places=20)
+    assert collector.flush(30)
+    found = list(store.rollouts())
+    assert [run.status for run in found] == [LiveStatus.SUCCEEDED] * len(found) == [LiveStatus.SUCCEEDED] * 80
+
+
+def test_runs_that_garbage_collection_ends_while_the_queue_is_full_fail_once(store, start, monkeypatch):
+    blocked, entered = threading.Event(), threading.Event()
+    write = store.write
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        entered.set()
+        blocked.wait(100)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(store, "write", slow)
+    collector = start(capacity=1, interval=999)
+    put(collector, Reporter("first").whole()[:1])
+    assert entered.wait(10)
+    put(collector, Reporter("last").whole()[:1])
+    names = iter(range(999))
+
+    def dropped() -> None:
+        assert not collector.put(Reporter(f"run {next(names)}").start())
+
+    def step() -> None:
+        abandon(lambda: dropped)
+        dropped()
+
+    repeat_among_collections(step, times=150, places=15)
+    blocked.set()
+    assert collector.flush(30)
+    reasons = [run.reason for run in store.rollouts() if run.run.startswith("run ")]
+    assert reasons == ["events_lost"] * 300
+
+
+def test_the_thread_that_writes_does_not_wait_for_itself(store, start):
+    done = []
+
+    def learned(*_: object) -> None:
+        began = time.monotonic()
+        done.append(collector.flush(30))
+        collector.close(30)
+        done.append(time.monotonic() - began < 20)
+
+    collector = start(interval=1, learned=learned)
+    put(collector, runs("a"))
+    until(lambda: len(done) == 2)
+    assert done == [False, True]
 
 
 def test_runs_of_a_killed_process_time_out_by_whoever_sees_them(store, start):

@@ -1,14 +1,17 @@
 """Agents of other frameworks that run in the process that serves, by their spans."""
 
 import asyncio
+import contextvars
+import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import Status, StatusCode, Tracer, get_current_span
+from support.abandoned import abandon, repeat_among_collections
 from support.otlp_spans import exported, write_lines
 from support.tools import tfgrpo
 
@@ -126,6 +129,38 @@ def test_runs_of_concurrent_tasks_keep_apart(config: Path, live: Live) -> None:
     asyncio.run(serve_all())
     turns = {run.run: run.trace.turns for run in stored(config, live) if run.trace is not None}
     assert turns == {f"ticket-{n}": n for n in range(5)}
+
+
+def test_agents_that_garbage_collection_ends_are_each_a_run(config: Path, live: Live) -> None:
+    tracer = tracer_of(live.span_processor())
+    named = {"gen_ai.operation.name": "invoke_agent"}
+
+    def step() -> None:
+        abandon(lambda: tracer.start_span("stream", attributes=named).end)
+        tracer.start_span("agent", attributes=named).end()
+
+    repeat_among_collections(step, times=60, places=30)
+    assert len({run.run for run in stored(config, live)}) == 120
+
+
+def test_a_run_that_garbage_collection_ends_within_another_leaves_that_one_current(
+    config: Path, live: Live
+) -> None:
+    tracer = tracer_of(live.span_processor())
+
+    def begin() -> Callable[[], None]:
+        run = live.run("broken off").__enter__()
+        return lambda: run.__exit__(GeneratorExit, None, None)
+
+    def later() -> None:
+        abandon(begin)
+
+    contextvars.copy_context().run(later)
+    with live.run("ticket-1"):
+        gc.collect()
+        serve(tracer)
+    turns = {run.run: run.trace.turns for run in stored(config, live) if run.trace is not None}
+    assert turns["ticket-1"] == 2
 
 
 @pytest.mark.parametrize("within", ["around", "inside"], ids=["around the agent", "inside the agent"])
