@@ -172,6 +172,8 @@ class LoopClient:
         """Wait until nothing waits, or `timeout_s` is over; return whether all was sent or refused."""
         end = time.monotonic() + timeout_s
         self._wake.put(None)
+        if self._thread is threading.current_thread():  # it does not wait for itself
+            return not self._waiting()
         while self._waiting() and time.monotonic() < end:
             time.sleep(0.01)
         return not self._waiting()
@@ -191,9 +193,9 @@ class LoopClient:
 
     def _begin(self) -> None:
         """Start with an empty queue: in a new client, and in a forked process."""
-        self._lock = threading.RLock()  # a signal's handler may call while its own thread holds it
+        self._lock = threading.RLock()  # a signal's handler or the garbage collector may call within
         self._queues: dict[str, deque[str]] = {_TRAJECTORIES: deque(), _FEEDBACK: deque()}
-        self._count = self._bytes = self._sending = 0
+        self._bytes = self._sending = 0
         self._second = 0, "1970-01-01T00:00:00"
         self._sent = self._refused = self._dropped = self._invalid = 0
         self._last_error = ""
@@ -224,17 +226,19 @@ class LoopClient:
                 self._invalid += 1
             self._last_error = f"an event has {size} bytes; at most {_EVENT_BYTES} are sent"
             return False
+        thread = None
+        if self._thread is None:  # made before it is known to be needed: meanwhile another may be started
+            thread = threading.Thread(target=self._run, name="tfgrpo-loop-client", daemon=True)
         with self._lock:
-            waiting = self._count + 1
-            total = self._bytes + size
-            if self._closed or waiting > self._capacity or total > self._capacity_bytes:
+            full = self._queued() >= self._capacity or self._bytes + size > self._capacity_bytes
+            if full or self._closed:
                 self._dropped += 1
                 return False
+            self._bytes += size
             self._queues[path].append(text)
-            self._count, self._bytes = waiting, total
-            start = self._thread is None
+            start = self._thread is None and thread is not None
             if start:
-                self._thread = threading.Thread(target=self._run, name="tfgrpo-loop-client", daemon=True)
+                self._thread = thread
         if start:
             self._start()
         elif self._idle:
@@ -252,8 +256,11 @@ class LoopClient:
             self._second = whole, text
         return f"{text}.{int((seconds - whole) * 1000):03d}Z"
 
+    def _queued(self) -> int:
+        return len(self._queues[_TRAJECTORIES]) + len(self._queues[_FEEDBACK])
+
     def _waiting(self) -> int:
-        return self._count + self._sending
+        return self._queued() + self._sending
 
     def _start(self) -> None:
         thread = self._thread
@@ -298,10 +305,9 @@ class LoopClient:
         with self._lock:
             while queue and len(texts) < _BATCH_EVENTS and (not texts or size + len(queue[0]) < _BATCH_BYTES):
                 size += len(queue[0])
+                self._sending += 1  # at first, so that it waits throughout
                 texts.append(queue.popleft())
-            self._sending += len(texts)
-            left = sum(map(len, self._queues.values()))
-            self._count, self._bytes = left, max(0, self._bytes - size) if left else 0
+            self._bytes -= size
         return texts
 
     def _deliver(self, path: str, texts: list[str]) -> None:

@@ -8,8 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from support.abandoned import abandon, repeat_among_collections
 from support.loop_replies import ScriptedService, scripted_service
 
 from pytest_tfgrpo.core.events import FEEDBACK, check_event, derived_id, wrap
@@ -183,6 +185,40 @@ def test_the_handler_of_a_signal_may_call_it(service):
             signal.signal(signal.SIGALRM, before)
         assert client.flush(20)
     assert {one["type"] for one in service.taken} == {"thumbs_up", "thumbs_down"}
+
+
+def test_feedback_that_garbage_collection_gives_is_counted_once():
+    client = LoopClient(nobody(), capacity=1000, exit_s=0)
+
+    def step() -> None:
+        abandon(lambda: lambda: client.feedback(ID, "abandonment"))
+        client.feedback(ID, "thumbs_up")
+        client.counts()
+
+    repeat_among_collections(step, times=300, places=15)
+    assert client.counts().waiting == 600
+    client.close(0)
+    assert client.counts().dropped + client.counts().waiting == 600
+
+
+def test_feedback_given_while_the_thread_is_made_starts_no_second_one(service, monkeypatch):
+    made: list[threading.Thread] = []
+
+    class Slow(threading.Thread):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            made.append(self)
+            if len(made) == 1:  # as garbage collection may
+                client.feedback(ID, "abandonment")
+
+    monkeypatch.setattr(threading, "Thread", Slow)
+    with LoopClient(service.url) as client:
+        client.feedback(ID, "thumbs_up")
+        assert client.flush(20)
+    assert {one["type"] for one in service.taken} == {"abandonment", "thumbs_up"}
+    assert [thread.ident is not None for thread in made if thread.name == "tfgrpo-loop-client"].count(
+        True
+    ) == 1
 
 
 PROGRAM = """
