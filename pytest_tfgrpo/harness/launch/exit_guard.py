@@ -19,7 +19,7 @@ CODE = 3
 """Exit code of a process whose run was cut off so."""
 ENDS = ("_exit", "execv", "execve")
 """What ends a process at once; the rest of the exec family calls these."""
-_lock = threading.Lock()
+_lock = threading.RLock()  # garbage collection may end a run that was given up, while its own thread holds it
 _tellers: list[Callable[[str], None]] = []
 """Of the runs that go on, in any thread."""
 _undo: list[Callable[[], None]] = []
@@ -38,10 +38,10 @@ def guard_exits(tell: Callable[[str], None] = tell_stderr) -> Iterator[None]:
     before at the end.
     """
     with _lock:
-        if not _tellers:
+        _tellers.append(tell)  # at first: from here on no other run's end takes the guards away
+        if not _undo:
             for name in ENDS:
                 _replace(name, _guard(name, getattr(os, name), os.getpid()))
-        _tellers.append(tell)
     try:
         yield
     finally:

@@ -65,7 +65,7 @@ class _Link:
         self.uses = 0
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # garbage collection may end a run that was given up, while its own thread holds it
 _links: list[_Link] = []
 """The one that is open, if any."""
 
