@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -37,8 +38,8 @@ def make_call(tmp_path: Path) -> Callable[..., ActorCall]:
 def ask(tmp_path: Path, make_call: Callable[..., ActorCall]) -> Callable[..., AttemptResult]:
     """Open an actor in `tmp_path` and ask it once, as the engine does."""
 
-    def ask(spec: str, *, settings: Any = None, **changes: Any) -> AttemptResult:
-        actor = open_actor(spec, root=tmp_path, settings=settings or {})
+    def ask(spec: str, *, settings: Any = MappingProxyType({}), **changes: Any) -> AttemptResult:
+        actor = open_actor(spec, root=tmp_path, settings=settings)
         return asyncio.run(attempt(actor, make_call(**changes)))
 
     return ask

@@ -51,7 +51,7 @@ class Shop:
         """Commit a fix, which adds a word and a test of it."""
         self.words += f" {word}"
         self.tests += f"has_{word} a.py {word}\n"
-        changed: dict[str | bytes, str | bytes | None] = {"a.py": self.words, TEST: self.tests, **files}
+        changed: dict[Any, Any] = {"a.py": self.words, TEST: self.tests, **files}
         return self.repository.commit(changed, message or f"Add {word}")
 
     def change(self, source: str, test: str, message: str = "Change") -> str:
