@@ -6,8 +6,11 @@ import compileall
 import gc
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import signal
+import subprocess
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,8 +151,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Watch over the rule of the default tier, draw the seed of the fault campaigns, compile the package.
 
     Workers get the seed with the options. Every process that a test starts would compile the package again
-    where none may write it.
+    where none may write it. A shell's background job ignores Ctrl-C, and all that it starts inherits that:
+    programs that a test interrupts would not end.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.faults:
         hypothesis.settings.load_profile("thorough")
     config.pluginmanager.register(Guard(), "guard")
@@ -172,6 +178,43 @@ def pytest_report_header(config: pytest.Config) -> str:
     """Print what repeats the fault campaigns."""
     which = "all cases" if config.option.faults else "a sample"
     return f"fault campaigns: {which}, --faults-seed={config.option.faults_seed}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """Kill the programs that a failed test leaves running; a ``with`` block would wait for them for ever."""
+    started: list[weakref.ref[subprocess.Popen[Any]]] = []
+    start, leave = subprocess.Popen.__init__, subprocess.Popen.__exit__
+
+    def started_here(process: subprocess.Popen[Any], *args: Any, **options: Any) -> None:
+        started.append(weakref.ref(process))
+        start(process, *args, **options)
+
+    def left_here(process: subprocess.Popen[Any], kind: type[BaseException] | None, *error: Any) -> None:
+        if kind is not None:
+            kill(process)
+        leave(process, kind, *error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", started_here)
+        patch.setattr(subprocess.Popen, "__exit__", left_here)
+        try:
+            return (yield)
+        except BaseException:
+            for process in filter(None, (one() for one in started)):
+                kill(process)
+            raise
+
+
+def kill(process: subprocess.Popen[Any]) -> None:
+    """Kill a program, with the group of processes that it leads, unless it has ended or never started."""
+    if getattr(process, "pid", None) is None or process.poll() is not None:
+        return
+    with suppress(ProcessLookupError):
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+    process.wait()
 
 
 def pytest_collection_finish() -> None:
