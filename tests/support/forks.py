@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,23 +45,27 @@ for line in sys.stdin:
 
 
 class Forks:
-    """The process that forks; use it as a context manager, for one child at a time."""
+    """The process that forks; use it as a context manager, for one child at a time.
+
+    It starts with the first child: many a case starts none.
+    """
+
+    _server: subprocess.Popen[str] | None = None
+    _child = 0
 
     def __enter__(self) -> Self:
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT)])}
-        self._server = subprocess.Popen(
-            [sys.executable, "-c", SERVER], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.close()
-        self._server.stdout.close()
-        self._server.wait(30)
+        if self._server is None:
+            return
+        if self._child > 0:  # the test failed before it waited
+            with suppress(ProcessLookupError):
+                os.killpg(self._child, signal.SIGKILL)
+            self._server.kill()
+        self._server.communicate()
 
     def start(self, cwd: Path, *args: str, **env: str) -> int:
         """Start pytest in `cwd`, with `env` added to the environment; returns its process id."""
@@ -70,20 +75,30 @@ class Forks:
             "env": {**os.environ, **env},
             "output": str(cwd / "output.txt"),
         }
+        self._server = self._server or self._started()
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(job) + "\n")
         self._server.stdin.flush()
-        return int(self._said())
+        self._child = int(self._said())
+        return self._child
 
     def wait(self) -> int:
         """Wait for the end of the child; returns its exit code, negative after a signal."""
-        return int(self._said())
+        code = int(self._said())
+        self._child = 0
+        return code
 
     def run(self, cwd: Path, args: Sequence[str], **env: str) -> tuple[int, str]:
         """Run pytest to its end; returns exit code and output."""
         self.start(cwd, *args, **env)
         return self.wait(), (cwd / "output.txt").read_text(errors="replace")
 
+    def _started(self) -> subprocess.Popen[str]:
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), str(ROOT)])}
+        command = [sys.executable, "-c", SERVER]
+        return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
     def _said(self) -> str:
+        assert self._server is not None
         assert self._server.stdout is not None
         return self._server.stdout.readline() or str(-signal.SIGABRT)
