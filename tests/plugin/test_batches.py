@@ -171,7 +171,7 @@ def test_a_killed_run_collects_its_batches_when_it_is_resumed(
     suite.scenarios(train=6, sweep=4)
     with suite.start() as process:
         batches.pid = process.pid
-        process.communicate(timeout=60)
+        process.communicate(timeout=100)
     assert process.returncode == -signal.SIGKILL
     result = suite.learn("--tfgrpo-resume")
     assert result.ret == 0, str(result.stdout)
@@ -188,9 +188,9 @@ def test_a_run_killed_among_its_results_collects_the_others(
     server = serve(answer, batches=batches)
     suite.scenarios(train=6, sweep=4)
     monkeypatch.setenv("KILL", "after rollout:15")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"), prepend=os.pathsep)
     with suite.start("-p", "support.killer") as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=100)
     assert process.returncode == -signal.SIGKILL
     monkeypatch.delenv("KILL")
     assert suite.learn("--tfgrpo-resume").ret == 0
@@ -204,11 +204,11 @@ def test_ctrl_c_leaves_a_batch_to_the_server_and_says_so(suite: Project, serve: 
     server = serve(answer, batches=batches)
     suite.scenarios(train=6, sweep=4)
     with suite.start() as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 100
         while not batches.seen["GET /batches/*"] and time.monotonic() < deadline:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=100)
     told = " ".join(output.split())
     assert re.search(r"batch batch_0 of \d+ calls goes on at the server, which bills it; a resumed run", told)
     assert batches.batches["batch_0"]["status"] == "in_progress"

@@ -514,9 +514,12 @@ def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_
         shop.fix(word)
     mark = tmp_path / "mark"
     words = [str(shop.repository.folder), f"{shop.first}..main", str(shop.suite), str(stop_at), str(mark)]
-    support = str(ROOT / "tests")
-    environment = {**os.environ, "PYTHONPATH": support, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=60)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}",
+        "TMPDIR": str(tmp_path),
+    }
+    done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=100)
     assert (done.returncode, mark.exists()) in ((-signal.SIGKILL, False), (0, True))
     for scenario in shop.suite.glob("*.yaml"):
         paths = SuitePaths(suite=shop.suite, id=scenario.name.removesuffix(".scenario.yaml"))

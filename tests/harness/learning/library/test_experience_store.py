@@ -32,7 +32,7 @@ def script(code: str, *arguments: object) -> subprocess.Popen[str]:
     )
     return subprocess.Popen(
         [sys.executable, "-c", head + code, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
