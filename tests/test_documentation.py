@@ -140,7 +140,7 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
         case "python":
             program = [sys.executable, "-c", compile_only(block) or block.text]
             alone = {"HF_HOME": str(folder / ".hf"), "HF_HUB_OFFLINE": "1"}
-            subprocess.run(program, cwd=folder, check=True, timeout=60, env=os.environ | alone)
+            subprocess.run(program, cwd=folder, check=True, timeout=100, env=os.environ | alone)
         case "perl":
             require_tool("perl")
         case "json":

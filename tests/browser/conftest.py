@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ADDRESS = re.compile(r"ws://\S+")
-START_S = 60.0
+START_S = 100.0
 WATCH = """
 window.__violations = [];
 addEventListener("securitypolicyviolation", (event) => window.__violations.push(event.violatedDirective));
@@ -85,7 +85,7 @@ def visit(browser: Browser) -> Iterator[Open]:
     def open_page(path: Path | str, fragment: str = "", **options: Any) -> Visit:
         context = browser.new_context(**{"viewport": {"width": 1100, "height": 800}} | options)
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(100_000)
         context.add_init_script(WATCH)
         visit = Visit(context.new_page())
         own = path if isinstance(path, str) else path.as_uri()

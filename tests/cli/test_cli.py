@@ -114,7 +114,7 @@ def test_a_reader_that_leaves_early_is_no_bug(project: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
-        done = subprocess.run([*program, "report"], stdout=closed, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run([*program, "report"], stdout=closed, stderr=subprocess.PIPE, timeout=100)
     assert (done.returncode, done.stderr) == (1, b"")
 
 

@@ -37,7 +37,7 @@ class Served:
         request = urllib.request.Request(
             self.url + path, body.encode(), {"Content-Type": "application/json"}, method="POST"
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=100) as answer:
             found: dict[str, object] = json.load(answer)
             return found
 
@@ -45,11 +45,11 @@ class Served:
         """Return what it printed since it started, and its errors."""
         if self._process.poll() is None:
             os.kill(self._process.pid, number)
-        return self._process.communicate(timeout=60)
+        return self._process.communicate(timeout=100)
 
     @property
     def code(self) -> int:
-        return self._process.wait(60)
+        return self._process.wait(100)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def run(number: int, user: str, session: str) -> dict[str, object]:
 
 def seen(command: str, meets: Callable[[Any], bool]) -> Any:
     """Return what a command prints as JSON, once it meets a condition."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 100
     while not meets(found := json.loads(tfgrpo("loop", command, "--json"))):
         assert time.monotonic() < until, found
         time.sleep(0.2)

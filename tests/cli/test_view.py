@@ -40,7 +40,7 @@ def server() -> Iterator[PageServer]:
 def ask(
     server: PageServer, path: str, *, host: str | None = None, method: str = "GET"
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=100)
     connection.request(method, path, headers={} if host is None else {"Host": host})
     return connection.getresponse()
 
@@ -77,7 +77,7 @@ def test_who_knows_the_token_gets_the_page(server: PageServer) -> None:
 )
 def test_nobody_else_gets_an_answer(server: PageServer, path: str) -> None:
     asked = path.format(token=server.token, almost=server.token[:-1]).encode().decode("latin-1")
-    with socket.create_connection((HOST, server.server_port), timeout=10) as client:
+    with socket.create_connection((HOST, server.server_port), timeout=100) as client:
         client.sendall(f"GET {asked} HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode("latin-1"))
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     assert b"page" not in answer
@@ -129,16 +129,16 @@ def test_many_requests_at_once_are_bounded_and_do_no_harm() -> None:
 
     def slow(name: str) -> WebAnswer:
         waiting.release()
-        go_on.wait(10)
+        go_on.wait(100)
         return WebAnswer("text/plain", b"done")
 
     with PageServer(slow) as server:
         serve(server)
-        clients = [socket.create_connection((HOST, server.server_port), timeout=10) for _ in range(AT_ONCE)]
+        clients = [socket.create_connection((HOST, server.server_port), timeout=100) for _ in range(AT_ONCE)]
         for client in clients:
             client.sendall(f"GET /{server.token}/ HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
         for _ in clients:
-            assert waiting.acquire(timeout=10)
+            assert waiting.acquire(timeout=100)
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             ask(server, f"/{server.token}/")
         go_on.set()
@@ -397,5 +397,5 @@ def test_ctrl_c_ends_the_view_at_once(learned: Project) -> None:
         assert lines[1].startswith(f"page   http://{HOST}:")
         assert lines[2] == "Ctrl-C ends the view\n"
         viewer.send_signal(signal.SIGINT)
-        assert viewer.wait(20) == 130
+        assert viewer.wait(100) == 130
         assert viewer.stdout.read() == ""

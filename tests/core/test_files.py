@@ -173,5 +173,5 @@ def test_processes_that_write_one_file_at_once_do_not_take_each_others_away(tmp_
     script = "import sys; from pathlib import Path; from pytest_tfgrpo.core.files import write_atomic\n"
     script += "for n in range(100): write_atomic(Path(sys.argv[1]), [b'x' * 1000])"
     writers = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "a")]) for _ in range(4)]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    assert [writer.wait(100) for writer in writers] == [0, 0, 0, 0]
     assert [file.name for file in tmp_path.iterdir()] == ["a"]

@@ -22,7 +22,7 @@ GAPS_S = (0.0, 0.0005, 0.002, 0.01, 0.03, 0.1, 0.3)
 def interrupt_twice(one: Attacked, at: int, late_s: float, gap_s: float) -> None:
     """Interrupt a run after `at` events and `late_s`, and again after `gap_s`; then finish it."""
     pid = one.forks.start(one.root, "--tfgrpo", KILL_MARK=str(one.mark))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while len(journal_of(one.root)) < at and time.monotonic() < deadline and is_running(pid):
         time.sleep(0.001)
     time.sleep(late_s)

@@ -191,7 +191,7 @@ def serve(path: Path, name: str, count: int) -> None:
             assert collector.put(event)
         if n % 20 == 0:
             time.sleep(0.01)
-    assert collector.flush(60)
+    assert collector.flush(100)
     collector.close()
     store.close()
 

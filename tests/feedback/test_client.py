@@ -47,7 +47,7 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
             ID, "rating", rating=4, text="\ud800é", expected=[1], session_id="s", metadata={"a": 1}
         )
         assert client.feedback(ID, "score", component="tone", score=0.5, source="judge")
-        assert client.flush(10)
+        assert client.flush(100)
     (path, (trajectory,)), (other, feedback) = service.requests
     assert (path, other) == ("/loop/trajectories", "/loop/feedback")
     assert trajectory == {"trajectory_id": ID}
@@ -65,7 +65,7 @@ def test_what_the_service_refuses_is_counted_and_logged_once(service, caplog):
     with LoopClient(service.url) as client:
         for _ in range(3):
             client.feedback(ID, "thumbs_up")
-            client.flush(10)
+            client.flush(100)
     counts = client.counts()
     assert (counts.sent, counts.refused) == (0, 3)
     assert "401" in counts.last_error
@@ -76,7 +76,7 @@ def test_a_service_that_fails_for_a_while_loses_nothing(service):
     service.replies = [(503, {}), (429, {}), (500, {}), (502, {})]
     with LoopClient(service.url) as client:
         client.feedback(ID, "thumbs_up")
-        assert client.flush(10)
+        assert client.flush(100)
     assert (client.counts().sent, len(service.taken)) == (1, 1)
 
 
@@ -84,7 +84,7 @@ def test_a_batch_that_always_fails_is_given_up(service):
     service.replies = [(500, {})] * 5
     with LoopClient(service.url) as client:
         client.feedback(ID, "thumbs_up")
-        assert client.flush(10)
+        assert client.flush(100)
         client.feedback(ID, "thumbs_down")
     counts = client.counts()
     assert (counts.sent, counts.refused) == (1, 1)
@@ -98,7 +98,7 @@ def test_one_bad_event_does_not_take_its_batch_along(service):
         for n in range(9):
             client.trajectory({"n": n})
         service.open.set()
-        assert client.flush(10)
+        assert client.flush(100)
     sent = [one["n"] for one in service.taken if "n" in one]
     assert sorted(sent) == [0, 1, 2, 3, 4, 6, 7, 8]
     assert (client.counts().sent, client.counts().refused) == (9, 1)
@@ -153,7 +153,7 @@ def test_a_connection_that_the_service_closed_is_opened_anew():
         with LoopClient(url) as client:
             for _ in range(2):
                 client.feedback(ID, "thumbs_up")
-                assert client.flush(10)
+                assert client.flush(100)
         thread.join()
     assert (client.counts().sent, client.counts().last_error) == (2, "")
 
@@ -168,7 +168,7 @@ def test_many_threads_share_a_client(service):
             thread.start()
         for thread in threads:
             thread.join()
-        assert client.flush(20)
+        assert client.flush(100)
     assert len({one["feedback_id"] for one in service.taken}) == 1600 == client.counts().sent
 
 
@@ -183,7 +183,7 @@ def test_the_handler_of_a_signal_may_call_it(service):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-        assert client.flush(20)
+        assert client.flush(100)
     assert {one["type"] for one in service.taken} == {"thumbs_up", "thumbs_down"}
 
 
@@ -224,12 +224,12 @@ def test_feedback_given_while_the_thread_is_made_starts_no_second_one(service, m
 PROGRAM = """
 import os, sys, threading
 from pytest_tfgrpo.feedback.client import LoopClient
-client = LoopClient(sys.argv[1], exit_s=10)
+client = LoopClient(sys.argv[1], exit_s=100)
 client.feedback("{id}", "thumbs_up", text="parent")
 if os.fork() == 0:
     assert client.counts().waiting == 0
     client.feedback("{id}", "thumbs_up", text="child")
-    client.close(10)
+    client.close(100)
     os._exit(0)
 os.wait()
 client.feedback("{id}", "thumbs_up", text="end")

@@ -182,13 +182,13 @@ def test_a_full_queue_drops_events_and_fails_their_run(store, start, monkeypatch
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         entered.set()
-        blocked.wait(10)
+        blocked.wait(100)
         return write(*args, **kwargs)
 
     monkeypatch.setattr(store, "write", slow)
     collector = start(capacity=8)
     put(collector, Reporter("first").whole()[:1])
-    assert entered.wait(10)
+    assert entered.wait(100)
     one, other, third = Reporter("one"), Reporter("other"), Reporter("third")
     put(collector, [one.start(), one.choice(), *runs("whole")])
     taken = [
@@ -334,7 +334,7 @@ def test_threads_share_a_collector(store, start):
         thread.start()
     for thread in threads:
         thread.join()
-    assert collector.flush(30)
+    assert collector.flush(100)
     assert store.counts()["succeeded"] == 100
     assert store.refusals() == {}
 
@@ -361,7 +361,7 @@ def test_a_child_of_multiprocessing_writes_what_is_queued_before_it_exits(store,
     collector = start(interval=99)
     child = multiprocessing.get_context("fork").Process(target=put, args=(collector, runs(*"abcdefgh")))
     child.start()
-    child.join(30)
+    child.join(100)
     assert child.exitcode == 0
     assert store.counts()["succeeded"] == 8
 

@@ -154,7 +154,7 @@ def test_the_example_learns_which_configuration_suits_which_task(
     assert "wrote  live.toml\nwrote  service.py\nnext: TFGRPO" in tfgrpo("live", "init")
     assert "kept   service.py, which already exists" in tfgrpo("live", "init")
     for _ in range(4):  # each start takes up what is learned, however slow the updates are here
-        subprocess.run([sys.executable, "service.py", "60"], check=True, timeout=60)
+        subprocess.run([sys.executable, "service.py", "60"], check=True, timeout=100)
     learned = json.loads(tfgrpo("live", "status", "--json"))["probabilities"]["config"]
     assert learned["refund"]["thorough"] > 0.6
     assert learned["question"]["quick"] > 0.6

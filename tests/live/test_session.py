@@ -396,7 +396,7 @@ def test_off_by_default_the_default_arm_is_taken_and_nothing_is_loaded_or_writte
     """C-04: without the flag nothing is attached."""
     (tmp_path / "live.toml").write_text(CONFIG)
     done = subprocess.run(
-        [sys.executable, "-c", OFF], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", OFF], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100
     )
     assert done.stdout.splitlines() == [
         "bare {} 1.0 False True",

@@ -152,7 +152,7 @@ async def test_a_waiting_call_that_is_cancelled_leaves_its_slot_to_the_next() ->
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
-    await asyncio.wait_for(second, 1)
+    await asyncio.wait_for(second, 100)
     assert got.is_set()
     assert slots.concurrency.in_flight == 0
 

@@ -340,7 +340,7 @@ def test_an_agent_whose_run_has_ended_is_told_from_its_journal(project: Project)
     )
     project.ini(actor="python:agent:right, python:agent2:late", task_id="demo", concurrency=2)
     process = project.scenarios(train=0, sweep=10).start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline and len(project.calls) < 25:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

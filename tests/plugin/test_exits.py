@@ -86,7 +86,7 @@ def test_an_agent_that_ends_the_process_makes_pytest_fail_with_a_line_that_says_
 ) -> None:
     project.ini(actor=f"python:agent2:{name}", group_size=2)
     process = project.start(f"--capture={capture}")
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == 3
     (said,) = [line for line in output.splitlines() if "before the run had ended" in line]
     where = "threading.py" if "thread" in name else "agent2.py:"
@@ -97,7 +97,7 @@ def test_an_agent_that_ends_the_process_makes_pytest_fail_with_a_line_that_says_
     assert project.cli("runs") == 0
     assert " killed " in capsys.readouterr().out
     process = project.start("--tfgrpo-resume")  # this agent does it once
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == 0, output
     assert project.manifest()["status"] == "complete"
 
@@ -105,7 +105,7 @@ def test_an_agent_that_ends_the_process_makes_pytest_fail_with_a_line_that_says_
 def test_an_agent_that_ends_an_xdist_worker_fails_its_item(project: Project) -> None:
     project.plugins("xdist").ini(actor="python:agent2:quits", group_size=2)
     process = project.start("-n1")
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
     assert "before the run had ended; leaving with exit code 3" in output
     assert "crashed while running" in output
@@ -114,7 +114,7 @@ def test_an_agent_that_ends_an_xdist_worker_fails_its_item(project: Project) -> 
 
 def test_children_end_as_they_like(project: Project) -> None:
     process = project.ini(actor="python:agent2:forks", group_size=2).start()
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == 0, output
     assert project.manifest()["status"] == "complete"
 
@@ -145,7 +145,7 @@ finally:
 def test_a_run_from_python_is_guarded_as_long_as_it_lasts(project: Project, name: str, code: int) -> None:
     project.ini().write("api.py", API)
     command = [sys.executable, "api.py", f"python:agent2:{name}"]
-    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=100)
     assert done.returncode == code, done.stderr
     assert done.stdout.split() == ["posix"] * (1 if code else 2)
     assert ("called os._exit(0) before the run had ended" in done.stderr) == bool(code)

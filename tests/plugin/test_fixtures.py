@@ -166,7 +166,7 @@ def tfgrpo_agent(queue):
     async def solve(context):
         assert asyncio.get_running_loop() is queue[1]
         await queue[0].put("3")
-        return await asyncio.wait_for(queue[0].get(), 5)
+        return await asyncio.wait_for(queue[0].get(), 100)
     return solve
 
 @pytest.mark.tfgrpo(split="eval", **MARK)
@@ -329,7 +329,7 @@ import time
 
 @pytest.fixture
 def tfgrpo_agent():
-    return lambda context: time.sleep(0.3) or "3"
+    return lambda context: time.sleep(2) or "3"
 
 @pytest.mark.tfgrpo(split="eval", timeout_s=0.05, **MARK)
 def test_sweep(rollout, tfgrpo_agent):
@@ -493,12 +493,11 @@ import time
 
 @pytest.fixture
 def tfgrpo_agent(n):
-    time.sleep(30 if n == 1 else 0)
+    time.sleep(1000 if n == 1 else 0)
     return lambda context: "3"
 
-@pytest.mark.timeout(1)
 @pytest.mark.tfgrpo(split="eval", prompt="How many words has letter {n}?")
-@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.timeout(1)), 2])
 def test_sweep(rollout, tfgrpo_agent, n):
     assert rollout.answer == "3"
 """).run("--tfgrpo-out=out").assert_outcomes(passed=2, errors=1)
@@ -526,7 +525,7 @@ def tfgrpo_agent(server, n):
     def solve(context):
         if n == 1:
             server.close()
-        socket.create_connection(place, timeout=5).close()
+        socket.create_connection(place, timeout=100).close()
         return "3"
     return solve
 
@@ -738,7 +737,7 @@ def tfgrpo_agent(queue):
         TRIED.append("x")
         if len(TRIED) == 1:
             raise ProviderError("503 from the provider", "server")
-        return await asyncio.wait_for(queue.get(), 5)
+        return await asyncio.wait_for(queue.get(), 100)
     return solve
 
 @pytest.mark.tfgrpo(split="eval", **MARK)

@@ -105,6 +105,12 @@ def fails_by(source: str, *args: str) -> Apply:
     return apply
 
 
+def hangs(project: Project) -> None:
+    """The agent has no answer to hard scenarios in their time."""
+    fails_by("time.sleep(1000)")(project)
+    edited(timeout_s=0.5)(project)
+
+
 def ini(line: str) -> Apply:
     def apply(project: Project) -> None:
         path = project.root / "pytest.ini"
@@ -270,7 +276,7 @@ TRICKS = [
     red("pytest.exit", "gate +FAILED", conftest(LEFT)),
     red("--runxfail", DROPPED, arguments("--runxfail")),
     red("a crash", DROPPED, fails_by("raise RuntimeError(1)")),
-    red("a time-out", DROPPED, fails_by("time.sleep(9)", "--tfgrpo-timeout-s=0.5")),
+    red("a time-out", DROPPED, hangs),
     red("an error of the provider", r"with errors as 0: -0\.300", fails_by('raise ProviderError("503")')),
     red("an answer that is none", DROPPED, fails_by("return object()")),
     red("an interrupt", "", fails_by("raise KeyboardInterrupt")),

@@ -227,7 +227,7 @@ def moody(project: Project) -> Project:
 
 def run(project: Project, *args: str) -> str:
     """Return what a learning run in a process of its own prints."""
-    return project.start(*args).communicate(timeout=60)[0]
+    return project.start(*args).communicate(timeout=100)[0]
 
 
 def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Project) -> None:

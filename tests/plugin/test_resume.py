@@ -36,7 +36,7 @@ async def solve(context):
 
 def finish(project: Project, *args: str) -> None:
     process = project.start(*args)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == 0, output
 
 
@@ -94,7 +94,7 @@ def test_an_interrupt_ends_cleanly_with_everything_on_disk_and_can_be_resumed(
     process = slow.start()
     slow.wait_for_rollouts(process, 20)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=100)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     assert "the run is cancelled: interrupted" in output
     assert "Traceback" not in output
@@ -140,7 +140,7 @@ def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
     second = slow.learn("--tfgrpo-resume")
     assert second.ret == pytest.ExitCode.USAGE_ERROR
     second.stderr.fnmatch_lines(["*cannot be resumed: another process is carrying it out*"])
-    first.communicate(timeout=60)
+    first.communicate(timeout=100)
     assert first.returncode == 0
 
 
@@ -162,7 +162,7 @@ def test_it(rollout):
 """)
     project.ini(actor="python:agent:half", group_size=4)
     process = project.start()
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert process.returncode == -signal.SIGKILL
     finish(project, "--tfgrpo-resume")
     judged = Counter((project.root / "judged.log").read_text().split())
@@ -196,7 +196,7 @@ def test_it(rollout, rollout_workspace):
 """)
     project.ini(actor="python:agent2:write")
     process = project.start()
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert process.returncode == pytest.ExitCode.INTERRUPTED
     finish(project, "--tfgrpo-resume")
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]
@@ -394,7 +394,7 @@ def test_it(rollout):
     project.ini(actor="python:agent:right", group_size=6).conftest(AGAIN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTERRUPT", "1")
-        project.start().communicate(timeout=60)
+        project.start().communicate(timeout=100)
     assert len(project.events("judgement")) == 2
     assert not project.events("group")
     assert [end["status"] for end in project.events("finish")] in ([], ["cancelled"])
@@ -418,7 +418,7 @@ def test_it(rollout):
     assert rollout.answer == "3"
 """)
     project.ini(actor="python:agent:right")
-    project.start().communicate(timeout=60)
+    project.start().communicate(timeout=100)
     assert not project.events("judgement")
     finish(project, "--tfgrpo-resume")
     assert [row["gt_score"]["mean"] for row in project.report()["epochs"]] == [1.0]

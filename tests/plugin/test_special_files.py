@@ -116,7 +116,7 @@ OTHER = {("scenario file", folder)}
 """A folder whose tests are collected."""
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(100)
 @pytest.mark.parametrize("what", PLACES)
 def test_pytest_ends_at_once_and_says_what_the_file_is(project: Project, what: str) -> None:
     make, code, says = PLACES[what]

@@ -71,7 +71,7 @@ class NatsPlace:
         self._open: list[Bus] = []
 
     def open(self) -> Bus:
-        self._open.append(open_nats(self.server.url, patience_s=10))
+        self._open.append(open_nats(self.server.url, patience_s=100))
         return self._open[-1]
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import ssl
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,9 +130,8 @@ class Collector:
         self.headers.append({name.lower(): value for name, value in handler.headers.items()})
         self.paths.append(handler.path)
         conduct = self.conduct
-        time.sleep(conduct.delay_s)
+        self._released.wait(None if conduct.silent else conduct.delay_s)
         if conduct.silent:
-            self._released.wait(30)
             return
         if conduct.raw is not None:
             handler.wfile.write(conduct.raw)

@@ -33,7 +33,7 @@ def job_of(agent: str, executor: str, folder: Path, **changes: Any) -> Job:
     return make_job(actor, folder, executor=executor, **fields | changes)
 
 
-def asked(prompt: str, folder: Path, timeout_s: float = 30.0) -> ActorCall:
+def asked(prompt: str, folder: Path, timeout_s: float = 100.0) -> ActorCall:
     return ActorCall(
         task=make_scenario().task(),
         prompt=Prompt(system="", user=prompt),
@@ -67,7 +67,7 @@ def _state(pid: int) -> str:
 
 
 def wait_until(done: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 100
     while not done():
         assert time.monotonic() < end
         time.sleep(0.02)

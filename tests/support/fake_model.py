@@ -229,7 +229,7 @@ class FakeModel:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10), "the fake model did not start"
+        assert self._ready.wait(100), "the fake model did not start"
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -240,7 +240,7 @@ class FakeModel:
         if not self._thread.is_alive():
             return
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(100)
         if self._mistakes:
             raise self._mistakes[0]
 

@@ -164,7 +164,7 @@ def rules(**replaced: Callable[..., Any]) -> LiveRules:
     return replace(RULES, **replaced)
 
 
-def until(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+def until(condition: Callable[[], object], timeout_s: float = 100.0) -> None:
     """Wait until something is so."""
     end = time.monotonic() + timeout_s
     while not condition():

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 KEY = "sk-tiny-7Wq2ZpL9vB4xN6mK"
 CONTEXT = 16_384
 """Tokens that a conversation may have; a token of the model is a byte."""
-START_S = 60.0
+START_S = 100.0
 SEED = 20_26
 WIDTH, HEADS, FEED_FORWARD = 32, 4, 64
 
@@ -112,7 +112,7 @@ def running(folder: Path) -> Iterator[Llama]:
     finally:
         server.terminate()
         try:
-            server.wait(10)
+            server.wait(100)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()

@@ -32,7 +32,7 @@ class ScriptedService:
 
     def answer(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
         """Keep a request, and return status and body of its answer."""
-        self.open.wait(20)
+        self.open.wait(100)
         payloads = json.loads(body)
         self.headers.append(headers)
         if self.poison is not None and self.poison in payloads:

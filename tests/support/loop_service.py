@@ -39,7 +39,7 @@ class LoopProcess(AbstractContextManager["LoopProcess"]):
         assert self._process is not None
         with contextlib.closing(self._process.stdout):  # type: ignore[type-var]
             self._process.send_signal(number)
-            return self._process.wait(60)
+            return self._process.wait(100)
 
     def __enter__(self) -> Self:
         self.start()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support.tools import require_tool
 
-_READY_S = 20.0
+_READY_S = 100.0
 
 
 class NatsServer:

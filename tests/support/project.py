@@ -262,7 +262,7 @@ class Project:
 
     def wait_for_rollouts(self, process: subprocess.Popen[str], count: int) -> None:
         """Wait until a run of this process has so many rollouts on file, or the process has ended."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while time.monotonic() < deadline and process.poll() is None:
             journals = list(self.root.glob("out/*/runs/*/journal.jsonl"))
             if journals and journals[-1].read_bytes().count(b'"event":"rollout"') >= count:

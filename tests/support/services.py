@@ -191,7 +191,7 @@ class Running(AbstractContextManager["Running"]):
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(100)
         assert self.url, "the service did not start"
         return self
 
@@ -201,5 +201,5 @@ class Running(AbstractContextManager["Running"]):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._thread.join(60)
+        self._thread.join(100)
         assert not self._thread.is_alive()

@@ -70,7 +70,7 @@ class MadeSuite:
         return tree
 
     def request(
-        self, tree: Path, *files: str, hang_s: float | None = None, timeout_s: float = 60
+        self, tree: Path, *files: str, hang_s: float | None = None, timeout_s: float = 100.0
     ) -> SuiteRequest:
         """Return a request for its tests, with the environment that they need."""
         require_tool("node")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 COLUMNS, ROWS = 80, 60
 CLOCK = "clock.txt"
-DEADLINE_S = 30.0
+DEADLINE_S = 100.0
 SLOW_MODEL = f'''
 import asyncio
 from pathlib import Path

@@ -115,7 +115,7 @@ def process(context: Any) -> str:
 
 def leaves_a_child(context: Any) -> str:
     """Start a program that outlives the rollout, and tell its process."""
-    return str(subprocess.Popen(["sleep", "60"]).pid)
+    return str(subprocess.Popen(["sleep", "600"]).pid)
 
 
 def leaves_a_note(context: Any) -> str:

@@ -181,7 +181,7 @@ def test_streams_that_nobody_writes_to_are_swept(tmp_path: Path, monkeypatch: py
     clock.now += DAY_S + 1
     monkeypatch.setattr(embedded_writer, "_SWEEP_S", 0.02)
     bus = place.open()
-    until = time.monotonic() + 10
+    until = time.monotonic() + 100
     while list(bus.replay(STREAM)) and time.monotonic() < until:
         time.sleep(0.01)
     assert list(bus.replay(STREAM)) == []
@@ -363,7 +363,7 @@ def test_processes_that_publish_the_same_store_it_once(embedded: EmbeddedPlace) 
     program = PUBLISHER.replace(", [put])", ")").replace("100_000, 3", "60, 3")
     children = [publisher(embedded.path, start, program) for start in (0, 0, 30)]
     for child in children:
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=100)
         assert child.returncode == 0, errors
     stored = [e.id for e in embedded.open().replay(STREAM)]
     assert sorted(stored) == sorted(event(n).id for n in range(90))
@@ -390,7 +390,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         break""",
     )
     child = publisher(embedded.path, 0, program)
-    printed, errors = child.communicate(timeout=60)
+    printed, errors = child.communicate(timeout=100)
     assert child.returncode == 0, errors
     *_, last, message, after = printed.splitlines()
     assert "free space on its disk" in message

@@ -26,7 +26,7 @@ def test_what_a_client_enqueues_is_in_the_bus_and_what_is_refused_is_a_dead_lett
         for number in range(700):
             client.feedback(trajectory["trajectory_id"], "rating", rating=1 + number % 5)
         client.feedback(trajectory["trajectory_id"], "rating", rating=6)
-        assert client.flush(30)
+        assert client.flush(100)
         counted = client.counts()
         client.close()
     bus = open_bus(address)

@@ -42,7 +42,7 @@ def test_steps_follow_one_another_until_the_role_is_closed() -> None:
     role = Evaluator(lambda: done.append(1) or 1, lambda: done.append(2) or 1)
     workers = Workers([role], print)
     workers.start()
-    assert role.rests.wait(10)
+    assert role.rests.wait(100)
     assert workers.states() == {"evaluator": "ok"}
     workers.close()
     assert (done, role.closed) == ([1, 2], 1)
@@ -54,7 +54,7 @@ def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch: pytest
     role = Evaluator(lambda: fail("row 7"), lambda: fail("row 8"), lambda: fail("disk"), lambda: 1)
     workers = Workers([role], FirstReports(said.append).say)
     workers.start()
-    assert role.rests.wait(10)
+    assert role.rests.wait(100)
     workers.close()
     assert [text.rpartition(": ")[2] for text in said] == ["row 7", "disk"]
 
@@ -64,7 +64,7 @@ def test_a_role_that_fails_is_known_to_fail_and_stops_in_its_backoff() -> None:
     role = Evaluator(*[lambda: fail("always")] * 9)
     workers = Workers([role], lambda text: failed.set())
     workers.start()
-    assert failed.wait(10)
+    assert failed.wait(100)
     assert workers.states() == {"evaluator": "failing"}
     workers.close()
 
@@ -81,10 +81,10 @@ def test_a_step_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "STOP_S", 0.05)
     said: list[str] = []
     going, begun = threading.Event(), threading.Event()
-    role = Evaluator(lambda: begun.set() or int(going.wait(30)))
+    role = Evaluator(lambda: begun.set() or int(going.wait(100)))
     workers = Workers([role], said.append)
     workers.start()
-    assert begun.wait(10)
+    assert begun.wait(100)
     workers.close()
     going.set()
     assert (role.closed, said) == (0, ["the evaluator did not stop within 0.05 s, and is left"])

@@ -26,7 +26,7 @@ def make_call(tmp_path: Path) -> Callable[..., ActorCall]:
             "temperature": 0.7,
             "seed": 2**62 + 1,
             "workspace": Workspace(tmp_path / "work"),
-            "timeout_s": 20.0,
+            "timeout_s": 100.0,
             "answer_max_bytes": 1000,
         }
         return ActorCall(**fields | changes)

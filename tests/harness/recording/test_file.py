@@ -281,7 +281,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(100)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     assert len(Recording.open(path).lines) == 15
 

@@ -52,7 +52,7 @@ def running(mark: str) -> int:
     return count
 
 
-def ends(mark: str, seconds: float = 10) -> bool:
+def ends(mark: str, seconds: float = 100) -> bool:
     deadline = time.monotonic() + seconds
     while running(mark) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -72,7 +72,7 @@ def script(folder: Path, mark: str, last: str) -> Path:
 def ask(tmp_path: Path) -> Callable[..., AttemptResult]:
     """Ask the agent of a folder once."""
 
-    def ask(sandbox: str, timeout_s: float = 20.0) -> AttemptResult:
+    def ask(sandbox: str, timeout_s: float = 100.0) -> AttemptResult:
         if sandbox == "bwrap":
             require_tool("bwrap")
         settings: Any = {"sandbox": sandbox}
@@ -111,7 +111,7 @@ def test_nothing_that_an_agent_started_outlives_its_time_limit(
     ask: Callable[..., AttemptResult], tmp_path: Path, mark: str, sandbox: str
 ) -> None:
     script(tmp_path, mark, f"touch up; trap '' TERM; sleep {mark}")
-    failure = ask(sandbox, timeout_s=1.0).failure
+    failure = ask(sandbox, timeout_s=3.0).failure
     assert failure is not None
     assert failure.code == "timeout"
     assert (tmp_path / "work" / "up").exists()
@@ -120,7 +120,7 @@ def test_nothing_that_an_agent_started_outlives_its_time_limit(
 
 def test_nothing_that_a_checked_program_started_outlives_it(tmp_path: Path, mark: str) -> None:
     agent = str(script(tmp_path, mark, "echo done"))
-    assert run_limited([agent], tmp_path, 20.0) == (0, "done\n")
+    assert run_limited([agent], tmp_path, 100.0) == (0, "done\n")
     assert running(mark) == 0
     script(tmp_path, mark, f"sleep {mark}")
     assert run_limited([agent], tmp_path, 1.0).code is None
@@ -211,23 +211,23 @@ def test_after_kill_9_of_pytest_no_agent_outlives_it(
     chance = campaign.random("kill", sandbox)
     for _ in range(campaign.count(2, 40)):
         process = project.start()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while not running(mark) and time.monotonic() < deadline:
             time.sleep(0.005)
         assert running(mark)
         time.sleep(chance.uniform(0, 0.5))
         process.kill()
-        process.communicate(timeout=10)  # nothing holds its output open
+        process.communicate(timeout=100)  # nothing holds its output open
         assert ends(mark)
 
 
 @pytest.mark.faults
 def test_after_kill_9_of_pytest_no_checked_program_outlives_it(project: Project, mark: str) -> None:
     agent = script(project.root, mark, f"sleep {mark}")
-    project.scenarios(checks=[{"kind": "command", "run": str(agent), "timeout_s": 60}])
+    project.scenarios(checks=[{"kind": "command", "run": str(agent), "timeout_s": 600}])
     process = project.start()
     while not running(mark) and process.poll() is None:
         time.sleep(0.005)
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=100)
     assert ends(mark)

@@ -74,7 +74,7 @@ def opens(path):
 
 def connects(family, address):
     with socket.socket(family, socket.SOCK_STREAM) as sock:
-        sock.settimeout(30)
+        sock.settimeout(100)
         try:
             sock.connect(address)
             return sock.recv(2) == b"hi"

@@ -20,7 +20,7 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 
 CLIENT = """
 import socket, sys, threading
-with socket.create_connection(({host!r}, {port}), timeout=20) as sock:
+with socket.create_connection(({host!r}, {port}), timeout=100) as sock:
     def send():
         sock.sendall(b"x" * {size})
         sock.shutdown(socket.SHUT_WR)

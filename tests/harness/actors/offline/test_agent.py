@@ -222,7 +222,7 @@ def test_lessons_are_read_from_the_last_block_of_the_system_text_alone(make_call
     assert [lesson.tools for lesson in lessons_in(lesson + block("Use make_slug."))] == [("make_slug",)]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(100)
 @pytest.mark.parametrize(
     "noise",
     [

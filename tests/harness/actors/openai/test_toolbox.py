@@ -332,7 +332,7 @@ def test_tools_side_by_side_make_the_workspace_once(bench: Bench) -> None:
         """
         import threading
         from pytest_tfgrpo import ToolContext
-        all_here = threading.Barrier(8, timeout=10)
+        all_here = threading.Barrier(8, timeout=100)
 
         def put(context: ToolContext, n: int) -> None:
             all_here.wait()

@@ -275,12 +275,12 @@ class SlowOnDev:
 
     def __call__(self, batch: RewardBatch) -> Any:
         if any(id_.startswith("dev") for id_ in batch.scenarios):
-            time.sleep(0.5)
+            time.sleep(1000)
         return [1.0] * len(batch.rollouts)
 
 
 def test_a_rewarder_over_its_time_limit_in_a_trial_aborts_the_run(tmp_path: Path) -> None:
-    run, _, _ = settle(tmp_path, "good", rewarder_timeout_s=0.1, job_rewarders=(SlowOnDev(),))
+    run, _, _ = settle(tmp_path, "good", rewarder_timeout_s=0.5, job_rewarders=(SlowOnDev(),))
     assert run.status == "aborted"
     assert "rewarder_timeout_s" in run.reason
     assert (run.library.experiences, run.phases[-1].revision) == ((), None)

@@ -83,7 +83,7 @@ def assert_gone(folder: Path, count: int) -> None:
     """All processes that left their number in `folder` are dead, or die as soon as the kernel gets to it."""
     pids = [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
     assert len(pids) >= count
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(alive, pids))
@@ -98,8 +98,8 @@ pathlib.Path(str(os.getpid())).touch()
 
 
 def test_a_program_that_multiplies_and_hangs_is_killed_as_a_whole(judge, workspace):
-    result = judge("command", run=python(BREED + "time.sleep(60)"), timeout_s=2)
-    assert "took more than 2 s" in result.reason
+    result = judge("command", run=python(BREED + "time.sleep(600)"), timeout_s=5)
+    assert "took more than 5 s" in result.reason
     assert_gone(workspace, 16)
 
 
@@ -108,7 +108,7 @@ def test_children_that_outlive_their_program_are_killed(judge, workspace):
 import os, pathlib, time
 if os.fork() == 0:
     pathlib.Path(str(os.getpid())).touch()
-    time.sleep(60)
+    time.sleep(600)
 while not any(p.name.isdigit() for p in pathlib.Path().iterdir()):
     time.sleep(0.01)
 """

@@ -23,7 +23,7 @@ SLOW = "$9^{9^{9^{9}}}$"
 @pytest.fixture
 def impatient(monkeypatch):
     """Return a limit that a worker in use keeps and SLOW does not."""
-    monkeypatch.setattr(math, "LIMIT_S", 0.5)
+    monkeypatch.setattr(math, "LIMIT_S", 2.0)
 
 
 def workers() -> list[int]:
@@ -115,7 +115,7 @@ def test_expected_values_are_known_to_the_leakage_screen_with_and_without_latex(
 def test_an_answer_that_takes_for_ever_fails_and_the_next_one_is_judged(judge, impatient, answer):
     before = workers()
     reason = judge("math", answer, value=3).reason
-    assert "took more than 0.5 s" in reason
+    assert "took more than 2 s" in reason
     assert judge("math", "3", value=3).passed
     assert len(workers()) <= max(1, len(before))
 
@@ -156,7 +156,7 @@ def test_the_memory_of_a_worker_is_limited(judge):
 
 
 def test_an_expected_value_that_takes_for_ever_is_a_broken_check(judge, impatient):
-    with pytest.raises(CheckError, match=r"cannot use the value .*: it takes more than 0.5 s to read"):
+    with pytest.raises(CheckError, match=r"cannot use the value .*: it takes more than 2 s to read"):
         judge("math", "3", value=SLOW)
 
 
@@ -287,7 +287,7 @@ def test_no_worker_outlives_the_process_that_started_it(ending):
     done = subprocess.run([sys.executable, "-c", code + PROGRAM + ending], stdout=subprocess.PIPE, text=True)
     pids = [int(word) for word in done.stdout.split()]
     assert pids
-    for _ in range(500):
+    for _ in range(5000):
         if all(map(gone, pids)):
             break
         threading.Event().wait(0.02)

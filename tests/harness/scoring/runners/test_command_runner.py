@@ -47,7 +47,7 @@ CODE = "total = sum\n"
 WITH_TESTS = (sys.executable, "run.py", "{report}", "{tests}")
 
 
-def run(tree: Path, command: tuple[str, ...], timeout_s: float = 20, **files: str) -> SuiteRun:
+def run(tree: Path, command: tuple[str, ...], timeout_s: float = 100.0, **files: str) -> SuiteRun:
     require_tool("bwrap")
     named = {"run.py": RUNNER, "test_cart.py": TESTS, "cart.py": CODE}
     for name, text in named.items():

@@ -127,7 +127,7 @@ def test_all_who_wait_for_a_worker_that_is_lost_or_of_no_use_hear_of_it(
 ) -> None:
     async def use(worker: Worker, _: Near) -> None:
         waiting = [worker.begin(f"t{n}", turn(n, tmp_path), None) for n in range(3)]
-        faults = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 30)
+        faults = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 100)
         assert [(type(fault), str(fault)) for fault in faults] == [(WorkerLost, told)] * 3
         assert not worker.pending
 
