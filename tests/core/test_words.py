@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.words import content, stem, words
 
@@ -31,9 +32,12 @@ def test_content_leaves_out_function_words_scaffolding_and_numbers() -> None:
     }  # fmt: skip
 
 
-@given(st.text())
+@reaches("a word", "a long run of letters")
+@given(st.text() | st.text("abÀß_1 -", max_size=30) | st.text("aÀ", min_size=30, max_size=60))
 def test_words_are_bounded_and_hold_no_space_digit_or_underscore_whatever_the_text(text: str) -> None:
+    reached("a long run of letters", len(text) > 40 and text.isalpha())
     for word in words(text):
+        reached("a word")
         assert 2 <= len(word) <= 40
         assert not any(c.isspace() or c.isdecimal() or c == "_" for c in word)
 

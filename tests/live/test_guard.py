@@ -51,10 +51,12 @@ def test_c03_a_whole_cycle_ends_the_streak() -> None:
 
 
 EVENTS = st.sampled_from(["fail", "pass", "run", "blocked"]) | st.sampled_from(["pass", "run", "blocked"])
+FAILED = st.lists(st.sampled_from(["fail", "fail", "fail", "run", "pass"]), min_size=9, max_size=30)
+BLOCKED = st.lists(st.sampled_from(["pass", "run", "blocked"]), min_size=9, max_size=60)
 
 
 @reaches("failures", "max_blocked", "pass")
-@given(st.lists(EVENTS, max_size=60) | st.lists(EVENTS, max_size=6), st.integers(1, 4))
+@given(st.lists(EVENTS, max_size=60) | st.lists(EVENTS, max_size=6) | FAILED | BLOCKED, st.integers(1, 4))
 def test_c03_only_a_reset_ends_a_hold(events: list[str], most: int) -> None:
     guard, state, streak = Guard(max_failure_streak=most), GateState(), 0
     for event in events:

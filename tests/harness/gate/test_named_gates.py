@@ -556,13 +556,21 @@ def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
     assert to_wire(new) == to_wire(same)
 
 
-ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), min_size=1, max_size=40)
-NOT_WORSE = ROWS.map(lambda rows: [(before, max(before, after), d) for before, after, d in rows * 8])
+ROW = st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans())
+ROWS = st.lists(ROW, min_size=1, max_size=40)
+NOT_WORSE = st.lists(ROW, min_size=12, max_size=20).map(
+    lambda rows: [(before, max(before, after), in_dates) for before, after, in_dates in rows * 8]
+)
+ONE_WORSE = NOT_WORSE.map(
+    lambda rows: [
+        (2, 0, True) if n % 2 else (before, after, False) for n, (before, after, _) in enumerate(rows)
+    ]
+)
 
 
 @reaches("fail", "pass", "fails in one alone")
 @settings(max_examples=20)
-@given(ROWS | NOT_WORSE)
+@given(ROWS | NOT_WORSE | ONE_WORSE)
 def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int, int, bool]]) -> None:
     ids = [f"{'date' if in_dates else 'text'}{i}" for i, (_, _, in_dates) in enumerate(rows)]
     run = swept({id_: [after / 2] for id_, (_, after, _) in zip(ids, rows, strict=True)})

@@ -213,8 +213,12 @@ def test_json_of_printable_text_means_the_same_as_yaml(value, indent):
     assert parse_yaml(json.dumps(value, ensure_ascii=False, indent=indent)).value == value
 
 
+odd = st.text(max_size=60) | st.text(alphabet="a:- \n[]{}&*!|>'\"#%@`,?0\t", max_size=30)
+plain = st.lists(st.sampled_from(["a: 1", "b: [1, x]", "- a", "- b: 2", "  c: 3", "# x"]), min_size=1)
+
+
 @reaches("a mapping or list", "a scalar", "refused")
-@given(st.text(max_size=60) | st.text(alphabet="a:- \n[]{}&*!|>'\"#%@`,?0\t", max_size=30))
+@given(odd | plain.map("\n".join))
 @settings(max_examples=300)
 def test_hostile_yaml_is_refused_with_a_line_or_read_as_json_values(text):
     try:

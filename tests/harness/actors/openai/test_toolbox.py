@@ -243,7 +243,10 @@ def test_no_arguments_at_all_are_fine_where_none_are_needed(bench: Bench) -> Non
     assert bench.told() == ["noon"] * 3
 
 
-@given(st.text(max_size=40) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
+ANYTHING = st.recursive(st.none() | st.integers() | st.text(), st.lists)
+
+
+@given(st.text(max_size=40) | (ANYTHING | ANYTHING.map(lambda value: {"n": value})).map(json.dumps))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 def test_no_arguments_end_a_rollout(bench: Bench, arguments: str) -> None:
     bench.tools("def note(n: int) -> str:\n    return 'ok'")
