@@ -1,6 +1,7 @@
 """What runs were worth: decision 28, word by word."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,15 +88,17 @@ def test_c01_unblocked_composites_are_bounded_and_equal_traces_get_equal_rewards
     assert 0 <= found.q <= 1
 
 
-@reaches("blocked outcome_v1", "scored outcome_v1", "blocked python", "not blocked python")
-@given(traces, st.sampled_from([*sorted(BUILT_IN), "outcome_v1", "python", "python"]))
+@reaches("blocked", "not blocked", "no score", "python")
+@given(
+    traces | traces.map(lambda trace: replace(trace, blocked=True)),
+    st.sampled_from(["outcome_v1", "python"]) | st.sampled_from(sorted(BUILT_IN)),
+)
 def test_c02_the_composite_is_minus_1_if_and_only_if_safety_blocked(trace: RunTrace, spec: str) -> None:
     own = ModuleReward("python:m:f", lambda trace: {"speed": -0.75 if trace.turns else 1.0})
     found = (own if spec == "python" else open_inference(spec)).infer(trace)
-    reached("blocked outcome_v1", spec == "outcome_v1" and trace.blocked)
-    reached("scored outcome_v1", spec == "outcome_v1" and not trace.blocked and trace.score is not None)
-    reached("blocked python", spec == "python" and trace.blocked)
-    reached("not blocked python", spec == "python" and not trace.blocked)
+    reached("blocked" if trace.blocked else "not blocked")
+    reached("no score", trace.score is None)
+    reached("python", spec == "python")
     assert found is not None or (not trace.blocked and trace.score is None)
     if found is not None:
         assert (found.composite == -1) == trace.blocked == found.hard_gate

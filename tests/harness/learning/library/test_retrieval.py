@@ -105,7 +105,7 @@ foreign = st.builds(
 @reaches("domain", "stamp", "min_reward", "no slot")
 @given(
     st.lists(lessons | lessons | foreign, max_size=15, unique_by=lambda e: e.id),
-    st.sampled_from([TOP, RELEVANT, replace(TOP, min_reward=0.5)]),
+    st.sampled_from([TOP, RELEVANT, replace(TOP, min_reward=0.5), replace(RELEVANT, min_reward=0.5)]),
     st.integers(0, 5),
     st.randoms(use_true_random=False),
 )
