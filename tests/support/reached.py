@@ -9,7 +9,7 @@ from typing import ParamSpec
 
 P = ParamSpec("P")
 
-RUNS = 4
+RUNS = 8
 """How often a property runs before it fails for a branch: chance alone may miss a rare one once."""
 _reached: ContextVar[dict[str, bool]] = ContextVar("_reached")
 """The branches of the property that runs, and whether an example reached each."""
