@@ -283,10 +283,13 @@ frames_of_a_call = st.fixed_dictionaries(
 right_ones = st.fixed_dictionaries(
     {"answer": st.text(max_size=5)}, optional={"frames": st.lists(frames_of_a_call, max_size=3)}
 )
+with_frames = st.fixed_dictionaries(
+    {"answer": st.text(max_size=5), "frames": st.lists(frames_of_a_call, min_size=2, max_size=3)}
+)
 
 
 @reaches("a trajectory", "frames", "a failure")
-@given(right_ones | near_misses | json_values)
+@given(right_ones | with_frames | near_misses | json_values)
 def test_whatever_comes_is_a_trajectory_or_the_agents_failure(value: Any) -> None:
     try:
         trajectory = read(value)
