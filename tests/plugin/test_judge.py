@@ -363,15 +363,19 @@ def test_a_budget_that_ends_between_votes_loses_none_that_was_paid_for(
     assert project.report()["judge"]["opinions"] == 16
 
 
-@pytest.mark.parametrize("answer", ["'\\ud8003'", "'\\x00\\u202e'", "'x' * 900_000", "'{{mark}}{{task}}'"])
 def test_whatever_an_agent_answers_can_be_judged_or_is_its_own_failure(
-    project: Project, serve: Serve, answer: str
+    project: Project, serve: Serve
 ) -> None:
     server = serve(lambda request, _: vote(request, False, False))
-    project.agent(f"def solve(context):\n    return {answer}\n")
+    answers = "('\\ud8003', '\\x00\\u202e', 'x' * 900_000, '{{mark}}{{task}}')"
+    project.agent(f"def solve(context):\n    return {answers}[int(context.scenario.id[-1])]\n")
     project.ini(actor="python:agent2:solve", judge="openai:x", allow_paid="true")
-    suite(project, truth="judge", rubric=RUBRIC, min_score=0.1)
-    project.run("suite.scenario.json").assert_outcomes(failed=2, deselected=2)
+    values = [
+        {"id": f"eval{n}", "split": "eval", "prompt": f"How many words has {n}?", "min_score": 0.1}
+        | {"truth": "judge", "rubric": RUBRIC}
+        for n in range(4)
+    ]
+    project.write("suite.scenario.json", json.dumps(values)).run().assert_outcomes(failed=4)
     assert server.refusals == []
     assert all(len(json.dumps(request)) < 60_000 for request in server.requests)
 

@@ -290,27 +290,29 @@ def test_every_misuse_is_the_same_error_with_workers(
 
 
 BROKEN = {
-    "an unknown check": ("x.scenario.yaml", "id: x\nprompt: a?\nchecks:\n- kind: exakt\n  value: 3\n"),
-    "no YAML": ("x.scenario.yaml", "id: [\n"),
-    "an unknown key": ("x.scenario.json", json.dumps(TRAIN_AND_EVAL[0] | {"id": "x", "promt": "?"})),
-    "an unknown column": ("x.scenarios.csv", "prompt,anser\na?,3\n"),
-    "an id twice": ("x.scenario.json", json.dumps(TRAIN_AND_EVAL[0])),
-    "a module": ("test_x.py", "import nowhere\n"),
+    "x1.scenario.yaml": "id: x\nprompt: a?\nchecks:\n- kind: exakt\n  value: 3\n",
+    "x2.scenario.yaml": "id: [\n",
+    "x3.scenario.json": json.dumps(TRAIN_AND_EVAL[0] | {"id": "x", "promt": "?"}),
+    "x4.scenarios.csv": "prompt,anser\na?,3\n",
+    "x5.scenario.json": json.dumps(TRAIN_AND_EVAL[0]),
+    "test_x.py": "import nowhere\n",
 }
+"""Files with an unknown check, no YAML, an unknown key, an unknown column, an id that is taken; a module."""
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_file_that_is_no_scenario_ends_the_collection_with_and_without_workers(
-    project: Project, name: str
-) -> None:
-    file, text = BROKEN[name]
-    project.plugins("xdist").write("suite.scenario.json", SUITE).write(file, text)
+def test_files_that_are_no_scenarios_end_the_collection_with_and_without_workers(project: Project) -> None:
+    project.plugins("xdist").write("suite.scenario.json", SUITE)
+    for file, text in BROKEN.items():
+        project.write(file, text)
     alone, together = project.run(), project.run("-n", "1")
     assert alone.ret == together.ret == pytest.ExitCode.INTERRUPTED
     shown = [
-        [line for line in one.outlines if line.startswith(("x.scenario", "E  "))] for one in (alone, together)
+        sorted(line for line in one.outlines if line.startswith(("x", "E  "))) for one in (alone, together)
     ]
-    assert shown[0] == shown[1] != []
+    assert shown[0] == shown[1]
+    for file in BROKEN:
+        start = "E  " if file.startswith("test") else file
+        assert any(line.startswith(start) for line in shown[0])
     for one in (alone, together):
-        one.stdout.fnmatch_lines(["*Interrupted: 1 error during collection*"])
+        one.stdout.fnmatch_lines([f"*Interrupted: {len(BROKEN)} errors during collection*"])
     assert project.calls == []

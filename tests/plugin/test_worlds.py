@@ -168,11 +168,13 @@ def test_a_command_runs_with_files_beside_its_scenario_in_the_workspace(project:
     assert ended(project)["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    ("fields", "code", "said"),
-    [
+BREAKING: dict[str, list[tuple[dict[str, object], str, str]]] = {
+    "python": [
         ({"setup": {"python": "steps:breaks"}}, "setup", "raised\nTraceback"),
         ({"setup": {"python": "steps:hangs", "timeout_s": 0.1}}, "setup", "took more than 0.1 s"),
+        ({"teardown": {"python": "steps:breaks"}}, "teardown", "\nSystemExit: no room"),
+    ],
+    "command": [
         (
             {"setup": {"command": "sh -c 'echo gone >&2; exit 3'"}},
             "setup",
@@ -181,20 +183,29 @@ def test_a_command_runs_with_files_beside_its_scenario_in_the_workspace(project:
         ({"setup": {"command": "sleep 30", "timeout_s": 0.2}}, "setup", "'sleep 30' took more than 0.2 s"),
         ({"setup": {"command": "no-such-program"}}, "setup", "cannot be started: No such file"),
         ({"setup": {"command": "sh -c 'yes 123456789'"}}, "setup", "printed more than 16000000 bytes"),
-        ({"teardown": {"python": "steps:breaks"}}, "teardown", "\nSystemExit: no room"),
         ({"teardown": {"command": "false"}}, "teardown", "teardown 'false' ended with 1"),
     ],
-)
-def test_a_step_that_breaks_is_an_error_and_no_failure_of_the_agent(
-    shop: Project, fields: dict[str, object], code: str, said: str
-) -> None:
-    ini(one(shop, **fields), "python:agent:right", out="out")
-    assert shop.run().ret == 1
-    rollout = ended(shop)
-    assert rollout["status"] == "error"
-    assert rollout["failure"]["code"] == code  # type: ignore[index]
-    assert said in rollout["failure"]["message"]  # type: ignore[index]
-    assert bool(shop.calls) == (code == "teardown")
+}
+"""Steps by their kind, with code and message."""
+
+
+@pytest.mark.parametrize("kind", BREAKING)
+def test_a_step_that_breaks_is_an_error_and_no_failure_of_the_agent(shop: Project, kind: str) -> None:
+    same = {"split": "eval", "domain": "text", "checks": [{"kind": "exact", "value": "3"}]}
+    values = [
+        {"id": f"eval{n}", "prompt": f"How many words has {n}?"} | same | fields
+        for n, (fields, _, _) in enumerate(BREAKING[kind])
+    ]
+    shop.write("suite.scenario.json", json.dumps(values))
+    assert ini(shop, "python:agent:right", out="out").run().ret == 1
+    found = {rollout["scenario_id"]: rollout for rollout in shop.events("rollout")}
+    assert len(found) == len(values)
+    for n, (_, code, said) in enumerate(BREAKING[kind]):
+        rollout = found[f"eval{n}"]
+        assert rollout["status"] == "error"
+        assert rollout["failure"]["code"] == code
+        assert said in rollout["failure"]["message"]
+        assert (f"eval{n}" in shop.calls) == (code == "teardown")
 
 
 def test_a_callable_that_breaks_is_shown_with_the_line_where_it_broke(shop: Project) -> None:

@@ -64,7 +64,7 @@ def _settings(project: Project, flags: Mapping[str, Any], *, learning: bool) -> 
     return resolve(
         {name: value for name, value in flags.items() if value is not None},
         os.environ,
-        {name.removeprefix("tfgrpo_"): value for name, value in ini},
+        {name.removeprefix("tfgrpo_"): value for name, value in ini if name.startswith("tfgrpo_")},
         learning_flag=learning,
     )
 
