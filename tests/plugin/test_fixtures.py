@@ -116,23 +116,35 @@ def test_sweep(rollout_workspace, rollout):
     project.run().assert_outcomes(passed=1)
 
 
+OWN = (("", "tfgrpo_agent, db"), ("", "rollout_workspace, tfgrpo_agent, db"))
+NAMED = (("fixtures=['db'], ", "db"),)
+
+
 @pytest.mark.parametrize(
-    ("named", "arguments"),
-    [("", "tfgrpo_agent, db"), ("", "rollout_workspace, tfgrpo_agent, db"), ("fixtures=['db'], ", "db")],
+    ("tests", "beside"),
+    [(OWN, False), (NAMED, False), ((*OWN, *NAMED), True)],
+    ids=["own", "named", "beside a scenario"],
 )
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_test_need_not_name_the_rollout(booking: Project, named: str, arguments: str, beside: bool) -> None:
-    booking.checker(f"""{BOOKING}
-@pytest.mark.tfgrpo(split="eval", {named}prompt="Reserve the white room for Monday.")
-def test_booking({arguments}):
+def test_a_test_need_not_name_the_rollout(
+    booking: Project, tests: tuple[tuple[str, str], ...], beside: bool
+) -> None:
+    booking.checker(
+        BOOKING
+        + "".join(
+            f"""
+@pytest.mark.tfgrpo(split="eval", {named}prompt="Reserve the white room for Monday, {n}.")
+def test_booking{n}({arguments}):
     assert len(booked(db)) == {"tfgrpo_agent" in arguments:d}
-""")
+"""
+            for n, (named, arguments) in enumerate(tests)
+        )
+    )
     if beside:
         booking.scenarios(train=0, sweep=1)
-    if beside or named:
+    if beside or tests == NAMED:
         booking.ini(actor="python:agent:right")
-    booking.run().assert_outcomes(passed=1 + beside)
-    booking.learn().assert_outcomes(passed=2 + beside + 1)
+    booking.run().assert_outcomes(passed=len(tests) + beside)
+    booking.learn().assert_outcomes(passed=2 * len(tests) + beside + 1)
 
 
 def test_other_rollouts_run_beside_and_keep_their_actor(booking: Project) -> None:
