@@ -25,11 +25,11 @@ CODES = {
 }
 FILTERED = re.compile(r"content.?(?:filter|policy|management)|moderation|flagged", re.IGNORECASE)
 USED_UP = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
-FORM = re.compile(r"response_format|json_schema|json_object|grammar|structured", re.IGNORECASE)
+FORM = re.compile(r"response_format|json[ _]schema|json_object|grammar|structured", re.IGNORECASE)
 HINTS = (
     (re.compile(r"max_completion_tokens"), "max_tokens_field: max_completion_tokens"),
     (re.compile(r"temperature"), "temperature: false"),
-    (re.compile(r"response_format|json_schema"), "structured: json_object or none"),
+    (re.compile(r"response_format|json[ _]schema", re.IGNORECASE), "structured: json_object or none"),
     (re.compile(r"\bseed\b"), "seed: false"),
     (re.compile(r"logprobs"), "logprobs: off"),
     (re.compile(r"system role|role.{0,20}system|alternate", re.IGNORECASE), "system_role: user"),

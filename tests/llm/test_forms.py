@@ -12,6 +12,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 UNKNOWN = [
     fake_model.refused(400, "response_format.type must be text"),
     fake_model.refused(422, "unsupported: json_schema"),
+    fake_model.refused(400, "parser generation failed: JSON schema error at #: unrecognized type x"),
     fake_model.refused(500, "1 validation error"),
     fake_model.refused(501, "not implemented"),
 ]
