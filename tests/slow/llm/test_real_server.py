@@ -1,4 +1,4 @@
-"""The protocol, proved on a server that nobody here wrote: llama.cpp's, with a tiny random model."""
+"""The protocol, proved on a server that nobody here wrote: llama.cpp's, with a small real model."""
 
 import asyncio
 import json
@@ -31,24 +31,25 @@ ADD = ToolSpec(
         "required": ["a", "b"],
     },
 )
-FORCED = {"tool_choice": {"type": "function", "function": {"name": "add"}}}
+FORCED = {"tool_choice": "required"}
+"""The server takes the name of a function for ``auto``."""
 WRONG_KEY = "sk-tiny-wrong-1Zr8TnQ5wM3k"
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[llama.Llama]:
-    llama.require_llama()
-    with llama.running(tmp_path_factory.mktemp("llama")) as running:
+    model = llama.require_llama()
+    with llama.running(model, tmp_path_factory.mktemp("llama")) as running:
         yield running
 
 
-def ask(server: llama.Llama, *requests: Request, model: str = "tiny", **fields: Any) -> list[Completion]:
+def ask(server: llama.Llama, *requests: Request, **fields: Any) -> list[Completion]:
     """Return the completions of all requests, asked at once; `fields` are those of the endpoint."""
-    return ask_with_purse(server, *requests, model=model, **fields)[0]
+    return ask_with_purse(server, *requests, **fields)[0]
 
 
 def ask_with_purse(
-    server: llama.Llama, *requests: Request, model: str = "tiny", key: str = llama.KEY, **fields: Any
+    server: llama.Llama, *requests: Request, key: str = llama.KEY, **fields: Any
 ) -> tuple[list[Completion], Ledger]:
     spending = Ledger()
     endpoint = Endpoint(
@@ -59,7 +60,7 @@ def ask_with_purse(
     async def all_at_once() -> list[Completion]:
         models = Models(config, environ={"TINY_KEY": key}, spending=spending, max_tokens=64)
         try:
-            completer = models.open(f"openai:{model}@here")
+            completer = models.open(f"openai:{llama.MODEL}@here")
             return list(await asyncio.gather(*map(completer.complete, requests)))
         finally:
             await models.aclose()
@@ -71,7 +72,7 @@ def request(user: str = "hi", system: str | None = None, **fields: Any) -> Reque
     messages = (Message(role="user", content=user),)
     if system is not None:
         messages = (Message(role="system", content=system), *messages)
-    return Request(**{"messages": messages, "temperature": 1.0, "seed": 7} | fields)
+    return Request(**{"messages": messages, "temperature": 1.0, "seed": 7, "max_tokens": 8} | fields)
 
 
 def text_of(server: llama.Llama, asked: Request) -> str:
@@ -79,38 +80,44 @@ def text_of(server: llama.Llama, asked: Request) -> str:
 
 
 def test_the_seed_decides_what_is_answered(server: llama.Llama) -> None:
-    seeds = range(8)
+    seeds = range(5)
     first = [text_of(server, request(seed=seed)) for seed in seeds]
     assert [text_of(server, request(seed=seed)) for seed in reversed(seeds)] == first[::-1]
     assert len(set(first)) > 3
 
 
 def test_without_temperature_the_seed_does_not_matter(server: llama.Llama) -> None:
-    cold = {text_of(server, request(seed=seed, temperature=0.0)) for seed in range(6)}
-    hot = {text_of(server, request(seed=seed, temperature=2.0)) for seed in range(6)}
+    cold = {text_of(server, request(seed=seed, temperature=0.0)) for seed in range(4)}
+    hot = {text_of(server, request(seed=seed, temperature=2.0)) for seed in range(4)}
     assert len(cold) == 1
     assert len(hot) > 1
 
 
 def test_an_answer_is_cut_at_the_most_tokens_asked_for(server: llama.Llama) -> None:
-    for answer in ask(server, *(request(seed=seed, max_tokens=1) for seed in range(6))):
+    for most in (1, 5):
+        (answer,) = ask(server, request("Write a long story.", max_tokens=most))
         assert answer.usage is not None
-        assert (answer.finish, len(answer.text)) == ("length", 1) or answer.text == ""
-    long = ask(server, *(request(seed=seed, max_tokens=200) for seed in range(6)))
-    assert "stop" in {answer.finish for answer in long}
-    assert max(len(answer.text) for answer in long) > 1
+        assert (answer.finish, answer.usage.completion) == ("length", most)
+    asked = [request(seed=seed, max_tokens=64) for seed in range(3)]
+    ended = ask(server, *asked, extra_body={"logit_bias": llama.END})
+    assert "stop" in {answer.finish for answer in ended}
 
 
 def test_usage_is_what_the_server_counted(server: llama.Llama) -> None:
-    """The model's tokens are bytes, so that each further letter of the prompt is one more."""
-    short, long, told = ask(server, request("hi"), request("hi" * 50), request("hi", system="x" * 30))
+    """A short word that is repeated is one token more each time."""
+    asked = request("hi", max_tokens=1), request("hi" + " hi" * 20, max_tokens=1)
+    short, long = ask(server, *asked)
+    (told,) = ask(server, request("hi", system="hi" + " hi" * 30, max_tokens=1))
+    (more,) = ask(server, request("hi", system="hi" + " hi" * 35, max_tokens=1))
     assert short.usage is not None
     assert long.usage is not None
     assert told.usage is not None
-    assert long.usage.prompt - short.usage.prompt == 98
-    assert told.usage.prompt - short.usage.prompt == 30
-    assert len(short.text.encode()) <= short.usage.completion <= 64
-    assert short.model == "tiny"
+    assert more.usage is not None
+    assert long.usage.prompt - short.usage.prompt == 20
+    assert more.usage.prompt - told.usage.prompt == 5
+    assert told.usage.prompt - short.usage.prompt > 30
+    assert short.usage.completion == 1
+    assert short.model == llama.MODEL
 
 
 def test_what_was_used_is_settled(server: llama.Llama) -> None:
@@ -122,20 +129,21 @@ def test_what_was_used_is_settled(server: llama.Llama) -> None:
 
 
 def test_a_system_message_is_heard(server: llama.Llama) -> None:
-    plain = [text_of(server, request(seed=seed)) for seed in range(4)]
-    told = [text_of(server, request(system="Speak in riddles.", seed=seed)) for seed in range(4)]
+    plain = [text_of(server, request(seed=seed)) for seed in range(3)]
+    told = [text_of(server, request(system="Speak in riddles.", seed=seed)) for seed in range(3)]
     assert plain != told
 
 
 def test_many_calls_at_once_get_each_its_own_answer(server: llama.Llama) -> None:
-    asked = [request(f"question {n}", seed=n) for n in range(24)]
+    asked = [request(f"question {n}", seed=n) for n in range(8)]
     alone = [text_of(server, one) for one in asked]
+    assert len(set(alone)) > 4
     assert [answer.text for answer in ask(server, *asked)] == alone
 
 
 def test_a_conversation_that_is_too_long_is_rejected_with_the_servers_words(server: llama.Llama) -> None:
-    with pytest.raises(ModelError, match="maximum context length is 16384 tokens") as raised:
-        ask(server, request("x" * 20_000))
+    with pytest.raises(ModelError, match=r"exceeds the available context size \(4096 tokens\)") as raised:
+        ask(server, request("x " * 5000))
     assert raised.value.code == "rejected"
 
 
@@ -149,14 +157,30 @@ def test_a_wrong_key_is_an_error_that_shows_no_key(server: llama.Llama) -> None:
 def test_a_schema_that_the_server_does_not_know_how_to_keep_is_asked_for_in_words(
     server: llama.Llama,
 ) -> None:
-    """It answers 500 to ``json_schema``."""
-    first, second = ask(server, request(schema={"type": "object"}), request(schema={"type": "array"}))
-    assert (first.retries, second.retries) == (0, 0)
+    """It answers 400 to a reference that leads nowhere."""
+    answers = ask(server, *(request(seed=seed, schema={"$ref": "#/nowhere"}) for seed in range(2)))
+    assert [answer.retries for answer in answers] == [0, 0]
+
+
+def test_an_answer_keeps_to_its_schema(server: llama.Llama) -> None:
+    properties = {"colour": {"enum": ["red", "blue"]}, "sure": {"type": "boolean"}}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+    for answer in ask(server, *(request(seed=seed, schema=schema, max_tokens=40) for seed in range(3))):
+        assert answer.finish == "stop"
+        value = json.loads(answer.text)
+        assert value["colour"] in ("red", "blue")
+        assert value["sure"] in (True, False)
+        assert set(value) == {"colour", "sure"}
 
 
 def test_structured_output_is_json(server: llama.Llama) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    asked = [request(seed=seed, schema=schema) for seed in range(8)]
+    asked = [request('Write {"a": 1}', seed=seed, schema=schema, max_tokens=48) for seed in range(4)]
     finishes = set()
     for answer in ask(server, *asked, structured="json_object"):
         finishes.add(answer.finish)
@@ -167,81 +191,112 @@ def test_structured_output_is_json(server: llama.Llama) -> None:
 
 
 def test_a_tool_is_called_and_its_result_taken_back(server: llama.Llama) -> None:
-    (wanted,) = ask(server, request(tools=(ADD,)), model="tiny-tools", extra_body=FORCED)
+    asked = request("Add 2 and true.", tools=(ADD,), max_tokens=48)
+    (wanted,) = ask(server, asked, extra_body=FORCED)
     assert wanted.finish == "tool_calls"
     (call,) = wanted.tool_calls
     assert call.name == "add"
     assert set(json.loads(call.arguments)) == {"a", "b"}
     messages = (
-        Message(role="user", content="Add."),
+        *asked.messages,
         Message(role="assistant", content="", tool_calls=(call,)),
         Message(role="tool", content="4", tool_call_id=call.id),
     )
-    (after,) = ask(server, request(tools=(ADD,), messages=messages), model="tiny-tools")
-    assert after.finish in ("stop", "length", "tool_calls")
+    told = request(tools=(ADD,), messages=messages)
+    (after,) = ask(server, told, extra_body={"tool_choice": "none"})
+    assert after.finish in ("stop", "length")
     assert after.usage is not None
+    assert wanted.usage is not None
+    assert after.usage.prompt > wanted.usage.prompt + 10
 
 
 RAW = {"logprobs": "raw", "free": True}
+WHOLE = {"top_k": 0, "top_p": 1, "min_p": 0}
+"""Cuts no token off."""
+PROCESSED = {"logprobs": "processed", "free": True, "extra_body": {"post_sampling_probs": True, **WHOLE}}
+
+
+def first_tokens(
+    server: llama.Llama, temperature: float, seeds: range, **fields: Any
+) -> dict[str, set[float]]:
+    """Return the log-probabilities that the server gives for the first token of its answers."""
+    asked = [request(seed=n, temperature=temperature, max_tokens=1, logprobs=True) for n in seeds]
+    values: dict[str, set[float]] = {}
+    for answer in ask(server, *asked, **fields):
+        assert answer.sampled is not None
+        assert (answer.sampled.kind, answer.sampled.temperature) == (fields["logprobs"], temperature)
+        assert answer.sampled.logprobs is not None
+        (value,) = answer.sampled.logprobs
+        values.setdefault(answer.text, set()).add(round(value, 5))
+    return values
 
 
 def test_log_probabilities_are_those_before_temperature_and_truncation(server: llama.Llama) -> None:
     """The same first token has the same value at every temperature, and no value leaves out the others."""
-    heats = (0.2, 1.0, 2.0)
-    asked = [
-        request(seed=seed, temperature=heat, max_tokens=1, logprobs=True)
-        for heat in heats
-        for seed in range(12)
-    ]
-    values: dict[str, set[tuple[float, ...]]] = {}
-    for one, answer in zip(asked, ask(server, *asked, **RAW), strict=True):
-        assert answer.sampled is not None
-        assert (answer.sampled.kind, answer.sampled.temperature) == ("raw", one.temperature)
-        if answer.sampled.logprobs is not None:
-            values.setdefault(answer.text, set()).add(tuple(round(v, 5) for v in answer.sampled.logprobs))
+    values: dict[str, set[float]] = {}
+    for heat in (0.5, 1.0, 2.0):
+        for text, found in first_tokens(server, heat, range(4), **RAW).items():
+            values.setdefault(text, set()).update(found)
     assert len(values) > 2
     assert {len(found) for found in values.values()} == {1}
-    assert sum(math.exp(value) for found in values.values() for (value,) in found) < 1.0
+    assert sum(math.exp(value) for found in values.values() for value in found) < 1.0
+
+
+def test_processed_log_probabilities_are_those_after_temperature(server: llama.Llama) -> None:
+    """Two tokens are as far apart as before temperature, divided by it."""
+    heat, seeds = 1.6, range(6)
+    raw = first_tokens(server, heat, seeds, **RAW | {"extra_body": WHOLE})
+    processed = first_tokens(server, heat, seeds, **PROCESSED)
+    assert raw.keys() == processed.keys()
+    assert len(raw) > 2
+    shifts = [after - before / heat for text in raw for before in raw[text] for after in processed[text]]
+    assert max(shifts) - min(shifts) < 1e-3
+    assert max(map(abs, shifts)) > 0.1
 
 
 def test_a_list_shorter_than_what_was_sampled_is_null_and_no_other(server: llama.Llama) -> None:
-    """The server leaves a token out of its list now and then, but counts it."""
-    asked = [request(seed=seed, temperature=1.5, max_tokens=40, logprobs=True) for seed in range(24)]
-    answers = ask(server, *asked, **RAW)
+    """The server counts the tokens that make up one rare character, but lists their last alone."""
+    asked = [request(seed=seed, max_tokens=12, logprobs=True) for seed in range(2)]
+    held = [
+        RAW | {"extra_body": {"grammar": f"root ::= [{letters}]+"}}
+        for letters in ("a-z ", "\U0001f34e\U0001f34f")
+    ]
+    answers = [answer for fields in held for answer in ask(server, *asked, **fields)]
     reasons = set()
     for answer in answers:
         assert answer.sampled is not None
         assert answer.usage is not None
         reasons.add(answer.sampled.reason)
         if answer.sampled.logprobs is not None:
-            assert len(answer.sampled.logprobs) == answer.usage.completion
-            assert -50 < min(answer.sampled.logprobs) <= max(answer.sampled.logprobs) < 0
-            assert answer.sampled.token_ids is None  # it knows no return_token_ids
+            assert answer.sampled.token_ids is not None
+            assert len(answer.sampled.logprobs) == len(answer.sampled.token_ids) == answer.usage.completion
+            assert -50 < min(answer.sampled.logprobs) <= max(answer.sampled.logprobs) <= 0
     assert reasons == {"", "short"}
-    plain = ask(server, *(replace(one, logprobs=False) for one in asked), **RAW)
+    silent = [replace(one, logprobs=False) for one in asked]
+    plain = [answer for fields in held for answer in ask(server, *silent, **fields)]
     assert [answer.text for answer in plain] == [answer.text for answer in answers]
     assert {answer.sampled for answer in plain} == {None}
 
 
-def test_a_tool_call_without_log_probabilities_has_none(server: llama.Llama) -> None:
-    asked = request(tools=(ADD,), logprobs=True)
-    (answer,) = ask(server, asked, model="tiny-tools", extra_body=FORCED, **RAW)
+def test_a_tool_call_has_the_log_probabilities_of_its_tokens(server: llama.Llama) -> None:
+    asked = request("Add 2 and true.", tools=(ADD,), max_tokens=48, logprobs=True)
+    (answer,) = ask(server, asked, **RAW | {"extra_body": FORCED})
     assert answer.finish == "tool_calls"
     assert answer.sampled is not None
-    assert answer.sampled.reason == "missing_logprobs"
+    assert answer.usage is not None
+    assert answer.sampled.logprobs is not None, answer.sampled.reason
+    assert len(answer.sampled.logprobs) == answer.usage.completion > 10
 
 
 SCENARIO = {"domain": "letters", "checks": [{"kind": "regex", "pattern": "[A-Z]"}]}
 MODELS = """
 endpoints:
-  here: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, structured: json_object}}
-  raw: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, logprobs: raw}}
-  forced:
-    base_url: "{url}"
-    api_key_env: TINY_KEY
-    free: true
-    extra_body: {{tool_choice: {{type: function, function: {{name: add}}}}}}
+  here: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, structured: json_object, {more}}}
+  raw: {{base_url: "{url}", api_key_env: TINY_KEY, free: true, logprobs: raw, {more}}}
 """
+
+
+SHORT = f"timeout_s: 250, extra_body: {json.dumps({'logit_bias': llama.END})}"
 
 
 class Project:
@@ -250,13 +305,13 @@ class Project:
     def __init__(self, root: Path, server: llama.Llama) -> None:
         self.root = root
         self.output = ""
-        (root / "models.yaml").write_text(MODELS.format(url=server.base_url))
+        (root / "models.yaml").write_text(MODELS.format(url=server.base_url, more=SHORT))
         (root / "pytest.ini").write_text("[pytest]\ntfgrpo_models = models.yaml\n")
 
-    def learn(self, task_id: str, *settings: str, each: int, exit_code: int = 0) -> dict[str, Any]:
-        """Run a suite with `each` scenarios per split; return its report."""
+    def learn(self, task_id: str, *settings: str, each: int) -> dict[str, Any]:
+        """Run a suite with `each` scenarios per split; return its report, whatever its gate says."""
         scenarios = [
-            {**SCENARIO, "id": f"{split}-{n}", "split": split, "prompt": f"Say {n} short words for {split}."}
+            {**SCENARIO, "id": f"{split}-{n}", "split": split, "prompt": f"hi {split}" + "!" * n}
             for split in ("train", "eval")
             for n in range(each)
         ]
@@ -265,7 +320,7 @@ class Project:
         warm.append("--tfgrpo-baseline-sweep=early")  # else a run without lessons shares the sweep's answers
         done = run_pytest(self.root, "--tfgrpo", f"--tfgrpo-task-id={task_id}", *warm, *settings)
         self.output = done.stdout + done.stderr
-        assert done.returncode == exit_code, self.output
+        assert done.returncode in (0, 1), self.output
         (report,) = (self.root / "out" / task_id / "runs").glob("*/report.json")
         return json.loads(report.read_text())  # type: ignore[no-any-return]
 
@@ -281,12 +336,17 @@ def project(tmp_path: Path, server: llama.Llama, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_suite_runs_with_the_model_and_twice_gives_the_same(project: Project) -> None:
-    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-group-size=4", "--tfgrpo-eval-rollouts=4"]
-    first, second = (project.learn(n, *settings, "--tfgrpo-max-tokens=12", each=4) for n in ("a", "b"))
-    assert [row["rollouts"] for row in first["epochs"]] == [16, 16, 16, 16]
+    settings = [
+        f"--tfgrpo-actor=openai:{llama.MODEL}@here",
+        "--tfgrpo-group-size=3",
+        "--tfgrpo-eval-rollouts=3",
+        "--tfgrpo-epochs=2",
+    ]
+    first, second = (project.learn(n, *settings, "--tfgrpo-max-tokens=12", each=2) for n in ("a", "b"))
+    assert [row["rollouts"] for row in first["epochs"]] == [6, 6, 6]
     for row, other in zip(first["epochs"], second["epochs"], strict=True):
         assert row["errors"] == 0
-        assert row["tokens"]["sum"] > 80 * row["rollouts"]
+        assert row["tokens"]["sum"] > 10 * row["rollouts"]
         assert row["cost_usd"]["sum"] == 0
         assert row["gt_score"] == other["gt_score"]
         assert row["tokens"] == other["tokens"]
@@ -297,8 +357,9 @@ def test_a_suite_runs_with_the_model_and_twice_gives_the_same(project: Project) 
 
 def test_a_run_keeps_the_log_probabilities_and_is_otherwise_the_same(project: Project) -> None:
     settings = ["--tfgrpo-group-size=3", "--tfgrpo-max-tokens=12", "--tfgrpo-epochs=2"]
+    settings.append("--tfgrpo-eval-rollouts=3")
     plain, told = (
-        project.learn(name, f"--tfgrpo-actor=openai:tiny@{name}", *settings, each=2)
+        project.learn(name, f"--tfgrpo-actor=openai:{llama.MODEL}@{name}", *settings, each=1)
         for name in ("here", "raw")
     )
     assert [row["tokens"] for row in told["epochs"]] == [row["tokens"] for row in plain["epochs"]]
@@ -317,28 +378,12 @@ def test_a_run_keeps_the_log_probabilities_and_is_otherwise_the_same(project: Pr
                 assert len(frame.sampled.logprobs) == frame.usage.completion
                 assert why_no_ratio(frame.sampled) == "raw_at_temperature"
                 kept += 1
-    assert kept > 10
-
-
-def test_a_model_that_only_calls_tools_comes_to_its_limit(project: Project) -> None:
-    (project.root / "adder.py").write_text(
-        'def add(a: int, b: bool) -> int:\n    """Add a and b."""\n    return a + b\n'
-    )
-    settings = ["--tfgrpo-tools=adder", "--tfgrpo-max-steps=3", "--tfgrpo-max-tokens=60", "--tfgrpo-epochs=2"]
-    settings.append("--tfgrpo-eval-rollouts=2")
-    actor = "--tfgrpo-actor=openai:tiny-tools@forced"
-    report = project.learn("a", actor, *settings, each=1, exit_code=1)
-    assert [row["errors"] for row in report["epochs"]] == [0, 0, 0]
-    for row in report["epochs"]:
-        calls = {tool["tool"]: tool["calls"] for tool in row["tools"]}
-        assert calls["add"] == 2 * row["rollouts"]
-    assert "tool_loop 6" in project.output
-    assert llama.KEY not in project.written() + project.output
+    assert kept > 3
 
 
 def test_the_model_as_teacher_is_asked_and_its_nonsense_dropped(project: Project) -> None:
-    settings = ["--tfgrpo-actor=openai:tiny@here", "--tfgrpo-optimizer=llm", "--tfgrpo-epochs=2"]
-    report = project.learn("a", *settings, "--tfgrpo-group-size=12", "--tfgrpo-max-tokens=12", each=1)
+    settings = [f"--tfgrpo-actor=openai:{llama.MODEL}@here", "--tfgrpo-optimizer=llm", "--tfgrpo-epochs=2"]
+    report = project.learn("a", *settings, "--tfgrpo-group-size=8", "--tfgrpo-max-tokens=12", each=1)
     assert [row["errors"] for row in report["epochs"]] == [0, 0, 0]
     assert report["epochs"][-1]["experiences"]["in_force"] == 0
     assert "failed in learning: malformed" in project.output
