@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from support.connections import check_connections
 from support.guard import Guard
 from threadpoolctl import threadpool_limits
 
@@ -34,6 +35,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("thorough", hypothesis.settings.get_profile("quick"), max_examples=100)
 hypothesis.settings.load_profile("quick")
+check_connections()
 GOLDEN = Path(__file__).parent / "golden"
 # Two threads of linear algebra in each of two workers would wait for each other; our matrices are small.
 threadpool_limits(1, user_api="blas")

@@ -62,10 +62,10 @@ def demo(folder: Path, tasks: int = TASKS, seed: int = 0, *, shuffled: bool = Fa
     yield f"serving    {tasks} other tasks, on 8 threads; what learns is the selector, never the agent"
     service = open_service(folder, seed, shuffled=shuffled)
     live, store = open_failing(folder)
-    yield from serve(service, live, store, tasks)
-    yield ""
-    yield from _fail(service, live, store, tasks)
-    live.close()
+    with live:
+        yield from serve(service, live, store, tasks)
+        yield ""
+        yield from _fail(service, live, store, tasks)
     yield from _kill(service, tasks + WHILE_HELD + AFTER_RESET)
     yield f"done in {time.perf_counter() - started:.1f} s"
 

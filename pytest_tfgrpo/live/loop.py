@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ class LiveLoop:
             outcome_wait_s=settings.outcome_wait_s,
             learned=self._learned,
         )
+        atexit.register(self._stop)
 
     @property
     def held(self) -> bool:
@@ -74,9 +76,13 @@ class LiveLoop:
     def close(self, timeout_s: float) -> bool:
         """Flush, stop and close the store; returns whether all was durable in time."""
         done = self._collector.flush(timeout_s)
+        self._stop(timeout_s)
+        atexit.unregister(self._stop)
+        return done
+
+    def _stop(self, timeout_s: float = 5.0) -> None:
         self._collector.close(timeout_s)
         self.store.close()
-        return done
 
     def _learned(self, number: int, document: Json) -> None:
         self._state = open_selector(number, document, self._points)

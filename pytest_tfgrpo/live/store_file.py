@@ -13,6 +13,9 @@ from weakref import WeakMethod
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.store_schema import advised, open_database
 
+_INHERITED: list[sqlite3.Connection] = []
+"""Connections of a parent process: a child neither uses them nor closes them, as letting go of one would."""
+
 
 class StoreFile:
     """Transactions on a store; they raise StoreError where SQLite fails."""
@@ -21,18 +24,18 @@ class StoreFile:
         self.path, self.namespace = path, namespace
         self._db, self._lock = db, RLock()
         self._foreign = False
-        self._inherited: list[sqlite3.Connection] = []
         os.register_at_fork(after_in_child=_called(WeakMethod(self._after_fork)))
 
     def _after_fork(self) -> None:
         """Leave the connection alone in a child process: SQLite's may not cross a fork."""
-        self._inherited.append(self._db)
+        _INHERITED.append(self._db)
         self._lock, self._foreign = RLock(), True
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; in a child process, what that has opened."""
         with self._lock:
-            self._db.close()
+            if not self._foreign:
+                self._db.close()
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ Start = Callable[..., Collector]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LiveStore:
-    return open_live_store(tmp_path / "live.db", "shop")
+def store(tmp_path: Path) -> Iterator[LiveStore]:
+    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -97,16 +99,16 @@ def test_live_rl_c02_updates_follow_the_interval_and_the_selector_is_handed_over
 def test_another_process_s_selector_and_reset_are_seen_without_an_event(store, start):
     learned = []
     collector = start(interval=99, learned=lambda *selector: learned.append(selector))
-    with_other = open_live_store(store.path, "shop")
-    with_other.write(runs("a"), rules=RULES, now=1.0)
-    with_other.update(counting, limit=8, outcome_wait_s=0.0, now=1.0, due=1)
-    until(lambda: learned == [(1, {"learned": 1})])
-    with_other.set_gate(
-        RULES.failed(RULES.failed(RULES.failed(collector.gate, "x", 1.0), "x", 1.0), "x", 1.0), now=1
-    )
-    until(lambda: not collector.put(Reporter("b").start()))
-    with_other.change_gate(reset, now=2.0)
-    until(lambda: collector.put(Reporter("c").start()))
+    with closing(open_live_store(store.path, "shop")) as with_other:
+        with_other.write(runs("a"), rules=RULES, now=1.0)
+        with_other.update(counting, limit=8, outcome_wait_s=0.0, now=1.0, due=1)
+        until(lambda: learned == [(1, {"learned": 1})])
+        with_other.set_gate(
+            RULES.failed(RULES.failed(RULES.failed(collector.gate, "x", 1.0), "x", 1.0), "x", 1.0), now=1
+        )
+        until(lambda: not collector.put(Reporter("b").start()))
+        with_other.change_gate(reset, now=2.0)
+        until(lambda: collector.put(Reporter("c").start()))
     assert store.refusals()["held"] >= 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,9 @@ SECRET = "sk-" + "a1B2" * 8
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LiveStore:
-    return open_live_store(tmp_path / "live.db", "shop")
+def store(tmp_path: Path) -> Iterator[LiveStore]:
+    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
+        yield opened
 
 
 def each_kind() -> list[LiveEvent]:

@@ -1,5 +1,6 @@
 """Live RL as an application uses it, over a real store."""
 
+import atexit
 import subprocess
 import sys
 import time
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import pytest
 from support.builders import make_experience
+from support.connections import is_closed
 
 from pytest_tfgrpo.cli.live_demo import open_failing
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
+from pytest_tfgrpo.live.loop import LiveLoop
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
@@ -155,6 +158,32 @@ def test_a_process_that_ends_without_closing_and_its_forked_child_lose_nothing(f
     assert done.returncode == 1
     assert sorted(run.run for run in runs_of(folder)) == [*"abcdefghi"]
     assert {run.status for run in runs_of(folder)} == {LiveStatus.SUCCEEDED}
+
+
+def test_a_loop_that_nobody_closes_writes_and_closes_its_store_at_the_exit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_exit: list[Callable[[], object]] = []
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+    live = open_live(folder / "live.toml")
+    assert isinstance(live.backend, LiveLoop)
+    with live.run("unclosed") as run:
+        run.end("done", score=0.5)
+    for call in reversed(at_exit):
+        call()
+    assert is_closed(live.backend.store._db)
+    assert [run.run for run in runs_of(folder)] == ["unclosed"]
+
+
+def test_a_closed_loop_leaves_nothing_to_the_exit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_exit: list[Callable[[], object]] = []
+    monkeypatch.setattr(atexit, "register", at_exit.append)
+    monkeypatch.setattr(atexit, "unregister", at_exit.remove)
+    with open_live(folder / "live.toml") as live:
+        assert at_exit
+    assert isinstance(live.backend, LiveLoop)
+    assert is_closed(live.backend.store._db)
+    assert at_exit == []
 
 
 def test_failures_hold_the_gate_until_a_reset(folder: Path) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.connections import is_closed
 from support.live_events import RULES, Reporter, attributes, by_score, by_turns, outcome, reset, rules, runs
 
+from pytest_tfgrpo.live import store_file
 from pytest_tfgrpo.live.records import GateState, LiveStatus
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 
@@ -16,8 +22,9 @@ NOW = 5000.0
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LiveStore:
-    return open_live_store(tmp_path / "live.db", "shop")
+def store(tmp_path: Path) -> Iterator[LiveStore]:
+    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
+        yield opened
 
 
 def write(store: LiveStore, events, rules=RULES, now=NOW, lost=()):
@@ -84,10 +91,10 @@ def test_live_rl_c02_an_update_is_due_after_the_interval_and_uses_a_rollout_once
 def test_ids_go_on_where_the_store_ended(store):
     write(store, runs("a", "b"))
     store.close()
-    again = open_live_store(store.path, "shop")
-    write(again, runs("c"))
-    assert [rollout.id[-2:] for rollout in again.rollouts()] == ["01", "02", "03"]
-    assert again.rollout("live-rl-rollout-shop-0000000003").run == "c"
+    with closing(open_live_store(store.path, "shop")) as again:
+        write(again, runs("c"))
+        assert [rollout.id[-2:] for rollout in again.rollouts()] == ["01", "02", "03"]
+        assert again.rollout("live-rl-rollout-shop-0000000003").run == "c"
 
 
 def test_a_run_is_cancelled_or_failed_for_a_reason(store):
@@ -262,9 +269,9 @@ def test_live_rl_c03_held_nothing_is_collected_and_open_runs_are_cancelled_until
         ("b", "succeeded", ""),
     ]
     assert update(store) is None
-    again = open_live_store(store.path, "shop")
-    assert again.gate().last_error == "disk full"
-    again.change_gate(reset, now=NOW)
+    with closing(open_live_store(store.path, "shop")) as again:
+        assert again.gate().last_error == "disk full"
+        again.change_gate(reset, now=NOW)
     assert update(store) is not None
     assert [(state.state, state.by) for _, state in store.gate_journal()][-2:] == [
         ("hold", ""),
@@ -316,6 +323,36 @@ def test_what_an_update_raises_leaves_the_store_as_it_was(store):
 
 
 def test_without_a_path_the_store_is_in_memory():
-    store = open_live_store(None, "shop")
+    with closing(open_live_store(None, "shop")) as store:
+        write(store, runs("a"))
+        assert update(store).executed
+
+
+def test_a_forked_process_closes_the_connection_it_opened_and_leaves_its_parent_s_alone(store):
+    """The child is played by the hook that a fork calls."""
     write(store, runs("a"))
-    assert update(store).executed
+    inherited = store._db
+    store._after_fork()
+    store.close()
+    assert not is_closed(inherited)
+    assert [rollout.run for rollout in store.rollouts()] == ["a"]
+    opened = store._db
+    assert opened is not inherited
+    store.close()
+    assert is_closed(opened)
+    assert not is_closed(inherited)
+    inherited.close()
+
+
+def test_a_connection_of_a_parent_process_outlives_its_store(tmp_path, monkeypatch):
+    """Letting go of the last reference closes a connection, which a child process must not do."""
+    kept: list[sqlite3.Connection] = []
+    monkeypatch.setattr(store_file, "_INHERITED", kept)
+    store = open_live_store(tmp_path / "live.db", "shop")
+    store._after_fork()
+    store.close()
+    del store
+    gc.collect()
+    (inherited,) = kept
+    assert not is_closed(inherited)
+    inherited.close()

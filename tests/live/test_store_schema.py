@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,8 +100,8 @@ def test_a_migration_that_fails_changes_nothing(path):
     filled(path)
     with pytest.raises(StoreError, match="no such table"):
         open_database(path, "shop", (*MIGRATIONS, ("DELETE FROM spans", "DROP TABLE absent")))
-    store = open_live_store(path, "shop")
-    assert len(store.spans("live-rl-rollout-shop-0000000001")) == 5
+    with closing(open_live_store(path, "shop")) as store:
+        assert len(store.spans("live-rl-rollout-shop-0000000001")) == 5
 
 
 def test_a_locked_store_is_refused_after_a_while_and_a_write_to_it_fails_whole(path, monkeypatch):
@@ -117,6 +118,7 @@ def test_a_locked_store_is_refused_after_a_while_and_a_write_to_it_fails_whole(p
     store.write(runs("a"), rules=RULES, now=1.0)
     assert store.counts()["succeeded"] == 1
     other.close()
+    store.close()
 
 
 def test_a_full_disk_fails_the_write_whole_and_later_ones_succeed(path):
@@ -132,6 +134,7 @@ def test_a_full_disk_fails_the_write_whole_and_later_ones_succeed(path):
     store._db.execute("PRAGMA max_page_count = 100000")
     store.write(events, rules=RULES, now=1.0)
     assert [rollout.run for rollout in store.rollouts()] == ["a", "b"]
+    store.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from pytest_tfgrpo.bus.embedded.blocks import (
@@ -52,11 +53,13 @@ class EmbeddedBus:
     def __init__(self, path: Path, streams: Sequence[StreamSpec], clock: Callable[[], float]) -> None:
         self._path, self._streams, self._clock = path, streams, clock
         self._subjects = by_subject(streams)
-        self._db = open_file(path, streams)
-        self._reader = connect(path)
         self._reading = threading.Lock()
         self._open = True
-        self._writer = GroupWriter(self._db, path, streams, clock)
+        with advised(path), ExitStack() as unused:
+            self._db = unused.enter_context(closing(open_file(path, streams)))
+            self._reader = unused.enter_context(closing(connect(path)))
+            self._writer = GroupWriter(self._db, path, streams, clock)
+            unused.pop_all()  # `close` closes them
 
     def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
         """Store events, and rows of the table ``state``, in one transaction; returns the sequences."""

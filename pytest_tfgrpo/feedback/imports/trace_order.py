@@ -26,11 +26,15 @@ class TraceOrder:
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("", isolation_level=None)
-        self._file.execute("PRAGMA journal_mode = OFF")
-        self._file.execute(
-            "CREATE TABLE spans (trace TEXT, id TEXT, start INTEGER, data TEXT, PRIMARY KEY (trace, id)) "
-            "WITHOUT ROWID"
-        )
+        try:
+            self._file.execute("PRAGMA journal_mode = OFF")
+            self._file.execute(
+                "CREATE TABLE spans (trace TEXT, id TEXT, start INTEGER, data TEXT, PRIMARY KEY (trace, id)) "
+                "WITHOUT ROWID"
+            )
+        except BaseException:
+            self._file.close()
+            raise
         self.repeated = 0
         """Spans that came again."""
 

@@ -29,11 +29,12 @@ from support.buses import (
     texts,
 )
 from support.campaign import Campaign
+from support.connections import is_closed
 
 from pytest_tfgrpo.bus.embedded import bus as embedded_module
 from pytest_tfgrpo.bus.embedded import file as embedded_file
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks
+from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks, connect
 from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_PENDING, Bus, TablePut
 from pytest_tfgrpo.bus.streams import DEAD, STREAMS
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
@@ -265,6 +266,28 @@ def test_a_reader_that_keeps_the_log_from_being_emptied_is_an_error(
     reader.close()
     bus.delete(STREAM, [event(0).id])
     assert bytes_in(embedded.folder, b"event 0") == []
+
+
+@pytest.mark.parametrize("name", ["connect", "GroupWriter"])
+def test_a_bus_that_cannot_be_opened_leaves_no_connection_open(
+    name: str, embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[sqlite3.Connection] = []
+
+    def keep(path: Path) -> sqlite3.Connection:
+        opened.append(connect(path))
+        return opened[-1]
+
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("too many open files")
+
+    monkeypatch.setattr(embedded_file, "connect", keep)
+    monkeypatch.setattr(embedded_module, "connect", keep)
+    monkeypatch.setattr(embedded_module, name, fail)
+    with pytest.raises(BusError, match="too many open files"):
+        embedded.open()
+    assert opened
+    assert all(map(is_closed, opened))
 
 
 # transactions
