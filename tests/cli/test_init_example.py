@@ -108,7 +108,10 @@ def test_plain_pytest_spends_nothing_by_surprise(project: Path) -> None:
 
 CHEATS = {
     "does nothing": "",
-    "edits the tests": "for p in Path().glob('test_*.py'): p.write_text('')",
+    "edits the tests": """
+for p in Path().glob("test_*.py"):
+    p.write_text("import unittest\\nclass Test(unittest.TestCase):\\n    def test(self):\\n        pass\\n")
+""",
     "ends with success": "for p in code: p.write_text('import os; os._exit(0)')",
     "plants a module": """
 for name in ("unittest", "sitecustomize"):
