@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -42,7 +43,8 @@ class LeakedThreads:
         for thread in self._started.pop(name, ()):
             if name in self._known:
                 return
-            thread.join(GRACE_S)
+            with suppress(RuntimeError):  # `enumerate` lists a thread before it has started
+                thread.join(GRACE_S)
             if thread.is_alive():
                 self._known.add(name)
                 who = "an agent of a fixture" if name == "rollout" else f"the fixture {name!r}"
