@@ -29,8 +29,8 @@ MARK = "[redacted:"
 _PLACEHOLDER = re.compile(r"\[redacted:[a-z_]{1,40}(:[0-9a-f]{6})?\]")
 _ROUNDS = 3
 """Escapes within escapes that are undone."""
-_PASSES = 4
-"""Taking one secret out can show another."""
+_PASSES = 64
+"""Taking one secret out can show another: of values that touch, each pass may take one."""
 _DIGITS = 6
 """Hexadecimal digits of a keyed placeholder."""
 _SHORTEST = 6

@@ -422,3 +422,7 @@ def test_a_secret_right_behind_a_placeholder_is_found() -> None:
     text = Redactor(b"k" * 32).text("api_key=[redacted:api_key:576e3b]Xk29fjQp3vLz81mN")
     assert "Xk29fjQp3vLz81mN" not in text
     assert text.startswith("api_key=[redacted:api_key:576e3b]")
+
+
+def test_of_values_that_touch_none_stays_however_many_there_are() -> None:
+    assert "901820" not in Redactor().text("+49 30 901820" * 12)
