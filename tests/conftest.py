@@ -160,8 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.faults:
         hypothesis.settings.load_profile("thorough")
-    if "GUARD_REC" not in os.environ:
-        config.pluginmanager.register(Guard(), "guard")
+    config.pluginmanager.register(Guard(), "guard")
     if config.option.faults_seed is None:
         config.option.faults_seed = secrets.randbelow(10**6)
     if not hasattr(config, "workerinput"):

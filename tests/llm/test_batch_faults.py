@@ -12,6 +12,7 @@ from support.fake_model import FakeModel, Reply, echo
 from support.model_clients import KEY, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm import patience
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.config import Batching
 
@@ -165,7 +166,10 @@ PASSING = [fake_model.refused(503), fake_model.rate_limited("40"), fake_model.NO
 
 
 @pytest.mark.parametrize("route", ["GET /batches", "POST /files", "GET /batches/*", "GET /files/*/content"])
-async def test_faults_of_the_routes_that_pass_are_waited_for(route: str) -> None:
+async def test_faults_of_the_routes_that_pass_are_waited_for(
+    route: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "TOTAL_S", 120.0)  # of a clock that is not the machine's
     faults = PASSING if route != "GET /files/*/content" else PASSING[:2]
     async with batched(FakeBatches(faults={route: faults})) as client:
         assert texts(await client.all(3)) == [f"call {n}" for n in range(3)]
