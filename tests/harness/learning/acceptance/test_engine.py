@@ -94,7 +94,12 @@ def settle(
     path: Path, *kinds: str, folder: Path | None = None, actor: Any = None, **changes: Any
 ) -> tuple[Run, list[object], ScriptedActor]:
     actor = actor or ScriptedActor(swayed)
-    fields = {"epochs": 2, "lesson_dropout": 0.0, "scenarios": suite(), "job_optimizer": Teacher(*kinds)}
+    fields: dict[str, Any] = {
+        "epochs": 2,
+        "lesson_dropout": 0.0,
+        "scenarios": suite(),
+        "job_optimizer": Teacher(*kinds),
+    }
     run, seen = run_job(make_job(actor, path, **fields | changes), folder)
     return run, seen, actor
 
