@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,8 @@ class Guard:
         cpu_s = time.process_time() - self._began_s - counts.shared_cpu_s
         item.user_properties += [(RUNS, counts.runs), (CPU, round(cpu_s, 3))]
         if not item.path.is_relative_to(SLOW):
+            if counts.children:
+                end_children()
             broken = broken_rules(counts, cpu_s)
             if broken:
                 where = (SLOW / item.path.relative_to(TESTS)).relative_to(TESTS.parent)
@@ -135,6 +139,14 @@ class Guard:
         if not whole or hasattr(config, "workerinput") or config.option.collectonly:
             return []
         return over_budget(self._runs, read_budget())
+
+
+def end_children() -> None:
+    """Kill what a test left running, so that the next one that uses such a process starts it, and is named."""
+    for listed in Path("/proc/self/task").glob("*/children"):
+        for pid in listed.read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def broken_rules(counts: Counts, cpu_s: float) -> list[str]:
