@@ -142,7 +142,7 @@ class Guard:
 
 
 def end_children() -> None:
-    """Kill what a test left running, so that the next one that uses such a process starts it, and is named."""
+    """Kill what a test left running: the next one that uses such a process starts it, and is named."""
     for listed in Path("/proc/self/task").glob("*/children"):
         for pid in listed.read_text().split():
             with suppress(ProcessLookupError):
