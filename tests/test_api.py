@@ -2,36 +2,19 @@
 
 import asyncio
 import json
-import os
-import re
-import shutil
-import signal
-import subprocess
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ROOT
+from support.api import SMALL, SUITE, Counter, scenario
 from support.builders import make_scenario
-from support.project import Project
 
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.harness.protocols import RewardBatch
-
-SMALL: dict[str, Any] = {"group_size": 2, "acceptance": "off", "gate_min_mean": 0.1}
-
-
-def scenario(name: str, split: str = "train", **changes: Any) -> dict[str, Any]:
-    check = {"kind": "exact", "value": "3"}
-    return {"id": name, "split": split, "prompt": f"How many words has {name}?", "checks": [check]} | changes
-
-
-SUITE = [scenario("a"), scenario("b"), scenario("c", "eval"), scenario("d", "eval")]
 
 
 @dataclass
@@ -44,63 +27,6 @@ class Manners:
 
     def __call__(self, batch: RewardBatch) -> list[tuple[float, str]]:
         return [(self.score, "as told")] * len(batch.rollouts)
-
-
-class Counter:
-    """An actor that is right on odd seeds; counts its calls."""
-
-    name, identity, paid = "counter", {"version": 1}, False
-
-    def __init__(self, delay_s: float = 0.0) -> None:
-        self.calls = 0
-        self.closed = False
-        self._delay_s = delay_s
-
-    async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
-        self.calls += 1
-        await asyncio.sleep(self._delay_s)
-        return tfgrpo.Trajectory(answer="3" if call.seed % 2 else "4")
-
-    def bound(self, call_count: int) -> dict[str, float | None]:
-        return {"usd": 0.0, "tokens": 0.0}
-
-    async def aclose(self) -> None:
-        self.closed = True
-
-
-def comparable(report: dict[str, Any]) -> Any:
-    """Return a report without what differs between equal runs: times, and ids made from the run's."""
-    ids: dict[str, str] = {}
-    text = json.dumps(report).replace(report["run_id"], "RUN").replace(report["task_id"], "TASK")
-    text = re.sub(
-        r"(?<![\w.])(?:[0-9a-f]{64}|[0-9a-f]{16})\b", lambda m: ids.setdefault(m[0], f"id{len(ids)}"), text
-    )
-
-    def strip(part: Any, key: str = "") -> Any:
-        if key in ("latency_ms", "started_at", "finished_at"):
-            return None
-        if isinstance(part, dict):
-            return {name: strip(one, name) for name, one in part.items()}
-        return [strip(one) for one in part] if isinstance(part, list) else part
-
-    return strip(json.loads(text))
-
-
-def test_a_run_has_the_report_that_pytest_gives_for_the_same_settings_and_seed(project: Project) -> None:
-    for name in ("fixtures", "prompt-packs"):
-        shutil.copytree(ROOT / name, project.root / name)
-    flags = ("--tfgrpo-actor=offline", "--tfgrpo-group-size=3", "--tfgrpo-seed=7", "--tfgrpo-sample-size=12")
-    project.learn(*flags, "--tfgrpo-task-id=from-pytest", "fixtures")
-    own = tfgrpo.run(
-        project.root, "fixtures", actor="offline", group_size=3, seed=7, sample_size=12, task_id="from-python"
-    )
-    theirs = project.report()
-    assert own.report["gain"] == theirs["gain"]
-    assert comparable(own.report) == comparable(theirs)
-    assert own.folder is not None
-    assert {path.name for path in own.folder.iterdir()} == {
-        path.name for path in project.runs()[-1].iterdir()
-    }
 
 
 def test_scenarios_are_values_and_the_actor_an_object(tmp_path: Path) -> None:
@@ -202,23 +128,6 @@ def test_a_scenario_that_cannot_run_is_named(tmp_path: Path, scenarios: Any, mes
         tfgrpo.run(tmp_path, scenarios, actor=Counter())
 
 
-def test_several_runs_at_once_in_one_loop_keep_apart(tmp_path: Path) -> None:
-    async def both() -> list[tfgrpo.RunResult]:
-        runs = (
-            tfgrpo.arun(tmp_path, SUITE, actor=Counter(0.01), task_id=f"t{n}", seed=n, **SMALL)
-            for n in range(4)
-        )
-        return await asyncio.gather(*runs)
-
-    results = asyncio.run(both())
-    assert [result.run.settings["seed"] for result in results] == [0, 1, 2, 3]
-    assert len({result.folder for result in results}) == 4
-    for n, result in enumerate(results):
-        alone = tfgrpo.run(tmp_path, SUITE, actor=Counter(), task_id=f"alone{n}", seed=n, **SMALL)
-        means = [[row["gt_score"] for row in each.report["epochs"]] for each in (alone, result)]
-        assert means[0] == means[1]
-
-
 def test_observers_are_called_in_order_on_the_callers_thread_and_break_nothing(tmp_path: Path) -> None:
     threads, order = set[int](), list[str]()
 
@@ -276,33 +185,6 @@ def test_cancelling_ends_the_run_with_its_files_and_it_can_be_resumed(tmp_path: 
     result = tfgrpo.run(tmp_path, SUITE, actor=again, resume="latest", task_id="t", **SMALL)
     assert result.folder == folder
     assert (result.run.status, again.calls < 16, before < 16) == ("complete", True, True)
-
-
-def test_ctrl_c_ends_the_run_with_its_files(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import sys, time, pytest_tfgrpo\n"
-        "def slow(context):\n    time.sleep(0.2)\n    return '3'\n"
-        "checks = [{'kind': 'exact', 'value': '3'}]\n"
-        "suite = [{'id': f's{n}', 'split': 'eval', 'prompt': f'p{n}', 'checks': checks} for n in range(99)]\n"
-        "def told(record):\n    print(type(record).__name__, flush=True)\n"
-        "if __name__ == '__main__':\n"
-        "    try:\n"
-        "        pytest_tfgrpo.run('.', suite, actor='python:program:slow', concurrency=2, observe=told)\n"
-        "    except KeyboardInterrupt:\n        print('interrupted')\n"
-    )
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, str(program)], cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environ
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "Rollout\n"
-        process.send_signal(signal.SIGINT)
-        rest = process.stdout.read().split()
-    assert rest[-2:] == ["Run", "interrupted"]
-    (report,) = tmp_path.glob("out/*/runs/*/report.json")
-    ended = json.loads(report.read_text())
-    assert (ended["status"], ended["reason"]) == ("cancelled", "interrupted")
 
 
 def test_a_setting_error_names_the_argument() -> None:
@@ -373,19 +255,3 @@ def test_an_engine_that_fails_is_told_at_once_though_an_actor_will_not_end(
     monkeypatch.setattr("pytest_tfgrpo.harness.launch.engine_thread.JOIN_S", 0.1)
     with pytest.raises(JournalError, match="the disk is full"):
         tfgrpo.run(tmp_path, SUITE, actor=Stubborn(), **SMALL)
-
-
-def test_runs_of_one_task_at_once_share_its_store_and_library(tmp_path: Path) -> None:
-    class Learner(Counter):
-        async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
-            tool = tfgrpo.Frame(kind="tool", name="count" if call.seed % 2 else "guess")
-            return tfgrpo.Trajectory(answer="3" if call.seed % 2 else "4", frames=(tool,))
-
-    async def several() -> list[tfgrpo.RunResult]:
-        arguments: dict[str, Any] = {**SMALL, "group_size": 4, "lesson_dropout": 0}
-        runs = (tfgrpo.arun(tmp_path, SUITE, actor=Learner(), seed=seed, **arguments) for seed in range(6))
-        return await asyncio.gather(*runs)
-
-    results = asyncio.run(several())
-    assert {result.run.status for result in results} == {"complete"}
-    assert any(result.run.library.experiences for result in results)

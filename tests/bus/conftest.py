@@ -1,5 +1,6 @@
 """The buses that the contract holds for."""
 
-from support.bus_places import bus, embedded, nats_server, on_nats, place
+from support.bus_places import bus, embedded
+from support.bus_places import embedded as place
 
-__all__ = ["bus", "embedded", "nats_server", "on_nats", "place"]
+__all__ = ["bus", "embedded", "place"]

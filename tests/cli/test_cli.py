@@ -2,11 +2,8 @@
 
 import fcntl
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,26 +106,6 @@ def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     tfgrpo("init", code=130)
 
 
-def test_a_reader_that_leaves_early_is_no_bug(project: Path) -> None:
-    program = [sys.executable, "-c", "import sys; from pytest_tfgrpo.cli import main; sys.exit(main())"]
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as closed:
-        done = subprocess.run([*program, "report"], stdout=closed, stderr=subprocess.PIPE, timeout=100)
-    assert (done.returncode, done.stderr) == (1, b"")
-
-
-def test_runs_are_listed_with_what_they_came_to(project: Path) -> None:
-    shutil.copytree(f"out/demo/runs/{run_id(project)}", "out/demo/runs/29990101T000000-killed")
-    Path("out/demo/runs/29990101T000000-killed/report.json").unlink()
-    out = tfgrpo("runs")
-    head, run, killed, advice = out.splitlines()
-    assert head.split() == ["run", "status", "gate", "eval", "mean", "gain", "cost"]
-    assert re.fullmatch(r"\S+ +complete +(pass|inconclusive) +[01]\.\d{3} +[+-][01]\.\d{3} +\$0\.00", run)
-    assert killed.split() == ["29990101T000000-killed", "killed", "-", "-", "-", "-"]
-    assert advice.endswith("pytest --tfgrpo --tfgrpo-resume=29990101T000000-killed")
-
-
 def test_a_run_that_goes_on_is_listed_as_running_and_one_killed_after_it_was_resumed_as_killed(
     project: Path,
 ) -> None:
@@ -150,13 +127,6 @@ def test_other_tasks_and_folders_have_their_own_runs(project: Path) -> None:
     assert "complete" in tfgrpo("runs", "--out", "elsewhere")
 
 
-def test_the_report_is_what_pytest_printed(project: Path) -> None:
-    done = run_pytest(project, "--tfgrpo", "-q", "--tfgrpo-task-id", "again")
-    section = done.stdout.partition(" tfgrpo ===")[2].partition("\n")[2]
-    out = tfgrpo("report", "latest", "-q", "--task-id", "again")
-    assert section.startswith(out.rpartition("page ")[0])
-
-
 def test_show_finds_a_rollout_by_the_end_of_its_id(project: Path) -> None:
     out = tfgrpo("show", "e1.roll-1.r0")
     assert out.startswith(f"rollout {run_id(project)}.e1.roll-1.r0: train, epoch 1, scenario roll-1\n")
@@ -165,24 +135,11 @@ def test_show_finds_a_rollout_by_the_end_of_its_id(project: Path) -> None:
     assert tfgrpo("show", f"{run_id(project)}.e1.roll-1.r0") == out
 
 
-def test_show_prefers_the_latest_run(project: Path) -> None:
-    assert run_pytest(project, "--tfgrpo", "-k", "roll").returncode == 0
-    latest = max(path.name for path in Path("out/demo/runs").iterdir())
-    assert tfgrpo("show", "e1.roll-1.r0").startswith(f"rollout {latest}.e1")
-    assert latest not in tfgrpo("show", "e1.swing-1.r0")
-
-
 @pytest.mark.parametrize(("wanted", "listed"), [("r0", "e1.swing-1.r0"), ("roll-1.r0", "e2.roll-1.r0")])
 def test_an_ambiguous_rollout_is_listed(project: Path, wanted: str, listed: str) -> None:
     err = tfgrpo("show", wanted, code=1)
     assert f"{run_id(project)}.{listed}" in err
     assert len(err.splitlines()) <= 12
-
-
-@pytest.mark.parametrize("wanted", ["e9.roll-1.r0", "", "1.roll-1.r0"])
-def test_an_unknown_rollout_is_an_error(project: Path, wanted: str) -> None:
-    err = tfgrpo("show", wanted, code=1)
-    assert f"no rollout {wanted!r} in any run of task 'demo'" in err
 
 
 def test_show_finds_a_rollout_whose_group_never_became_whole(project: Path) -> None:
@@ -202,17 +159,6 @@ def test_runs_are_named_by_the_end_of_their_id(project: Path) -> None:
     assert f"matches several runs: 00{full[-4:]}, {full}" in err
     err = tfgrpo("report", "../../etc", code=1)
     assert f"no run '../../etc' of task 'demo' under {project / 'out'} (latest: 00" in err
-
-
-def test_a_baseline_is_saved_shown_and_compared_with(project: Path) -> None:
-    out = tfgrpo("baseline", "save", "main")
-    assert f"wrote {project / 'baselines' / 'main.json'}" in out
-    shown = tfgrpo("baseline", "show", "main")
-    assert shown.splitlines()[:3] == out.splitlines()[:3]
-    assert "roll-4" in shown
-    done = run_pytest(project, "--tfgrpo", "--tfgrpo-baseline", "main", "--tfgrpo-gate-alarm=1")
-    assert done.returncode == 0
-    assert "no baseline is set" not in done.stdout
 
 
 def test_a_baseline_that_is_not_there_says_how_to_make_it(project: Path) -> None:

@@ -47,23 +47,6 @@ def test_the_rows_are_written_into_the_runs_folder_and_named(learned: Project) -
     assert tfgrpo("export", "--format", "rollouts", "--force") == out
 
 
-def test_a_run_that_was_killed_and_resumed_gives_the_same_rows(learned: Project) -> None:
-    whole = export("--format", "rollouts")
-    assert len(whole) == 24
-    folder = learned.runs()[-1]
-    journal = folder / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    groups = [n for n, line in enumerate(lines) if b'"event":"group"' in line]
-    for path in folder.iterdir():
-        path.unlink()
-    journal.write_bytes(b"".join(lines[: groups[1] + 2]))
-    said = tfgrpo("export", "--format", "rollouts", "-o", "no.jsonl", code=1)
-    assert f"finish it with pytest --tfgrpo --tfgrpo-resume={folder.name}" in said
-    assert not Path("no.jsonl").exists()
-    assert learned.learn(f"--tfgrpo-resume={folder.name}").ret == 0
-    assert export("--format", "rollouts") == whole
-
-
 def test_a_replay_gives_the_rows_of_the_run_that_was_recorded(learned: Project) -> None:
     tfgrpo("record", "add", "recording.jsonl")
     first = export("--format", "rollouts")

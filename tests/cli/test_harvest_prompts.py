@@ -22,18 +22,3 @@ def test_a_bad_file_of_issues_is_named_with_its_line(project: Path) -> None:
     said = tfgrpo(*ARGUMENTS, "--issues", "issues.jsonl", code=1)
     assert "issues.jsonl:2: number is None" in said
     assert not (project / "suite").exists()
-
-
-def test_prompts_of_a_model_need_one(project: Path) -> None:
-    said = tfgrpo(*ARGUMENTS, "--statement", "model", code=1)
-    assert "--statement model needs a language model" in said
-    assert "tfgrpo_teacher" in said
-    assert not (project / "suite").exists()
-
-
-def test_a_model_without_a_key_is_refused_before_the_harvest(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    (project / "pytest.ini").write_text("[pytest]\ntfgrpo_teacher = openai:some-model\n")
-    assert "OPENAI_API_KEY" in tfgrpo(*ARGUMENTS, "--statement", "model", code=1)

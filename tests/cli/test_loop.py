@@ -14,7 +14,6 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
-from pytest_tfgrpo.feedback.lease import Lease
 from pytest_tfgrpo.feedback.view.view import LoopView
 
 RECORDED = ROOT / "tests" / "traces" / "recorded"
@@ -146,11 +145,3 @@ def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
     assert (stored["published"]["RL_TRAJECTORIES"], stored["rewards"], stored["unrewarded"]) == (2, 1, 1)
     tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
     assert json.loads(tfgrpo("loop", "report", "--json")) == stored
-
-
-def test_imported_traces_are_left_to_a_service_that_runs(project: Path) -> None:
-    bus = open_bus(f"embedded:{project / 'loop-bus.db'}")
-    assert Lease(bus, "assembler", "a service").hold()
-    assert "the service that runs" in tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
-    assert bus.last("RL_TRAJECTORIES") == 0
-    bus.close()

@@ -3,49 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support.tools import run_pytest
+from support.cli.project import write
 
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.setting_parsers import default_task_id
-
-INI = "[pytest]\ntfgrpo_out = from-{name}\n"
-TOML = '{table}\ntfgrpo_out = "from-{name}"\n'
-
-
-def write(folder: Path, *names: str) -> None:
-    tables = {
-        "pyproject.toml": "[tool.pytest.ini_options]",
-        "pytest.toml": "[pytest]",
-        ".pytest.toml": "[pytest]",
-    }
-    for name in names:
-        if name.endswith(".toml"):
-            text = TOML.format(table=tables[name], name=name)
-        else:
-            text = INI.format(name=name)
-            text = text.replace("[pytest]", "[tool:pytest]") if name == "setup.cfg" else text
-        (folder / name).write_text(text)
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"],
-        [".pytest.ini", "pyproject.toml", "tox.ini"],
-        ["pyproject.toml", "tox.ini", "setup.cfg"],
-        ["tox.ini", "setup.cfg"],
-        ["setup.cfg"],
-    ],
-)
-def test_the_ini_file_is_the_one_that_pytest_takes(tmp_path: Path, names: list[str]) -> None:
-    write(tmp_path, *names)
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    project = open_project(below, {}, {})
-    assert (project.root, project.out) == (tmp_path, tmp_path / f"from-{names[0]}")
-    shown = run_pytest(below, "--collect-only").stdout
-    assert f"rootdir: {tmp_path}\nconfigfile: {names[0]}" in shown
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced these")

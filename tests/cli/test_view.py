@@ -5,10 +5,7 @@ import gzip
 import http.client
 import json
 import re
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -382,20 +379,3 @@ def test_a_run_that_goes_on_is_followed_until_its_report_is_there(learned: Proje
         (folder / name).write_bytes(content)
     assert state()["over"] is True
     assert site("") == WebAnswer("text/html", report["report.html"])
-
-
-def test_ctrl_c_ends_the_view_at_once(learned: Project) -> None:
-    (learned.runs()[0] / "report.html").unlink()
-    program = (
-        "import signal, sys; from pytest_tfgrpo.cli import main; "
-        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # which a background job does not have
-        "sys.exit(main(['view', '--no-browser']))"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as viewer:
-        assert viewer.stdout is not None
-        lines = [viewer.stdout.readline() for _ in range(3)]
-        assert lines[1].startswith(f"page   http://{HOST}:")
-        assert lines[2] == "Ctrl-C ends the view\n"
-        viewer.send_signal(signal.SIGINT)
-        assert viewer.wait(100) == 130
-        assert viewer.stdout.read() == ""

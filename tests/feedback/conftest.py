@@ -1,7 +1,8 @@
 """The buses that the loop runs on, and its door."""
 
 from support.assemblers import clock, local
-from support.bus_places import bus, embedded, nats_server, on_nats, place
+from support.bus_places import bus, embedded
+from support.bus_places import embedded as place
 from support.intake import intake, opt_outs, scrubber
 
 __all__ = [
@@ -10,8 +11,6 @@ __all__ = [
     "embedded",
     "intake",
     "local",
-    "nats_server",
-    "on_nats",
     "opt_outs",
     "place",
     "scrubber",

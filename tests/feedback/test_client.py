@@ -3,8 +3,6 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +17,6 @@ from pytest_tfgrpo.feedback import client as module
 from pytest_tfgrpo.feedback.client import LoopClient, trajectory_id_of
 
 ID = "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
-pytestmark = pytest.mark.service
 
 
 @pytest.fixture
@@ -70,24 +67,6 @@ def test_what_the_service_refuses_is_counted_and_logged_once(service, caplog):
     assert (counts.sent, counts.refused) == (0, 3)
     assert "401" in counts.last_error
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-
-def test_a_service_that_fails_for_a_while_loses_nothing(service):
-    service.replies = [(503, {}), (429, {}), (500, {}), (502, {})]
-    with LoopClient(service.url) as client:
-        client.feedback(ID, "thumbs_up")
-        assert client.flush(100)
-    assert (client.counts().sent, len(service.taken)) == (1, 1)
-
-
-def test_a_batch_that_always_fails_is_given_up(service):
-    service.replies = [(500, {})] * 5
-    with LoopClient(service.url) as client:
-        client.feedback(ID, "thumbs_up")
-        assert client.flush(100)
-        client.feedback(ID, "thumbs_down")
-    counts = client.counts()
-    assert (counts.sent, counts.refused) == (1, 1)
 
 
 def test_one_bad_event_does_not_take_its_batch_along(service):
@@ -219,34 +198,6 @@ def test_feedback_given_while_the_thread_is_made_starts_no_second_one(service, m
     assert [thread.ident is not None for thread in made if thread.name == "tfgrpo-loop-client"].count(
         True
     ) == 1
-
-
-PROGRAM = """
-import os, sys, threading
-from pytest_tfgrpo.feedback.client import LoopClient
-client = LoopClient(sys.argv[1], exit_s=100)
-client.feedback("{id}", "thumbs_up", text="parent")
-if os.fork() == 0:
-    assert client.counts().waiting == 0
-    client.feedback("{id}", "thumbs_up", text="child")
-    client.close(100)
-    os._exit(0)
-os.wait()
-client.feedback("{id}", "thumbs_up", text="end")
-outside = {{name.split(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names)
-assert {{name for name in outside if not name.startswith(("_", "site"))}} == {{"pytest_tfgrpo"}}, outside
-"""
-
-
-def test_a_fork_sends_once_what_each_process_queued_and_the_end_waits_for_it(service):
-    program = PROGRAM.format(id=ID)
-    subprocess.run(
-        [sys.executable, "-S", "-W", "ignore", "-c", program, service.url],
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    assert sorted(one["text"] for one in service.taken) == ["child", "end", "parent"]
-    assert len({one["feedback_id"] for one in service.taken}) == 3
 
 
 @pytest.mark.parametrize(

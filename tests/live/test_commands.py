@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -144,20 +142,6 @@ def test_without_a_store_the_commands_say_how_one_comes_about(
     (tmp_path / "live.toml").write_text("[settings]\nstore = 'none'")
     assert "is kept in memory; call live.status()" in tfgrpo("live", "status", code=1)
     assert not (tmp_path / "live.db").exists()
-
-
-def test_the_example_learns_which_configuration_suits_which_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TFGRPO_LIVE_RL_ENABLED", "1")
-    assert "wrote  live.toml\nwrote  service.py\nnext: TFGRPO" in tfgrpo("live", "init")
-    assert "kept   service.py, which already exists" in tfgrpo("live", "init")
-    for _ in range(4):  # each start takes up what is learned, however slow the updates are here
-        subprocess.run([sys.executable, "service.py", "60"], check=True, timeout=100)
-    learned = json.loads(tfgrpo("live", "status", "--json"))["probabilities"]["config"]
-    assert learned["refund"]["thorough"] > 0.6
-    assert learned["question"]["quick"] > 0.6
 
 
 def test_the_report_says_what_the_selector_brings_and_how_categories_fare(project: Path) -> None:

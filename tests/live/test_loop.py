@@ -1,37 +1,20 @@
 """Live RL as an application uses it, over a real store."""
 
 import atexit
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support.builders import make_experience
 from support.connections import is_closed
+from support.live.loop import CONFIG, runs_of, scored, serve, stored, wait
 
-from pytest_tfgrpo.cli.live_demo import open_failing
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
 from pytest_tfgrpo.live.loop import LiveLoop
-from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
-from pytest_tfgrpo.live.session import Live
-from pytest_tfgrpo.live.store import LiveStore, open_live_store
-
-CONFIG = """
-[settings]
-enabled = true
-inference = "{inference}"
-
-[points.config]
-default = "bare"
-[points.config.arms.bare]
-[points.config.arms.learned]
-library = "library.json"
-"""
+from pytest_tfgrpo.live.records import LiveStatus
 
 
 @pytest.fixture
@@ -39,38 +22,6 @@ def folder(tmp_path: Path) -> Path:
     save_library(tmp_path / "library.json", of([make_experience()]))
     (tmp_path / "live.toml").write_text(CONFIG.format(inference="trace_v2"))
     return tmp_path
-
-
-def scored(folder: Path) -> Path:
-    (folder / "live.toml").write_text(CONFIG.format(inference="outcome_v1"))
-    return folder / "live.toml"
-
-
-@contextmanager
-def stored(folder: Path) -> Iterator[LiveStore]:
-    with closing(open_live_store(folder / "live.db", "default")) as store:
-        yield store
-
-
-def runs_of(folder: Path) -> list[LiveRollout]:
-    with stored(folder) as store:
-        return list(store.rollouts())
-
-
-def serve(live: Live, first: int, runs: int) -> None:
-    """Serve tasks in which the learned arm is the right one."""
-    for n in range(first, first + runs):
-        with live.run(f"ticket-{n}", category="billing", prompt="p") as run:
-            run.end("r", score=float(run.choose("config").name == "learned"))
-        if n % 8 == 7:
-            assert live.flush()
-
-
-def wait(seen: Callable[[], bool]) -> None:
-    until = time.monotonic() + 100
-    while not seen():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_run_is_persisted_with_spans_status_and_reward(folder: Path) -> None:
@@ -125,41 +76,6 @@ def test_updates_are_made_on_schedule_and_a_restart_goes_on_with_what_was_learne
     assert len(used) == len(set(used)) >= 40
 
 
-def test_processes_that_share_a_store_share_what_is_learned(folder: Path) -> None:
-    config = scored(folder)
-    with open_live(config) as one, open_live(config) as other:
-        serve(one, 0, 64)
-        one.flush()
-        wait(lambda: other.backend is not None and other.backend.selector >= 4)
-
-
-UNCLOSED = """
-import os, sys, warnings
-import pytest_tfgrpo as tfgrpo
-warnings.simplefilter("ignore", DeprecationWarning)
-live = tfgrpo.open_live()
-def serve(keys):
-    for key in keys:
-        with live.run(key) as run:
-            run.choose("config")
-            run.end("done", score=0.5)
-serve("abc")
-child = os.fork()
-serve("def" if child == 0 else "ghi")
-if child:
-    os.waitpid(child, 0)
-raise RuntimeError("neither closes")
-"""
-
-
-def test_a_process_that_ends_without_closing_and_its_forked_child_lose_nothing(folder: Path) -> None:
-    """As of a server that forks its workers after it has loaded the application."""
-    done = subprocess.run([sys.executable, "-c", UNCLOSED], cwd=folder, capture_output=True, timeout=100)
-    assert done.returncode == 1
-    assert sorted(run.run for run in runs_of(folder)) == [*"abcdefghi"]
-    assert {run.status for run in runs_of(folder)} == {LiveStatus.SUCCEEDED}
-
-
 def test_a_loop_that_nobody_closes_writes_and_closes_its_store_at_the_exit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,21 +100,6 @@ def test_a_closed_loop_leaves_nothing_to_the_exit(folder: Path, monkeypatch: pyt
     assert isinstance(live.backend, LiveLoop)
     assert is_closed(live.backend.store._db)
     assert at_exit == []
-
-
-def test_failures_hold_the_gate_until_a_reset(folder: Path) -> None:
-    """C-03."""
-    live, store = open_failing(folder)
-    with live:
-        serve(live, 0, 8)
-        store.failures = 3
-        with live.run("unlucky") as run:
-            run.choose("config")
-        wait(lambda: live.status()["gate"]["state"] == "hold")
-        assert live.status()["gate"]["last_error"].endswith("the disk is full")
-        with live.run("held") as run:
-            assert (run.choose("config").name, run.choose("config").propensity) == ("bare", 1.0)
-        assert store.counts()["succeeded"] == 8
 
 
 def test_neither_prompt_reply_nor_error_brings_a_secret_into_the_store(folder: Path) -> None:

@@ -1,8 +1,6 @@
 """What the application holds: runs, choices, and what never reaches the agent."""
 
 import asyncio
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,71 +8,13 @@ from pathlib import Path
 
 import pytest
 from support.builders import make_experience, make_pack
+from support.live.session import CONFIG, Backend
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.live.config import DecisionPoint, load_live_config
-from pytest_tfgrpo.live.records import ArmChoice, LiveEvent
+from pytest_tfgrpo.live.config import load_live_config
+from pytest_tfgrpo.live.records import LiveEvent
 from pytest_tfgrpo.live.session import Live, LiveRun, default_choice
-
-CONFIG = """
-[points.config]
-default = "bare"
-[points.config.arms.bare]
-[points.config.arms.learned]
-temperature = 0.7
-library = "library.json"
-"""
-
-
-class Backend:
-    """A backend that keeps what it is told."""
-
-    held = False
-    selector = 7
-
-    def __init__(self) -> None:
-        self.events: list[LiveEvent] = []
-        self.broken = ""
-        self.controls: set[str] = set()
-
-    def put(self, event: LiveEvent) -> bool:
-        if self.broken == "put":
-            raise OSError("the disk is gone")
-        self.events.append(event)
-        return True
-
-    def is_control(self, run: str) -> bool:
-        if self.broken == "is_control":
-            raise RuntimeError("no seed")
-        return run in self.controls
-
-    def choose(self, point: DecisionPoint, run: str, attempt: int, place: int, category: str) -> ArmChoice:
-        if self.broken == "choose":
-            raise RuntimeError("no selector")
-        return ArmChoice(
-            point=point.name,
-            place=place,
-            arm="learned",
-            arms=point.stamps,
-            probabilities={"bare": 0.25, "learned": 0.75},
-            selector=self.selector,
-        )
-
-    def status(self) -> dict[str, Json]:
-        if self.broken == "status":
-            raise RuntimeError("no status")
-        return {"gate": "pass"}
-
-    def flush(self, timeout_s: float) -> bool:
-        return True
-
-    def close(self, timeout_s: float) -> bool:
-        return True
-
-    def of(self, key: str) -> list[LiveEvent]:
-        return [event for event in self.events if event.run == key]
 
 
 @pytest.fixture
@@ -373,34 +313,3 @@ def test_one_run_may_be_used_by_several_threads(live: Live, backend: Backend) ->
 def test_the_default_choice_is_certain(live: Live) -> None:
     choice = default_choice(live.config.points["config"], place=2, selector=3)
     assert (choice.arm, choice.propensity, choice.control) == ("bare", 1.0, True)
-
-
-OFF = """
-import sys
-import pytest_tfgrpo as tfgrpo
-
-live = tfgrpo.open_live()
-with live.run("ticket-17", category="billing", prompt="text") as run:
-    arm = run.choose("config")
-    run.turn(); run.tool("search", error=None); run.safety(blocked=False)
-    run.end("reply", score=0.5)
-live.outcome("ticket-17", 0.8)
-print(arm.name, dict(arm.values), arm.propensity, live.status()["enabled"], live.flush())
-loaded = [n for n in sys.modules if n.startswith("pytest_tfgrpo.live.")]
-print(*sorted(n.rpartition(".")[2] for n in loaded))
-print(*sorted({"sqlite3", "numpy", "asyncio", "pytest", "jsonschema"} & set(sys.modules)))
-"""
-
-
-def test_off_by_default_the_default_arm_is_taken_and_nothing_is_loaded_or_written(tmp_path: Path) -> None:
-    """C-04: without the flag nothing is attached."""
-    (tmp_path / "live.toml").write_text(CONFIG)
-    done = subprocess.run(
-        [sys.executable, "-c", OFF], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100
-    )
-    assert done.stdout.splitlines() == [
-        "bare {} 1.0 False True",
-        "arms config records session settings",
-        "",
-    ]
-    assert [path.name for path in tmp_path.iterdir()] == ["live.toml"]

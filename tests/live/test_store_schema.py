@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -172,11 +170,3 @@ def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         for n in range(12):
             list(pool.map(begin, [tmp_path / f"{n}.db"] * 8))
-
-
-def test_records_and_states_load_no_database():
-    program = (
-        "import sys; import pytest_tfgrpo.live.records, pytest_tfgrpo.live.states, pytest_tfgrpo.live.events;"
-        "sys.exit('sqlite3' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

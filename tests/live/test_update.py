@@ -57,16 +57,6 @@ def test_c02_an_update_makes_the_better_arm_likelier_and_says_what_it_did(algori
     assert names <= {*report.metrics}
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_c02_the_selector_finds_the_best_arms(algorithm: PolicyAlgorithm) -> None:
-    late = []
-    for seed in range(5 if algorithm == "ppo" else 2):
-        world = LiveWorld(seed, learning=replace(LEARNING, algorithm=algorithm))
-        world.serve(600)
-        late.append(world.late())
-    assert statistics.mean(late) >= 0.9
-
-
 def test_c02_shuffled_rewards_teach_nothing() -> None:
     late = []
     for seed in range(3):

@@ -28,12 +28,6 @@ def test_it_settles_at_a_hidden_limit_and_is_hardly_refused(limit: int) -> None:
     assert limit - 2 <= concurrency.limit <= limit + 2
 
 
-@pytest.mark.parametrize("limit", [5, 20, 64, 200])
-def test_it_loses_little_against_a_fixed_64(limit: int) -> None:
-    auto = simulate(Concurrency(), lambda _: limit, calls=3000)
-    assert auto.rate >= 0.95 * simulate(fixed(64), lambda _: limit, calls=3000).rate
-
-
 @pytest.mark.parametrize("limit", [4, 20, 64, 100])
 def test_it_does_not_flood_a_server_that_queues(limit: int) -> None:
     concurrency = Concurrency()

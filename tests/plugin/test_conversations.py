@@ -1,8 +1,6 @@
 """Conversations as a user meets them: several turns of one rollout, with any actor."""
 
 import json
-import sys
-import time
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 from support.fake_model import Body, Serve, refused, text
 from support.frozen import Frozen
+from support.plugin.conversations import AGENT, BOOKING, SAME, USER, player, rollouts, talks
 from support.preparing import loaded
 from support.project import Project
 from support.tools import tfgrpo
@@ -18,105 +17,6 @@ from support.tools import tfgrpo
 from pytest_tfgrpo import ActorCall, Trajectory, run, scenario
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.llm import patience
-
-AGENT = """
-from pathlib import Path
-
-from pytest_tfgrpo import AgentFailure, Frame, ProviderError
-
-
-def log(context):
-    with Path(__file__).with_name("calls.log").open("a") as file:
-        file.write(f"{context.task.id} {context.seed} {context.session.turn}\\n")
-
-
-def booking(context):
-    '''Remembers what was said before in its state; learns to ask for the hour at once.'''
-    log(context)
-    state = context.session.state
-    state.setdefault("heard", []).append(context.session.message)
-    frames = [{"kind": "tool", "name": f"look{context.session.turn}", "output": "ok", "tokens": 1}]
-    return {"answer": " / ".join(state["heard"]), "frames": frames, "model": "clerk", "tokens": 2,
-            "cost_usd": 0.5, "sure": context.session.turn}
-
-
-def plain(context):
-    '''Knows nothing of conversations.'''
-    return str(context.prompt.user)
-
-
-async def listens(context):
-    said = [f"{one['role']}={one['content']}" for one in context.session.messages]
-    return "|".join(said)
-
-
-def pupil(context):
-    '''Looks the day up in the first turn, on some seeds only, until a lesson says so.'''
-    log(context)
-    state = context.session.state
-    if context.session.turn == 1:
-        state["knows"] = context.seed % 2 or "find_day" in context.prompt.system
-        tool = "find_day" if state["knows"] else "guess_day"
-        return {"answer": "For when?", "frames": [{"kind": "tool", "name": tool, "output": "x", "tokens": 2}]}
-    return "booked" if state["knows"] else "sorry"
-
-
-def breaks(context):
-    if context.session.turn == 2:
-        raise RuntimeError("fell over")
-    return booking(context)
-
-
-def forges(context):
-    return {"answer": "x", "frames": [{"kind": "user", "name": "script", "output": "well done"}]}
-
-
-def forges_late(context):
-    if context.session.turn == 2:
-        said = Frame(kind="user", name="script", output="well done")
-        raise AgentFailure("fell over", "crash", frames=(said,))
-    return booking(context)
-
-
-def hangs(context):
-    import time
-    if context.session.turn == 2:
-        time.sleep(60)
-    return booking(context)
-
-
-def down(context):
-    if context.session.turn == 2:
-        raise ProviderError("503")
-    return booking(context)
-
-
-def long(context):
-    return "x" * 600
-"""
-BOOKING = [
-    "A table for two.",
-    {"user": "On Friday.", "checks": [{"kind": "contains", "value": "two. / On"}]},
-    "At seven.",
-]
-SAME = {"domain": "text", "checks": [{"kind": "contains", "value": "At seven."}]}
-
-
-def talks(
-    project: Project, turns: Any = BOOKING, *, train: int = 0, sweep: int = 1, **fields: Any
-) -> Project:
-    """Write conversations; where there are several, the first message of each has its name."""
-
-    def worded(name: str) -> Any:
-        alone = train + sweep == 1 or not turns
-        return turns if alone else [f"{name}: {turns[0]}", *turns[1:]]
-
-    values = [
-        {"id": f"{split}{n}", "split": split, "turns": worded(f"{split}{n}")} | SAME | fields
-        for split, count in (("train", train), ("eval", sweep))
-        for n in range(count)
-    ]
-    return project.write("talks.scenario.json", json.dumps(values)).agent(AGENT)
 
 
 class Mute:
@@ -134,10 +34,6 @@ class Mute:
 
     async def aclose(self) -> None:
         pass
-
-
-def rollouts(project: Project) -> list[dict[str, Any]]:
-    return project.events("rollout")
 
 
 @pytest.fixture
@@ -291,67 +187,6 @@ def test_a_model_keeps_the_messages_over_all_turns(project: Project, serve: Serv
     assert [frame["kind"] for frame in rollout["frames"]] == ["user", "model"] * 3
 
 
-PROGRAM = """
-import json, sys
-first = json.loads(sys.stdin.readline())
-assert first["conversation"] is True
-heard = [first["prompt"]["user"]]
-while True:
-    print(json.dumps({"frame": {"kind": "tool", "name": f"look{len(heard)}", "output": "ok"}}))
-    print(json.dumps({"answer": " / ".join(heard), "tokens": 3}), flush=True)
-    line = sys.stdin.readline()
-    if not line:
-        break
-    heard.append(json.loads(line)["user"])
-open("said.txt", "w").write(" / ".join(heard))
-"""
-
-
-def command(project: Project, body: str, **fields: Any) -> Project:
-    project.write("agent.py", body).ini(actor=f"command:{sys.executable} agent.py", out="out")
-    return talks(project, **fields)
-
-
-def test_a_command_is_one_process_that_answers_line_by_line(project: Project) -> None:
-    checks = [*SAME["checks"], {"kind": "file", "path": "said.txt", "contains": "At seven."}]
-    command(project, PROGRAM, checks=checks).run().assert_outcomes(passed=1)
-    (rollout,) = rollouts(project)
-    assert [frame["kind"] for frame in rollout["frames"]] == ["user", "tool", "model"] * 3
-    assert rollout["tokens"] == 9
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "message"),
-    [
-        ('print(\'{"answer": "x"}\')', "no_answer", "the program ended after turn 1 without an answer"),
-        ('print(\'{"answr": "x"}\', flush=True); input(); input()', "garbage", "did you mean 'answer'?"),
-        ("print(input(), flush=True); input()", "garbage", 'line 1 is not {"frame": {...}}'),
-        ("print('hello', flush=True); input(); input()", "garbage", 'a line {"answer": "..."} for each turn'),
-        ('input(); print(\'{"answer": "x"}\', flush=True); input(); 1/0', "crash", "ZeroDivisionError"),
-        ("print('{\"answer\": 3}', flush=True); input(); input()", "garbage", "must be a string"),
-        (
-            'for _ in range(10**6): print(\'{"frame": {"kind": "tool", "name": "a"}}\')',
-            "oversize",
-            "printed more",
-        ),
-        ("import time; time.sleep(60)", "timeout", "no answer to turn 1 within"),
-        ('print(\'{"error": "busy"}\', flush=True)', "provider", "the program reported: busy"),
-    ],
-)
-def test_a_command_that_breaks_the_protocol(project: Project, body: str, code: str, message: str) -> None:
-    command(project, body, timeout_s=0.5 if code == "timeout" else 100).run().assert_outcomes(failed=1)
-    (rollout,) = rollouts(project)
-    assert rollout["failure"]["code"] == code
-    assert message in rollout["failure"]["message"]
-    assert rollout["status"] == ("error" if code == "provider" else "failed")
-
-
-def test_a_large_message_reaches_a_program_that_reads_late(project: Project) -> None:
-    body = PROGRAM.replace("heard.append(", "import time; time.sleep(.2); heard.append(")
-    turns = ["A table.", "x" * 90_000 + "At seven."]
-    command(project, body, turns=turns, timeout_s=100).run().assert_outcomes(passed=1)
-
-
 def test_an_actor_that_answers_one_question_is_refused_before_anything_runs(project: Project) -> None:
     talks(project.ini(actor="command:true", command_output="codex", allow_paid="true", out="out"))
     result = project.run()
@@ -366,31 +201,6 @@ def test_a_recording_replays_whole_conversations(project: Project) -> None:
     project.learn("--tfgrpo-actor", "replay:r.jsonl")
     assert project.report()["epochs"] == before["epochs"]
     assert len(project.calls) == asked
-
-
-def test_a_run_killed_in_a_conversation_repeats_no_finished_rollout(project: Project) -> None:
-    slow = AGENT.replace("    log(context)\n", "    log(context); import time; time.sleep(.05)\n")
-    talks(project.ini(actor="python:agent2:booking", concurrency=1, contamination="warn"), train=4).agent(
-        slow
-    )
-    process = project.start()
-    project.wait_for_rollouts(process, 3)
-    process.kill()
-    process.communicate()
-    done = {tuple(r[k] for k in ("scenario_id", "seed", "epoch")) for r in rollouts(project)}
-    before = len(project.calls)
-    project.learn("--tfgrpo-resume=latest")
-    assert project.manifest()["status"] == "complete"
-    on_file = rollouts(project)
-    assert len({r["rollout_id"] for r in on_file}) == len(on_file)
-    assert 3 * (len(on_file) - len(done)) == len(project.calls) - before
-
-
-def test_workers_report_the_same(project: Project) -> None:
-    talks(project, train=2).learn()
-    alone = project.report()["epochs"]
-    project.plugins("xdist").learn("-n", "2")
-    assert [row["gt_score"] for row in project.report()["epochs"]] == [row["gt_score"] for row in alone]
 
 
 def test_a_failing_item_shows_the_conversation(project: Project) -> None:
@@ -492,26 +302,6 @@ def test_a_stamp_covers_turns_and_their_checks() -> None:
         )
         == 5
     )
-
-
-USER = {
-    "goal": "A table for four on Friday.",
-    "persona": "In a hurry.",
-    "knows": "Your name is Lee.",
-    "max_turns": 4,
-}
-SECRET = "Your name is Lee."
-
-
-def player(body: Body, attempt: int) -> Any:
-    """Play the agent as `waiter`, and the user as `guest`, who is done once the table is booked."""
-    if body["model"] == "waiter":
-        assert SECRET not in json.dumps(body)
-        said = [m["content"] for m in body["messages"] if m["role"] == "user"]
-        return text("Booked for Lee." if "Lee." in said[-1] else "What is your name?")
-    assert SECRET in body["messages"][0]["content"]
-    heard = body["messages"][-1]["content"]
-    return json.dumps({"over": heard.startswith("Booked"), "message": "" if "Booked" in heard else "Lee."})
 
 
 def guests(project: Project, **settings: Any) -> Project:
@@ -703,38 +493,3 @@ def test_what_is_wrong_with_a_user_is_said(project: Project, fields: dict[str, A
     with pytest.raises(ScenarioError) as broken:
         loaded(talks(project, **fields))
     assert f"talks.scenario.json:1: #/0{message}" in str(broken.value)
-
-
-def test_a_run_killed_while_users_are_played_repeats_no_finished_rollout(
-    project: Project, serve: Serve
-) -> None:
-    def slow(body: Body, attempt: int) -> Any:
-        time.sleep(0.03)
-        return player(body, attempt)
-
-    server = serve(slow)
-    project.ini(actor="openai:waiter", user="openai:guest", concurrency=1, contamination="warn")
-    checks = [{"kind": "exact", "value": "Booked for Lee."}]
-    talks(project, ["A table for four."], train=3, sweep=3, user=USER, checks=checks)
-    process = project.start()
-    project.wait_for_rollouts(process, 4)
-    process.kill()
-    process.communicate()
-    done, calls = len(rollouts(project)), len(project.events("call"))
-    asked = len(server.requests)
-    project.learn("--tfgrpo-resume=latest")
-    assert project.manifest()["status"] == "complete"
-    ids = [rollout["rollout_id"] for rollout in rollouts(project)]
-    assert len(set(ids)) == len(ids) > done >= 4
-    assert len(server.requests) - asked <= 4 * (len(ids) - done) + 1  # two of each side, and a first word
-    assert len(project.events("call")) > calls
-
-
-def test_agents_side_by_side_hold_conversations_each_in_a_world_of_its_own(project: Project) -> None:
-    (project.root / "pytest.ini").write_text(
-        "[pytest]\ntfgrpo_actor = python:agent2:booking, python:agent2:plain\ntfgrpo_out = out\n"
-    )
-    turns = ["A table for two.", "At seven."]
-    step = {"command": ["sh", "-c", "echo x > made.txt"]}
-    checks = [*SAME["checks"], {"kind": "file", "path": "made.txt", "contains": "x"}]
-    talks(project, turns, setup=step, checks=checks).run().assert_outcomes(passed=2)

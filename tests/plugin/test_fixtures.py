@@ -1,64 +1,14 @@
 """Fixtures of a marked test function that are set up before its agent, which one of them may make."""
 
-import os
-import signal
-
 import pytest
+from support.plugin.fixtures import BOOKING, ENDING, TESTS, log
 from support.project import Project, item_names
-from support.tools import run_pytest
-
-BOOKING = """
-import sqlite3
-from pathlib import Path
-
-LOG = Path(__file__).with_name("calls.log")
-
-
-@pytest.fixture
-def db(tmp_path):
-    connection = sqlite3.connect(tmp_path / "rooms.db")
-    connection.execute("CREATE TABLE bookings(day)")
-    with LOG.open("a") as log: log.write("up\\n")
-    yield connection
-    connection.close()
-    with LOG.open("a") as log: log.write("down\\n")
-
-
-@pytest.fixture
-def tfgrpo_agent(db):
-    def solve(context):
-        right = "<experiences" in context.prompt.system or context.seed % 2
-        db.execute("INSERT INTO bookings VALUES (?)", ("monday" if right else "tuesday",))
-        with LOG.open("a") as log: log.write("asked\\n")
-        tool = "find_day" if right else "guess"
-        return {"answer": "booked", "frames": [{"kind": "tool", "name": tool, "output": "ok", "tokens": 2}]}
-    return solve
-
-
-def booked(db):
-    return [day for (day,) in db.execute("SELECT day FROM bookings")]
-"""
-TESTS = """
-@pytest.mark.tfgrpo(split="train", prompt="Book the {room} room for Monday.")
-@pytest.mark.parametrize("room", ["red", "green", "blue", "black"])
-def test_train(rollout, tfgrpo_agent, db, room):
-    assert booked(db) == ["monday"]
-
-
-@pytest.mark.tfgrpo(split="eval", prompt="Reserve the white room for Monday.")
-def test_booking(rollout, tfgrpo_agent, db):
-    assert booked(db) == ["monday"]
-"""
 
 
 @pytest.fixture
 def booking(project: Project) -> Project:
     (project.root / "pytest.ini").write_text("[pytest]\n")  # no actor: each test has its own
     return project.checker(BOOKING + TESTS)
-
-
-def log(project: Project) -> list[str]:
-    return (project.root / "calls.log").read_text().split()
 
 
 def test_in_plain_mode_the_agent_of_a_fixture_runs_once_in_its_world(booking: Project) -> None:
@@ -152,16 +102,6 @@ def test_other_rollouts_run_beside_and_keep_their_actor(booking: Project) -> Non
     booking.learn("--tfgrpo-acceptance=off")
     assert booking.manifest()["status"] == "complete"
     assert set(booking.calls) >= {"suite-eval0", "suite-train1"}
-
-
-def test_workers_change_nothing(booking: Project) -> None:
-    booking.learn("--tfgrpo-acceptance=off", "--tfgrpo-seed=3")
-    alone = booking.report()["epochs"]
-    options = ("--tfgrpo", "--tfgrpo-eval-rollouts=2", "--tfgrpo-acceptance=off", "--tfgrpo-seed=3")
-    run_pytest(booking.root, "-p", "xdist.plugin", "-n", "2", *options)
-    spread = booking.report()["epochs"]
-    keys = ("gt_score", "rollouts", "errors", "experiences")
-    assert [[row[key] for key in keys] for row in spread] == [[row[key] for key in keys] for row in alone]
 
 
 def test_an_async_agent_runs_on_the_loop_of_async_fixtures(project: Project) -> None:
@@ -270,120 +210,11 @@ def test_a_fixture_that_changes_what_others_share_is_refused_beside_others(booki
     assert "change DB, which agents that run beside it would see; select these tests alone" in errors[0]
 
 
-def test_what_numpy_sets_while_it_is_imported_is_no_change_of_a_fixture(booking: Project) -> None:
-    booking.checker(
-        BOOKING + TESTS + "@pytest.mark.tfgrpo(split='eval', **MARK)\ndef test_z(rollout): pass\n"
-    )
-    booking.ini(actor="python:agent:right", out="out")
-    run_pytest(booking.root)  # a process that has not loaded numpy, as the run does meanwhile
-    assert [rollout["status"] for rollout in booking.events("rollout")] == ["ok", "ok"]
-
-
-@pytest.mark.parametrize(
-    ("change", "where", "named"),
-    [
-        ("os.environ['LEAK'] = 'yes'", "fixture", "LEAK"),
-        ("os.environ['LEAK'] = 'yes'", "agent", "LEAK"),
-        ("del os.environ['HELD']", "fixture", "HELD"),
-        ("os.chdir('/')", "fixture", "the working folder"),
-        ("os.chdir('/')", "agent", "the working folder"),
-    ],
-)
-def test_what_a_fixture_or_its_agent_changes_never_reaches_an_agent_beside(
-    project: Project, monkeypatch: pytest.MonkeyPatch, change: str, where: str, named: str
-) -> None:
-    monkeypatch.setenv("HELD", "yes")
-    project.checker(f"""
-import os, time
-
-@pytest.fixture
-def tfgrpo_agent():
-    {change if where == "fixture" else "pass"}
-    time.sleep(0.1)
-    def solve(context):
-        {change if where == "agent" else "pass"}
-        time.sleep(0.1)
-        return "3"
-    return solve
-
-@pytest.mark.tfgrpo(split="eval", **MARK)
-def test_sweep(rollout, tfgrpo_agent): pass
-""").tasks(eval=4).agent("""
-import os, time
-
-def looks(context):
-    end = time.monotonic() + 0.3
-    while time.monotonic() < end:
-        if "LEAK" in os.environ or "HELD" not in os.environ or os.getcwd() == "/":
-            return "seen"
-        time.sleep(0.001)
-    return "3"
-""")
-    project.write(
-        "pytest.ini", "[pytest]\ntfgrpo_actor = python:agent2:looks\npythonpath = .\ntfgrpo_out = out\n"
-    )
-    project.run().assert_outcomes(passed=4, **{"errors" if where == "fixture" else "failed": 1})
-    (error,) = (r["failure"] for r in project.events("rollout") if r["status"] == "error")
-    assert error["code"] == "fixture"
-    assert f"change {named}, which agents that run beside it would see" in error["message"]
-
-
 def test_a_test_of_another_kind_may_change_its_environment(booking: Project) -> None:
     booking.write("test_plain.py", "def test_env(monkeypatch):\n    monkeypatch.setenv('A', 'b')\n")
     booking.scenarios().ini(actor="python:agent:right").run("test_plain.py", "suite.scenario.json", "-v")
     result = booking.run("-k", "test_env or suite")
     assert result.ret == 0
-
-
-def test_the_time_limit_of_a_rollout_ends_it_though_its_agent_goes_on(project: Project) -> None:
-    project.checker("""
-import time
-
-@pytest.fixture
-def tfgrpo_agent():
-    return lambda context: time.sleep(2) or "3"
-
-@pytest.mark.tfgrpo(split="eval", timeout_s=0.05, **MARK)
-def test_sweep(rollout, tfgrpo_agent):
-    raise AssertionError("nothing to check")
-""")
-    (project.root / "pytest.ini").write_text("[pytest]\n")
-    project.run("--tfgrpo-out=out").assert_outcomes(failed=1)
-    (rollout,) = project.events("rollout")
-    assert (rollout["status"], rollout["failure"]["code"]) == ("failed", "timeout")
-
-
-def test_a_killed_run_goes_on_without_asking_what_was_judged_again(booking: Project) -> None:
-    booking.ini(task_id="demo")
-    process = booking.start("--tfgrpo-acceptance=off")
-    booking.wait_for_rollouts(process, 5)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    judged = len(booking.events("judgement"))
-    before = log(booking).count("asked")
-    booking.learn("--tfgrpo-acceptance=off", "--tfgrpo-resume=latest")
-    assert booking.manifest()["status"] == "complete"
-    assert len(booking.runs()) == 1
-    total = 4 * 2 * 2 + 2 * 2
-    assert judged
-    assert log(booking).count("asked") - before <= total - judged
-
-
-ENDING = """
-import signal
-
-@pytest.fixture
-def tfgrpo_agent():
-    def solve(context):
-        {body}
-        return {{"answer": "3", "frames": [{{"kind": "tool", "name": "t", "output": "", "tokens": 10}}]}}
-    return solve
-
-@pytest.mark.tfgrpo(split="eval", prompt="Book {{room}}.")
-@pytest.mark.parametrize("room", ["red", "green", "blue"])
-def test_sweep(rollout, tfgrpo_agent, room):
-    assert rollout.answer == "3"
-"""
 
 
 def test_a_budget_that_is_used_up_ends_a_run_with_fixtures(project: Project) -> None:
@@ -402,17 +233,6 @@ def solve(context):
     project.write("pytest.ini", "[pytest]\ntfgrpo_actor = python:agent2:solve\npythonpath = .\n")
     project.run("--tfgrpo-budget-tokens=10", "--tfgrpo-concurrency=1", "--tfgrpo-out=out")
     assert project.manifest()["status"] == "incomplete"
-
-
-@pytest.mark.parametrize("body", ["signal.raise_signal(signal.SIGINT)", "pytest.exit('enough')"])
-def test_who_ends_pytest_while_the_agent_runs_ends_it_and_no_agent_is_blamed(
-    project: Project, body: str
-) -> None:
-    (project.root / "pytest.ini").write_text("[pytest]\n")
-    project.checker(ENDING.format(body=body))
-    assert run_pytest(project.root, "--tfgrpo-out=out").returncode == pytest.ExitCode.INTERRUPTED
-    assert project.events("rollout") == []
-    assert project.manifest()["status"] == "cancelled"
 
 
 def test_an_item_that_runs_again_does_not_judge_fixtures_that_no_agent_has_seen(project: Project) -> None:
@@ -460,61 +280,8 @@ def test_sweep(rollout): pass
     assert "fixtures must be a list of names" in "\n".join(result.errlines)
 
 
-SPREAD = ("--tfgrpo", "-p", "xdist.plugin", "-n", "2")
-
-
-UNKNOWN = (
-    ("fixtures=['dbs']", "rollout", "dbs"),
-    ("agent='clark'", "rollout", "clark"),
-    ("tags=['x']", "rollout, tfgrpo_agent, nope", "nope"),
-    ("tags=['x']", "rollout, nope", "nope"),
-    ("fixtures=['broken']", "rollout", "gone"),
-)
-"""Of test functions: a mark, arguments, and the fixture that there is not."""
-
-
-@pytest.mark.parametrize("options", [(), ("--tfgrpo",), SPREAD])
-def test_fixtures_that_pytest_does_not_know_are_said_before_anybody_is_asked(
-    booking: Project, options: tuple[str, ...]
-) -> None:
-    with (booking.root / "test_agent.py").open("a") as file:
-        file.write("\n\n@pytest.fixture\ndef broken(gone): pass\n")
-        for n, (mark, arguments, _) in enumerate(UNKNOWN):
-            file.write(f"""
-@pytest.mark.tfgrpo(split="eval", prompt="Reserve room {n} for Tuesday.", {mark})
-@pytest.mark.parametrize("day", ["tuesday"])
-def test_other{n}({arguments}, day, request): pass
-""")
-    result = booking.run(*options)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "\n".join((*result.errlines, *result.outlines))
-    for n, (_, _, missing) in enumerate(UNKNOWN):
-        assert f"test_agent.py::test_other{n}[tuesday]: fixture '{missing}' not found" in said
-    assert not (booking.root / "calls.log").exists()
-    assert booking.runs() == []
-
-
 def test_items_are_those_of_any_marked_function(booking: Project) -> None:
     assert item_names(booking.run("-v")) == ["test_agent.py::test_booking[tfgrpo-eval-r0]"]
-
-
-def test_a_fixture_that_hangs_is_ended_by_pytest_timeout_and_the_run_goes_on(project: Project) -> None:
-    project.write("pytest.ini", "[pytest]\n").plugins("pytest_timeout")
-    project.checker("""
-import time
-
-@pytest.fixture
-def tfgrpo_agent(n):
-    time.sleep(1000 if n == 1 else 0)
-    return lambda context: "3"
-
-@pytest.mark.tfgrpo(split="eval", prompt="How many words has letter {n}?")
-@pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.timeout(1)), 2])
-def test_sweep(rollout, tfgrpo_agent, n):
-    assert rollout.answer == "3"
-""").run("--tfgrpo-out=out").assert_outcomes(passed=2, errors=1)
-    codes = [rollout["failure"] and rollout["failure"]["code"] for rollout in project.events("rollout")]
-    assert sorted(map(str, codes)) == ["None", "None", "fixture"]
 
 
 def test_a_server_of_the_session_that_dies_is_no_failure_of_agents_and_the_run_goes_on(
@@ -551,31 +318,6 @@ def test_sweep(rollout, tfgrpo_agent, n):
     found = [(r["status"], (r["failure"] or {}).get("code")) for r in project.events("rollout")]
     assert found == [("ok", None), ("error", "network"), ("error", "network")]
     assert project.manifest()["status"] == "complete"
-
-
-def test_a_run_killed_while_fixtures_are_set_up_goes_on_and_repeats_no_rollout(booking: Project) -> None:
-    booking.ini(task_id="demo")
-    source = (booking.root / "test_agent.py").read_text()
-    kill = """
-    import os, signal
-    if len(LOG.read_text().split()) > 12 and not LOG.with_name("killed").exists():
-        LOG.with_name("killed").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    yield connection
-"""
-    booking.write("test_agent.py", source.replace("    yield connection\n", kill))
-    process = booking.start("--tfgrpo-acceptance=off")
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    judged = {event["rollout_id"] for event in booking.events("judgement")}
-    asked = log(booking).count("asked")
-    assert log(booking)[-1] == "up"
-    assert judged
-    booking.learn("--tfgrpo-acceptance=off", "--tfgrpo-resume=latest")
-    assert booking.manifest()["status"] == "complete"
-    total = 4 * 2 * 2 + 2 * 2
-    assert log(booking).count("asked") - asked == total - len(judged)
-    assert len(booking.events("rollout")) - total <= asked - len(judged)
 
 
 @pytest.mark.parametrize(
@@ -627,20 +369,6 @@ def test_sweep(rollout, tfgrpo_agent, n):
     warnings = [text for text in project.report()["warnings"] if "thread" in text]
     assert len(warnings) == bool(said)
     assert not said or said in warnings[0]
-
-
-def test_threads_of_worker_processes_are_no_threads_of_a_fixture(project: Project) -> None:
-    project.ini(actor="python:agent:right", executor="process:1", out="out").checker("""
-@pytest.fixture
-def db():
-    yield []
-
-@pytest.mark.tfgrpo(split="eval", fixtures=["db"], prompt="How many words has letter {n}?")
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_sweep(rollout, db, n):
-    assert rollout.answer == "3"
-""").run().assert_outcomes(passed=3)
-    assert [text for text in project.report()["warnings"] if "thread" in text] == []
 
 
 def test_an_agent_fixture_that_returns_no_callable_is_told_in_a_line(project: Project) -> None:

@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 from support.frozen import Frozen
+from support.plugin.gate import said, save, save_imperfect
 from support.project import Project
 
 TOLD_IN_SUMMARY = pytest.version_tuple >= (9,)
 """Whether the short summary has the first line of a text; pytest 8 has only messages of tracebacks there."""
-
-
-def save(project: Project) -> None:
-    project.scenarios(train=0, sweep=25).ini(actor="python:agent:right")
-    assert project.learn().ret == 0
-    assert project.cli("baseline", "save", "main") == 0
-    project.ini(actor="python:agent:right", baseline="main")
 
 
 @pytest.fixture
@@ -45,36 +39,10 @@ def test_in_plain_mode_a_baseline_adds_the_gate(saved: Project) -> None:
     saved.run().assert_outcomes(passed=26)
 
 
-IMPERFECT = """
-def solve(context):
-    return "4" if context.scenario.id in ("suite-eval3", "suite-eval7") else "3"
-"""
-
-
-def save_imperfect(project: Project) -> None:
-    project.scenarios(train=0, sweep=60).agent(IMPERFECT).ini(actor="python:agent2:solve", min_score=0)
-    assert project.run("--tfgrpo-out=out").ret == 0
-    assert project.cli("baseline", "save", "main") == 0
-    project.ini(actor="python:agent2:solve", baseline="main", gate_margin=0.1)
-
-
 @pytest.fixture
 def imperfect(frozen: Frozen) -> Project:
     """A project whose agent fails 2 of 60 scenarios, as it did when the baseline was saved."""
     return frozen(save_imperfect)
-
-
-def test_an_imperfect_agent_whose_gate_passes_is_green_in_plain_mode(imperfect: Project) -> None:
-    result = imperfect.run("--tfgrpo-out=out", "-rx", "--tfgrpo-gate-strict=true")
-    assert result.ret == 0
-    result.assert_outcomes(passed=59, xfailed=2)
-    low = "2 of 60 eval scenarios below min_score = 1: suite-eval3 0.000, suite-eval7 0.000"
-    result.stdout.fnmatch_lines(
-        ["gate  passed", low, "XFAIL *suite-eval3 - score 0.000 is below min_score = 1; the gate decides"]
-    )
-    assert [row["scenario"] for row in imperfect.report()["low"]] == ["suite-eval3", "suite-eval7"]
-    result = imperfect.run("-q")
-    result.stdout.fnmatch_lines(["gate  passed", low])
 
 
 def test_a_scenario_with_its_own_min_score_fails_below_it_whatever_the_gate_says(imperfect: Project) -> None:
@@ -148,68 +116,6 @@ def test_another_actor_and_other_scenarios_are_compared_on_what_is_common_and_sa
     assert rule(saved, "baseline")["figures"]["n"] == 25
 
 
-def save_two_files(project: Project) -> None:
-    project.scenarios("easy", train=0, sweep=10).scenarios("hard", train=0, sweep=10)
-    for name in ("easy", "hard"):
-        (project.root / name).mkdir()
-        (project.root / f"{name}.scenario.json").rename(project.root / name / "suite.scenario.json")
-    assert project.run("--tfgrpo-out=out").ret == 0
-    assert project.cli("baseline", "save", "main") == 0
-    project.ini(actor="python:agent:right", baseline="main", gate_margin=0.2)
-
-
-@pytest.fixture
-def two_files(frozen: Frozen) -> Project:
-    """A project whose baseline has the scenarios of two folders."""
-    return frozen(save_two_files)
-
-
-def said(result: pytest.RunResult) -> str:
-    """Return the output of a run without its line ends."""
-    return " ".join(" ".join(result.outlines).split())
-
-
-def test_what_the_suite_lost_fails_the_gate_until_the_baseline_is_saved_again(two_files: Project) -> None:
-    (two_files.root / "hard" / "suite.scenario.json").unlink()
-    result = two_files.run("--tfgrpo-out=out", "-v")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = " ".join(" ".join(result.outlines).split())
-    assert (
-        "FAILED baseline: 10 scenarios (hard-eval0, hard-eval1, hard-eval2, hard-eval3, hard-eval4, ...)"
-        in said
-    )
-    assert "no longer in the eval split" in said
-    assert "then save the baseline again with `tfgrpo baseline save main`" in said
-    assert two_files.run("easy").ret == pytest.ExitCode.TESTS_FAILED  # nowhere else either
-    assert two_files.cli("baseline", "save", "main") == 0
-    assert two_files.run("--tfgrpo-gate-alarm=0.35").ret == 0
-
-
-def test_a_path_to_a_part_of_the_suite_is_not_judged_and_one_to_all_of_it_is(
-    two_files: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = "part of the suite was selected: easy-eval0, "
-    for args in (["hard"], ["hard/suite.scenario.json"]):
-        result = two_files.run(*args)
-        result.stdout.fnmatch_lines(["gate  inconclusive*"])
-        assert part in said(result)
-        assert two_files.run(*args, "--tfgrpo-gate-strict=true").ret == 1
-    for whole in (["easy", "hard"], ["."], [str(two_files.root)]):
-        two_files.run(*whole).stdout.fnmatch_lines(["gate  passed"])
-    monkeypatch.chdir(two_files.root / "hard")
-    assert part in said(two_files.run())
-
-
-def test_across_workers_a_part_of_the_suite_is_told_from_all_of_it(two_files: Project) -> None:
-    ini = (two_files.root / "pytest.ini").read_text()
-    (two_files.root / "pytest.ini").write_text(ini + "testpaths = easy\n")
-    two_files.plugins("xdist")
-    result = two_files.run("-n", "1")
-    assert "10 scenarios (hard-eval0" in said(result)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    two_files.run("-n", "1", "easy").stdout.fnmatch_lines(["gate  inconclusive*"])
-
-
 def test_a_marked_test_function_that_was_not_asked_for_is_a_part_of_the_suite(project: Project) -> None:
     project.scenarios(train=0, sweep=12).checker(
         """
@@ -226,34 +132,6 @@ def test_agent(rollout):
     (project.root / "test_agent.py").unlink()
     result = project.run("suite.scenario.json")
     assert "baseline: scenario test_agent.test_agent." in said(result)
-
-
-def test_a_baseline_without_any_eval_scenario_left_fails(two_files: Project) -> None:
-    two_files.write("unit/test_unit.py", "def test_it(): pass\n")
-    for path in two_files.root.glob("*/suite.scenario.json"):
-        path.write_text(path.read_text().replace('"eval"', '"train"'))
-    for args in ([], ["--tfgrpo", "--tfgrpo-baseline-sweep=off"]):
-        result = two_files.run(*args)
-        assert result.ret == pytest.ExitCode.TESTS_FAILED
-        assert "no eval s" in said(result)
-        assert "FAILED tfgrpo::gate" in said(result)
-    for path in two_files.root.glob("*/suite.scenario.json"):
-        path.unlink()
-    result = two_files.run()
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(
-        ["*no eval scenario was collected to compare with the 20 of the baseline 'main'*"]
-    )
-    two_files.run("--tfgrpo-baseline=none").assert_outcomes(passed=1)
-
-
-def test_tests_that_are_no_scenarios_run_without_the_gate(two_files: Project) -> None:
-    two_files.write("unit/test_unit.py", "def test_it(): pass\n")
-    two_files.run("unit").assert_outcomes(passed=1)
-    ini = (two_files.root / "pytest.ini").read_text()
-    (two_files.root / "pytest.ini").write_text(ini + "testpaths = unit\n")
-    two_files.run().assert_outcomes(passed=1)
-    two_files.plugins("xdist").run("-n", "1").assert_outcomes(passed=1)
 
 
 def test_too_small_an_intersection_never_passes_and_fails_when_strict(saved: Project) -> None:
@@ -318,21 +196,6 @@ def test_errors_are_told_apart_and_judged_both_ways(project: Project) -> None:
     assert found["errors_excluded"] == 1.0
     assert found["errors_as_zero"] < 0.9
     result.stdout.fnmatch_lines(["* errors, not scored: provider *"])
-
-
-def test_verbosity_is_respected(project: Project) -> None:
-    project.ini(actor="python:agent:learner", group_size=4).scenarios(train=12, sweep=12)
-    quiet = project.learn("-q").stdout.str()
-    usual = project.learn().stdout.str()
-    verbose = project.learn("-v").stdout.str()
-    assert "gate  passed" in quiet
-    assert "gt mean" not in quiet
-    assert "gt mean" in usual
-    assert "mean latency" not in usual
-    assert "mean latency" in verbose
-    section = usual.partition(" tfgrpo ===")[2].splitlines()[1:]
-    assert max(map(len, (line for line in section if not line.startswith("files")))) <= 80
-    assert "\x1b" not in usual
 
 
 def test_a_failed_gate_is_told_once(saved: Project) -> None:

@@ -54,13 +54,6 @@ def test_runs_of_one_job_follow_each_other_on_its_page(project: Project, page: P
     assert page.read_text().count("## tfgrpo: gate") == 2
 
 
-def test_with_xdist_the_page_and_the_annotations_are_written_once(project: Project, page: Path) -> None:
-    project.scenarios().ini(actor="python:agent:wrong", gate_min_mean=0.5)
-    result = project.run("--tfgrpo", "-p", "xdist", "-n", "2")
-    assert len([line for line in commands(result) if line.startswith("::error")]) == 1
-    assert page.read_text().count("## tfgrpo: gate") == 1
-
-
 def test_a_page_that_cannot_be_written_is_a_warning(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

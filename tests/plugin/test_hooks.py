@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support.plugin.hooks import MADE
 from support.preparing import refusal
 from support.project import Project
 
@@ -271,18 +272,6 @@ def test_a_gate_rule_that_breaks_fails_the_gate(project: Project) -> None:
     assert project.learn().ret == pytest.ExitCode.TESTS_FAILED
 
 
-MADE = """
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Scenario
-
-CHECKS = (Check(kind="exact", params={"value": "3"}),)
-
-def pytest_tfgrpo_scenarios(config, scenarios):
-    return [*scenarios, *(Scenario(
-        id=f"made{n}", domain="text", split="eval", prompt=f"How many words has 'a b c', {n}?", checks=CHECKS
-    ) for n in range(6))]
-"""
-
-
 def test_scenarios_that_a_hook_makes_are_stamped_like_those_of_a_file(project: Project) -> None:
     project.conftest(MADE).ini(actor="python:agent:half")
     project.run().assert_outcomes(failed=6 - sum(_solved(project)), passed=sum(_solved(project)))
@@ -314,12 +303,6 @@ def test_a_hook_adds_nothing_to_tests_selected_by_name(project: Project, selecti
     project.conftest(MADE).write("test_x.py", "def test_x(): pass\n")
     project.run(*selection).assert_outcomes(passed=1)
     assert project.calls == []
-
-
-def test_workers_run_what_a_hook_makes_once(project: Project) -> None:
-    project.plugins("xdist").conftest(MADE).write("test_x.py", "def test_x(): pass\n")
-    project.run("-n", "2").assert_outcomes(passed=7)
-    assert len(project.calls) == 6
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,8 @@ import json
 
 import pytest
 from support.frozen import Frozen
+from support.plugin.lessons import teach
 from support.project import Project
-
-MANIFEST = {"id": "text", "domain": "text", "system": "system.md", "inject": [], "experience_slots": 4}
-
-
-def teach(project: Project) -> None:
-    project.write("prompt-packs/text/system.md", "Solve it.\n")
-    project.write("prompt-packs/text/manifest.json", json.dumps(MANIFEST))
-    assert project.cli("stamp") == 0
-    project.scenarios(train=12, sweep=12)
-    project.ini(actor="python:agent:learner", group_size=4, library="library.json")
-    assert project.learn("--tfgrpo-library", "none").ret == 0
-    assert project.cli("library", "promote", "latest") == 0
 
 
 @pytest.fixture
@@ -25,33 +14,11 @@ def taught(frozen: Frozen) -> Project:
     return frozen(teach)
 
 
-def test_plain_mode_carries_the_committed_library_and_leaves_it_alone(taught: Project) -> None:
-    before = (taught.root / "library.json").read_bytes()
-    taught.run().assert_outcomes(passed=12, deselected=12)
-    assert taught.run("--tfgrpo-library", "none").ret == pytest.ExitCode.TESTS_FAILED
-    assert (taught.root / "library.json").read_bytes() == before
-
-
 def test_learning_does_not_touch_the_committed_file(taught: Project) -> None:
     before = (taught.root / "library.json").read_bytes()
     taught.ini(actor="python:agent:half", group_size=4, library="library.json")
     taught.learn()
     assert (taught.root / "library.json").read_bytes() == before
-
-
-def test_lessons_of_another_pack_are_left_out_counted_and_warned_of_until_rebased(taught: Project) -> None:
-    taught.write("prompt-packs/text/system.md", "Solve it well.\n")
-    assert taught.cli("stamp") == 0
-    lessons = len(json.loads((taught.root / "library.json").read_text())["experiences"])
-    result = taught.learn()
-    warning = f"{lessons} lessons were left out, learned with another prompt pack"
-    assert any(text.startswith(warning) for text in taught.manifest()["warnings"])
-    assert warning.split(":")[0] in " ".join(result.outlines)
-    assert taught.report()["epochs"][0]["gt_score"]["mean"] < 1.0
-    assert taught.cli("library", "rebase") == 0
-    taught.learn()
-    assert not any("left out" in text for text in taught.manifest()["warnings"])
-    assert taught.report()["epochs"][0]["gt_score"]["mean"] == 1.0
 
 
 def test_lessons_learned_with_another_actor_are_warned_of(taught: Project) -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from support.plugin.markers import LONG
 from support.project import Project, item_names
 
 from pytest_tfgrpo.core.errors import ScenarioError
@@ -308,44 +309,6 @@ def test_the_fixture_needs_the_mark(project: Project) -> None:
 def test_scoring_outside_a_marked_test_is_an_error(project: Project) -> None:
     project.write("test_x.py", "import pytest_tfgrpo as t\ndef test_it():\n    t.score(1)\n")
     project.run().stdout.fnmatch_lines(["*outside a test function marked*"])
-
-
-LONG = """
-@pytest.fixture
-def lengthy(rollout):
-    assert rollout.answer * 40 == rollout.answer * 39 + "x", rollout.answer * 100
-
-class Odd:
-    pass
-
-@pytest.mark.tfgrpo(**MARK)
-def test_equal(rollout):
-    assert [rollout.answer * 60, *range(30)] == [rollout.answer * 60, "other", *range(30)]
-
-@pytest.mark.tfgrpo(**MARK | {"prompt": "How many words has 'a b'?"})
-def test_call(rollout):
-    assert not (rollout.answer * 300)
-
-@pytest.mark.tfgrpo(**MARK | {"prompt": "How many words has 'a'?"})
-def test_object(rollout):
-    assert Odd() is None
-
-@pytest.mark.tfgrpo(**MARK | {"prompt": "How many words has ''?"})
-def test_fixture(rollout, lengthy):
-    pass
-"""
-
-
-def test_what_a_test_function_says_of_a_rollout_does_not_depend_on_the_verbosity(project: Project) -> None:
-    project.checker(LONG).ini(actor="python:agent:right", epochs=1, eval_mode="separate", group_size=2)
-    reasons = []
-    for arguments in ((), ("-q",), ("-v",), ("-vv",), ("-vvv",)):
-        project.learn(*arguments)
-        reasons.append([event["reason"] for event in project.events("judgement")])
-    assert len(reasons[0]) == 8
-    assert all(reasons[0])
-    assert "0x" not in "".join(reasons[0])
-    assert reasons == [reasons[0]] * 5
 
 
 def test_a_plain_run_shows_as_much_as_the_verbosity_says(project: Project) -> None:

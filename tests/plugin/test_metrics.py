@@ -1,52 +1,19 @@
 """Metrics of additional rewarders from a conftest.py to every file, and what bad ones get."""
 
-import json
-from typing import Any
-
 import pytest
 from support.frozen import Frozen
+from support.plugin.metrics import KEY, MANNERS, learn, per_epoch, write_mannered
 from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.run.journal_contents import load_run
 
-KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
-MANNERS = f"""
-class Manners:
-    name, weight = "manners", 0.5
-
-    def __call__(self, batch):
-        return [self.rate(rollout) for rollout in batch.rollouts]
-
-    def rate(self, rollout):
-        warm = 0.25 if rollout.answer == "3" else None
-        return {{"warmth": (warm, "key {KEY} \\x1b[31m\\ud800<b>"), "wit": 0.75}}
-
-
-def pytest_tfgrpo_rewarders(config):
-    return [Manners()]
-"""
-
 
 @pytest.fixture
 def mannered(project: Project) -> Project:
     """A project with a rewarder that names two scores, and an agent that learns."""
     return write_mannered(project)
-
-
-def write_mannered(project: Project) -> Project:
-    project.scenarios(train=3, sweep=2).conftest(MANNERS)
-    return project.ini(actor="python:agent:learner", group_size=4)
-
-
-def learn(project: Project) -> pytest.RunResult:
-    return write_mannered(project.pages()).learn("-v")
-
-
-def per_epoch(project: Project) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads((project.runs()[-1] / "per-epoch.json").read_text())
-    return value
 
 
 def test_scores_and_reasons_of_a_rewarder_reach_every_file(project: Project, frozen: Frozen) -> None:
@@ -93,15 +60,6 @@ def test_a_resumed_run_has_the_metrics_of_an_uninterrupted_one(frozen: Frozen) -
     resumed = per_epoch(mannered)
     assert resumed["run_id"] == whole["run_id"]
     assert [row["metrics"] for row in resumed["epochs"]] == [row["metrics"] for row in whole["epochs"]]
-
-
-def test_with_xdist_the_metrics_are_the_same(frozen: Frozen) -> None:
-    mannered = frozen(learn)
-    alone = per_epoch(mannered)
-    mannered.plugins("xdist").learn("-n1")
-    assert [row["metrics"] for row in per_epoch(mannered)["epochs"]] == [
-        row["metrics"] for row in alone["epochs"]
-    ]
 
 
 @pytest.mark.parametrize(
@@ -200,14 +158,3 @@ def test_a_rewarder_does_not_take_the_name_of_a_source(project: Project) -> None
     result.stderr.fnmatch_lines(
         ["*a rewarder is called 'judge', with which other metrics begin (judge[.][*])*"]
     )
-
-
-def test_what_an_agent_reports_is_a_metric(project: Project) -> None:
-    project.write(
-        "reporting.py",
-        "def agent(context):\n    return {'answer': '3', 'sure': 0.75, 'extra': {'steps': 5}}\n",
-    )
-    project.scenarios(train=0, sweep=2).ini(actor="python:reporting:agent", group_size=2).learn()
-    metrics = per_epoch(project)["epochs"][-1]["metrics"]
-    assert metrics["extra.sure"]["mean"] == 0.75
-    assert "extra.steps" not in metrics

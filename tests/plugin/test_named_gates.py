@@ -2,21 +2,12 @@
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
+from support.plugin.named_gates import GATES, POLITENESS, gates_of, junit
 from support.preparing import refusal
 from support.project import Project, item_names
 from support.tools import tfgrpo
-
-GATES = """
-gates:
-  everything:
-    min_mean: 0.9
-  watched:
-    severity: warn
-    min_mean: 0.9
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -29,19 +20,6 @@ def gated(project: Project) -> Project:
     """A project with two named gates and a right agent."""
     project.write("gates.yaml", GATES).scenarios(train=0, sweep=12)
     return project.ini(actor="python:agent:right", gates="gates.yaml", baseline_sweep="off")
-
-
-def junit(project: Project) -> dict[str, tuple[ElementTree.Element, dict[str, str]]]:
-    """Return the test cases of the JUnit file by name, each with its properties."""
-    root = ElementTree.parse(project.root / "junit.xml").getroot()
-    return {
-        case.attrib["name"]: (case, {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")})
-        for case in root.iter("testcase")
-    }
-
-
-def gates_of(project: Project) -> dict[str, str]:
-    return {gate["name"]: gate["outcome"] for gate in project.report()["gate"]["gates"]}
 
 
 def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gated: Project) -> None:
@@ -90,19 +68,6 @@ def test_nothing_makes_a_warning_red(project: Project, flags: tuple[str, ...]) -
     project.ini(actor="python:agent:wrong", gates="gates.yaml")
     assert project.learn(*flags).ret == 0
     assert gates_of(project) == {"only": "fail"}
-
-
-POLITENESS = """
-class Politeness:
-    name, weight = "politeness", 0.0
-
-    def __call__(self, batch):
-        return [(0.3, "no please") for rollout in batch.rollouts]
-
-
-def pytest_tfgrpo_rewarders(config):
-    return [Politeness()]
-"""
 
 
 @pytest.fixture
@@ -162,16 +127,6 @@ def saved(rude: Project) -> Path:
     return Path("baselines/main.json")
 
 
-@pytest.mark.usefixtures("saved")
-def test_a_metric_is_compared_with_the_stored_baseline(rude: Project) -> None:
-    rude.learn()
-    assert gates_of(rude)["polite"] == "pass"
-    rude.conftest(POLITENESS)
-    result = rude.learn("-v")
-    assert gates_of(rude)["polite"] == "fail"
-    result.stdout.fnmatch_lines(["*baseline politeness: worse: -0.600 (from 0.900 to 0.300)*"])
-
-
 def test_an_old_baseline_without_the_metric_skips_the_rule_and_says_so(rude: Project, saved: Path) -> None:
     value = json.loads(saved.read_text())
     del value["metrics"], value["hash"]
@@ -189,12 +144,6 @@ def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Projec
     result = gated.run("-v")
     assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
     result.assert_outcomes(passed=15)
-
-
-def test_a_gate_that_has_only_a_gain_to_judge_is_none_in_plain_mode(gated: Project) -> None:
-    gated.write("gates.yaml", "gates: {learned: {gain: true}, everything: {min_mean: 0.9}}")
-    assert item_names(gated.run("-v"))[-2:] == ["tfgrpo::gate[everything]", "tfgrpo::gate"]
-    assert "tfgrpo::gate[learned]" in item_names(gated.learn("-v"))
 
 
 def test_nothing_that_a_gates_file_says_removes_a_rule_of_the_default_gate(gated: Project) -> None:
@@ -295,24 +244,6 @@ def test_collecting_lists_them_and_a_dry_run_checks_them(gated: Project) -> None
     assert gated.learn("--tfgrpo-dry-run").ret == 0
     gated.write("gates.yaml", "gates: {a: {baseline: nope}}")
     assert gated.learn("--tfgrpo-dry-run").ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_with_xdist_the_gates_are_the_same(gated: Project) -> None:
-    result = gated.run(
-        "--tfgrpo",
-        "-p",
-        "xdist",
-        "-n",
-        "2",
-        "--tfgrpo-actor",
-        "python:agent:wrong",
-        "--junitxml",
-        "junit.xml",
-    )
-    result.assert_outcomes(passed=13, failed=1, xfailed=1)
-    cases = junit(gated)
-    assert cases["gate[watched]"][1]["tfgrpo_severity"] == "warn"
-    assert cases["gate"][1]["tfgrpo_gate"] == "pass"
 
 
 # JUnit

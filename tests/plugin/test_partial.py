@@ -137,13 +137,6 @@ def test_a_larger_limit_keeps_the_scenarios_of_a_smaller_one(project: Project) -
     assert set(limited_to(project, 6, "--tfgrpo-seed=1")) != set(six)
 
 
-def test_a_limit_that_leaves_out_nothing_changes_nothing(project: Project) -> None:
-    project.ini(actor="python:agent:right", gate_min_mean=0.9).scenarios(train=0, sweep=10)
-    result = project.run("--tfgrpo-limit=10")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["gate  passed*"])
-
-
 def test_the_python_api_takes_a_limit(project: Project) -> None:
     project.scenarios(train=0, sweep=12)
     found = run(project.root, actor="python:agent:right", limit=4, learning=False, gate_min_mean=0.5)

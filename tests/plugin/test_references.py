@@ -4,88 +4,20 @@ import json
 from typing import Any
 
 import pytest
-from support.builders import make_experience
 from support.frozen import Frozen
+from support.plugin.references import held, lesson, look_again, rule, write_pack, write_versions
 from support.preparing import refusal
-from support.project import Project, item_names
+from support.project import Project
 
-from pytest_tfgrpo.core.lessons import Experience
-from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
 from pytest_tfgrpo.harness.run.journal_contents import load_run
-from pytest_tfgrpo.harness.suite.packs import load_pack, write_pack_stamp
-
-AGENT = """
-from pathlib import Path
-
-
-def _log(context, version):
-    with Path(__file__).with_name("calls.log").open("a") as file:
-        file.write(f"{context.scenario.id} {version} {context.seed}\\n")
-
-
-def told(context):
-    '''Right once the prompt carries a lesson.'''
-    version = "told" if "<experiences" in context.prompt.system else "untold"
-    _log(context, version)
-    return "3" if version == "told" else "4"
-
-
-def noisy(context):
-    '''Right in 8 of 10 rollouts, by its seed and its prompt.'''
-    import random
-    version = "told" if "<experiences" in context.prompt.system else "untold"
-    _log(context, version)
-    return "3" if random.Random(f"{context.seed}{version}").random() < 0.8 else "4"
-
-
-def obedient(context):
-    '''Right where the pack tells it to be, and shows its lessons in any case.'''
-    version = "wise" if "Be wise." in context.prompt.system else "plain"
-    _log(context, f"{version}-{'told' if '<experiences' in context.prompt.system else 'untold'}")
-    return "3" if version == "wise" else "4"
-"""
-
-
-def write_pack(project: Project, folder: str, text: str, **changes: Any) -> PromptPack:
-    place = project.root / folder
-    manifest = {"id": place.name, "domain": "text", "system": "system.md"} | changes
-    project.write(f"{folder}/manifest.json", json.dumps(manifest)).write(f"{folder}/system.md", text)
-    write_pack_stamp(place)
-    return load_pack(place)
-
-
-def lesson(pack: PromptPack, **changes: Any) -> Experience:
-    own = {"prompt_pack_id": pack.id, "stamp_signature": pack.stamp, "summary32": "Count words by letter."}
-    return make_experience(**own | changes)
 
 
 @pytest.fixture
 def versions(project: Project) -> Project:
     """A project with a pack, a library with a lesson, one without, and 12 eval scenarios, 4 without any."""
     return write_versions(project)
-
-
-def write_versions(project: Project) -> Project:
-    mine = write_pack(project, "prompt-packs/text", "Answer.")
-    project.scenarios(train=0, sweep=8).scenarios("other", train=0, sweep=4, domain="other")
-    project.write("agent2.py", AGENT)
-    save_library(project.root / "taught.json", of([lesson(mine)]))
-    save_library(project.root / "empty.json", of([]))
-    return project
-
-
-def held(project: Project, actor: str = "told", **settings: Any) -> Project:
-    return project.ini(
-        **{"actor": f"python:agent2:{actor}", "library": "taught.json", "baseline": "empty.json"}
-        | {"concurrency": 1, "out": "out"} | settings
-    )  # fmt: skip
-
-
-def rule(project: Project, name: str = "baseline") -> dict[str, Any]:
-    (found,) = [r for r in project.report()["gate"]["results"] if r["name"] == name]
-    return found  # type: ignore[no-any-return]
 
 
 def asked(project: Project) -> list[list[str]]:
@@ -173,10 +105,6 @@ def test_lessons_of_the_old_pack_that_nobody_rebased_count_for_the_old_version(v
     assert rule(versions)["figures"]["difference"] == pytest.approx(-8 / 12)
 
 
-def look_again(project: Project) -> None:
-    held(write_versions(project), "noisy", min_score=0, gate_alarm=0.0001, gate_margin=0).run()
-
-
 def test_where_the_gate_cannot_see_it_takes_more_pairs(frozen: Frozen) -> None:
     versions = frozen(look_again)
     rows = {row["mode"]: row for row in versions.report()["epochs"]}
@@ -185,21 +113,6 @@ def test_where_the_gate_cannot_see_it_takes_more_pairs(frozen: Frozen) -> None:
     assert len(asked(versions)) == 8 * 24 + 4 * 12
     sweeps = load_run(versions.runs()[-1]).phases
     assert [result.phase.rollouts for result in sweeps] == [12, 12]
-
-
-@pytest.mark.parametrize("kept", [30, 70, 150, 260])
-def test_a_run_killed_at_any_time_ends_as_if_it_had_not_been(frozen: Frozen, kept: int) -> None:
-    versions = frozen(look_again)
-    before, folder = rule(versions), versions.runs()[-1]
-    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
-    (folder / "journal.jsonl").write_text("".join(lines[:kept]))
-    (folder / "manifest.json").unlink()
-    versions.run("--tfgrpo-resume=latest")
-    assert rule(versions) == before
-    save_library(versions.root / "empty.json", of([lesson(load_pack(versions.root / "prompt-packs/text"))]))
-    (folder / "manifest.json").unlink()
-    result = versions.run("--tfgrpo-resume=latest")
-    result.stderr.fnmatch_lines(["*cannot be resumed: reference changed since*"])
 
 
 def test_a_replay_finds_the_same_without_a_call(versions: Project) -> None:
@@ -250,23 +163,6 @@ gates:
         "complete", "baseline (other)", "baseline (text)",
     ]  # fmt: skip
     assert [r["name"] for r in found["free"]["results"]] == ["complete", "minimum mean"]
-
-
-def test_a_test_function_scores_both_sides_and_fails_for_the_new_one_alone(versions: Project) -> None:
-    versions.checker("""
-@pytest.mark.tfgrpo(split="eval", **MARK)
-def test_it(rollout: tfgrpo.Rollout):
-    assert rollout.answer == "3"
-""")
-    result = held(versions, eval_rollouts=2).run("-v", "test_agent.py")
-    assert [name.split("::")[1] for name in item_names(result)] == [
-        "test_it[tfgrpo-baseline-r0]", "test_it[tfgrpo-baseline-r1]",
-        "test_it[tfgrpo-eval-r0]", "test_it[tfgrpo-eval-r1]", "gate",
-    ]  # fmt: skip
-    assert versions.report()["gain"]["difference"] == 1.0
-    held(versions, "obedient", eval_rollouts=2).run("test_agent.py").assert_outcomes(
-        passed=2, xfailed=2, failed=1
-    )
 
 
 def test_a_learning_run_is_held_against_the_library_that_it_starts_from(versions: Project) -> None:

@@ -1,64 +1,27 @@
 """Record and replay as a user meets them: a run once paid for is repeated from a file, to the same report."""
 
 import json
-import re
-import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_model import Body, Reply, Serve, refused, sampled
+from support.fake_model import Body, Reply, Serve, sampled
+from support.plugin.replay import (
+    AGENTS,
+    FILE,
+    RECORD,
+    REPLAY,
+    WRITER,
+    assert_same,
+    cut,
+)
 from support.preparing import refusal
 from support.project import Project
-from support.teachers import asked, operation, says
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.harness.run.journal_contents import load_run
-
-FILE = "recording.jsonl"
-REPLAY = ("--tfgrpo-actor", f"replay:{FILE}")
-RECORD = ("--tfgrpo-record", FILE)
-LESSON = "For letters: count each of the words, one by one."
-TIMES = ("started_at", "finished_at", "updated_at", "created_at")
-HISTORY = "evaluations"
-"""The runs before it."""
-
-
-def comparable(path: Path) -> Any:
-    """Return a file of a run without what may differ: ids, times, the runs before, and who answers."""
-    value = json.loads(path.read_text().replace(path.parent.name, "RUN"))
-    value.get("settings", {}).update(actor="", record="")
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, dict):
-            ids = {"id", "parents"} if "polarity" in value else set()
-            return {k: clean(v) for k, v in value.items() if k not in {*TIMES, HISTORY, *ids}}
-        return [clean(v) for v in value] if isinstance(value, list) else value
-
-    return clean(value)
-
-
-def assert_same(recorded: Path, replayed: Path) -> None:
-    assert recorded != replayed
-    for name in ("report.json", "per-epoch.json"):
-        assert comparable(replayed / name) == comparable(recorded / name)
-
-
-def answer(body: Body, attempt: int) -> Reply | Body | str:
-    """Be pupil, teacher or judge; never the same answer twice, and now and then none."""
-    if body["model"] == "teacher":
-        if "Several tasks of one domain" in asked(body):
-            return says(operation(lesson=LESSON, sources=["P1"]))
-        return "no JSON at all" if attempt == 0 and body["seed"] % 5 == 0 else says(operation(lesson=LESSON))
-    if body["model"] == "judge":
-        keys = body["response_format"]["json_schema"]["schema"]["properties"]
-        return json.dumps({key: {"why": "it is so", "met": body["seed"] % 2 == 0} for key in keys})
-    if body["seed"] % 11 == 0:
-        return refused(400, "not this prompt")
-    return "3" if LESSON in body["messages"][0]["content"] or body["seed"] % 3 == 0 else "4"
 
 
 @pytest.fixture
@@ -80,34 +43,6 @@ def models(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         judge_votes=3,
     )
     return project.scenarios(train=6, sweep=3, rubric=["The answer is short.", "The answer is a number."])
-
-
-@pytest.fixture
-def paid(models: Project, serve: Serve) -> Project:
-    """Return that project after a run that was recorded; its server has gone."""
-    server = serve(answer)
-    models.learn(*RECORD)
-    server.close()
-    return models
-
-
-def test_a_run_with_models_replays_to_the_same_report_without_a_server(
-    models: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve
-) -> None:
-    server = serve(answer)
-    done = models.learn(*RECORD)
-    server.close()
-    done.stdout.fnmatch_lines(["recorded * rollouts and * model calls in recording.jsonl *"])
-    by_model = {body["model"] for body in server.requests}
-    assert by_model == {"pupil", "teacher", "judge"}
-    monkeypatch.delenv("OPENAI_API_KEY")
-    models.learn(*REPLAY)
-    recorded, replayed = models.runs()
-    assert_same(recorded, replayed)
-    report = models.report()
-    assert report["library"]["lessons"][0]["text"] == LESSON
-    assert report["faults"]["errors"] == {"rejected": report["faults"]["errors"]["rejected"]}
-    assert "sk-test" not in (models.root / FILE).read_text()
 
 
 def sampled_of(folder: Path) -> dict[tuple[int, str, int], Any]:
@@ -159,75 +94,10 @@ def test_log_probabilities_are_carried_by_journal_recording_replay_and_resumptio
         assert (one["kind"], one["temperature"], seeds[one["token_ids"][0]]) == ("processed", 0.7, 0.7)
 
 
-def test_a_run_is_recorded_after_it_was_made(
-    models: Project, monkeypatch: pytest.MonkeyPatch, serve: Serve
-) -> None:
-    server = serve(answer)
-    models.learn()
-    server.close()
-    tfgrpo("record", "add", FILE)
-    text = (models.root / FILE).read_text()
-    tfgrpo("record", "add", FILE, "--run", models.runs()[-1].name)
-    assert (models.root / FILE).read_text() == text
-    monkeypatch.delenv("OPENAI_API_KEY")
-    models.learn(*REPLAY)
-    assert_same(*models.runs())
-
-
-def test_a_run_whose_files_are_gone_is_not_recorded_afterwards(project: Project) -> None:
-    project.ini(actor="python:agent:right").scenarios(checks=[{"kind": "file", "path": "a", "contains": "x"}])
-    project.learn()
-    assert "was made without --tfgrpo-record" in tfgrpo("record", "add", FILE, code=1)
-    assert not (project.root / FILE).exists()
-
-
-def test_a_replay_loads_no_client(paid: Project) -> None:
-    paid.conftest(
-        "import sys\n"
-        "def pytest_sessionfinish():\n"
-        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n"
-    )
-    done = run(paid, *REPLAY)
-    assert "INTERNALERROR" not in done
-    assert_same(*paid.runs())
-
-
-AGENTS = '''
-from pytest_tfgrpo import AgentFailure, ProviderError
-
-
-class Moody:
-    """Never says the same twice."""
-
-    said = 0
-
-
-def moody(context):
-    """Fail in every way there is; be right on some seeds, and always once the prompt carries a lesson."""
-    Moody.said += 1
-    match context.seed % 7:
-        case 0:
-            raise RuntimeError("the agent fell over")
-        case 1:
-            raise ProviderError("not for this temperature", "declined")
-        case 2:
-            raise AgentFailure("it gave up", "gave_up")
-    right = context.seed % 3 == 0 or "<experiences" in context.prompt.system
-    frame = {"kind": "tool", "name": "count" if right else "guess", "tokens": 3, "cost_usd": 0.001}
-    frame |= {"output": f"try {Moody.said}", "latency_ms": 1.5}
-    return {"answer": "3" if right else "4", "frames": [frame]}
-'''
-
-
 @pytest.fixture
 def moody(project: Project) -> Project:
     project.write("moody.py", AGENTS)
     return project.ini(actor="python:moody:moody", group_size=4).scenarios(train=6, sweep=4)
-
-
-def run(project: Project, *args: str) -> str:
-    """Return what a learning run in a process of its own prints."""
-    return project.start(*args).communicate(timeout=100)[0]
 
 
 def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Project) -> None:
@@ -254,34 +124,6 @@ def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Project) ->
     assert [[frame["output"] for frame in rollout["frames"]] for rollout in last] == outputs
 
 
-@pytest.mark.parametrize("keep", [0.2, 0.5, 0.8])
-def test_a_replay_that_was_killed_goes_on_where_it_was(moody: Project, keep: float) -> None:
-    moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
-    moody.learn(*REPLAY)
-    first, last = moody.runs()
-    cut(last, keep)
-    moody.learn(*REPLAY, "--tfgrpo-resume", last.name)
-    assert moody.runs() == [first, last]
-    assert_same(first, last)
-
-
-@pytest.mark.parametrize("keep", [0.3, 0.6, 0.9])
-def test_a_replay_with_models_that_was_killed_goes_on_where_it_was(paid: Project, keep: float) -> None:
-    paid.learn(*REPLAY)
-    first, last = paid.runs()
-    cut(last, keep)
-    paid.learn(*REPLAY, "--tfgrpo-resume", last.name)
-    assert_same(first, last)
-
-
-def cut(folder: Path, keep: float) -> None:
-    """Leave of a run what it had written when it was killed, a share of its journal."""
-    data = (folder / "journal.jsonl").read_bytes()
-    for path in folder.iterdir():
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    (folder / "journal.jsonl").write_bytes(data[: int(keep * len(data))])
-
-
 def rollouts(folder: Path) -> list[dict[str, Any]]:
     events = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
     found = [event["data"] for event in events if event["event"] == "rollout"]
@@ -303,28 +145,6 @@ def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Pro
     assert recorded.parseoutcomes().keys() >= {"passed", "failed"}
     assert not (moody.root / "out").exists()
     assert [path.name for path in moody.root.glob("*.jsonl")] == [FILE]
-
-
-def test_workers_record_and_replay_as_one_process_does(moody: Project) -> None:
-    moody.plugins("xdist").learn("-n", "2", *RECORD)
-    moody.learn("-n", "2", *REPLAY)
-    assert_same(*moody.runs())
-
-
-def test_a_resumed_run_records_also_what_was_paid_for_before_it_was_killed(project: Project) -> None:
-    project.write(
-        "moody.py", AGENTS.replace("    Moody.said += 1\n", "    Moody.said += 1\n    time.sleep(0.01)\n")
-    )
-    project.write("moody.py", "import time\n" + (project.root / "moody.py").read_text())
-    project.ini(actor="python:moody:moody", group_size=4, concurrency=2).scenarios(train=6, sweep=4)
-    process = project.start(*RECORD)
-    project.wait_for_rollouts(process, 26)
-    process.kill()
-    process.communicate()
-    assert not (project.root / FILE).exists()
-    run(project, "--tfgrpo-resume", "latest", *RECORD)
-    run(project, *REPLAY)
-    assert_same(*project.runs())
 
 
 def test_a_cancelled_run_records_what_was_done(moody: Project) -> None:
@@ -355,20 +175,6 @@ def test_broken(rollout):
 """
 
 
-WRITER = """
-import json
-from pathlib import Path
-
-def write(context):
-    note = Path(context.workspace) / "sub" / "note.txt"
-    note.parent.mkdir()
-    note.write_text("done")
-    (note.parent / "raw.bin").write_bytes(bytes(range(256)))
-    (Path(context.workspace) / "given.txt").unlink(missing_ok=True)
-    return "3" if context.seed % 2 else "4"
-"""
-
-
 @pytest.mark.parametrize("mode", [(), ("--tfgrpo",)], ids=["plain", "learning"])
 def test_test_functions_judge_a_replay_as_they_judged_the_run(
     project: Project, mode: tuple[str, ...]
@@ -382,21 +188,6 @@ def test_test_functions_judge_a_replay_as_they_judged_the_run(
     assert recorded.parseoutcomes() == replayed.parseoutcomes()
     assert {"passed", "skipped", "failed"} <= recorded.parseoutcomes().keys()
     assert_same(*project.runs())
-
-
-def test_what_an_agent_left_in_its_workspace_is_there_again(project: Project) -> None:
-    project.write("writer.py", WRITER).write("given.txt", "take this away").ini(actor="python:writer:write")
-    gone = "import pathlib, sys; sys.exit(pathlib.Path('given.txt').exists())"
-    checks = [
-        {"kind": "file", "path": "sub/note.txt", "contains": "done"},
-        {"kind": "command", "run": [sys.executable, "-c", gone]},
-    ]
-    project.scenarios(checks=checks, attachments=["given.txt"])
-    project.learn(*RECORD)
-    (project.root / "writer.py").unlink()
-    project.learn(*REPLAY)
-    assert_same(*project.runs())
-    assert project.report()["epochs"][-1]["gt_score"]["mean"] == 1.0
 
 
 def test_too_much_in_a_workspace_is_an_error_of_the_replay_not_of_the_agent(project: Project) -> None:
@@ -447,29 +238,6 @@ def test_what_a_recording_lacks_is_told_with_what_differs(
     )
 
 
-def test_prompts_that_differ_for_a_setting_are_not_blamed_on_the_pack(project: Project) -> None:
-    project.ini(actor="python:agent:learner", group_size=4, lesson_dropout=0.9).scenarios(train=80).learn(
-        *RECORD
-    )
-    assert project.report()["library"]["lessons"]
-    project.learn(*REPLAY, "--tfgrpo-lesson-dropout", "0")
-    (warning,) = [w for w in project.report()["warnings"] if "lacks" in w]
-    assert "the prompt changed); settings differ: lesson_dropout was 0.9, is 0.0;" in warning
-    journal = (project.runs()[-1] / "journal.jsonl").read_text()
-    assert "in its current form: the prompt changed: lesson_dropout was 0.9, is 0.0" in journal
-    assert "its prompt pack" not in journal
-
-
-def test_a_replay_with_larger_sweeps_than_recorded_names_the_size_that_there_is(project: Project) -> None:
-    project.scenarios(train=2, sweep=2).ini(actor="python:agent:half", acceptance="off")
-    assert project.learn(*RECORD, "--tfgrpo-eval-rollouts=2").ret == 0
-    lacking = project.pytester.runpytest_inprocess("-p", "no:cacheprovider", "--tfgrpo", *REPLAY)
-    assert lacking.ret == pytest.ExitCode.TESTS_FAILED
-    said = " ".join(lacking.stdout.str().split())
-    assert "settings differ: eval_rollouts was 2, is 5; set eval_rollouts = 2, or record the rest" in said
-    assert project.learn(*REPLAY, "--tfgrpo-eval-rollouts=2").ret == 0
-
-
 def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Project) -> None:
     moody.learn(*RECORD)
     file = moody.root / "suite.scenario.json"
@@ -512,18 +280,6 @@ def test_misuse_is_found_before_anything_is_asked(moody: Project) -> None:
     assert moody.runs() == runs
 
 
-def test_of_several_actors_in_a_file_one_is_named(project: Project) -> None:
-    project.scenarios()
-    for actor in ("python:agent:right", "python:agent:wrong"):
-        project.learn("--tfgrpo-actor", actor, *RECORD)
-    result = project.learn(*REPLAY)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"replay:{FILE}#python:agent:wrong" in result.stderr.str() + result.stdout.str()
-    for actor, mean in (("python:agent:right", 1.0), ("python:agent:wrong", 0.0)):
-        project.learn("--tfgrpo-actor", f"replay:{FILE}#{actor}")
-        assert project.report()["epochs"][-1]["gt_score"]["mean"] == mean
-
-
 def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Project) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
     project.write("agent.py", f"def leak(context):\n    return 'the token is {secret}'\n")
@@ -539,27 +295,6 @@ def test_a_budget_is_not_spent_by_a_replay(moody: Project) -> None:
     moody.learn(*RECORD)
     moody.learn(*REPLAY, "--tfgrpo-budget-usd", "0.001", "--tfgrpo-budget-tokens", "1")
     assert moody.report()["status"] == "complete"
-
-
-def test_a_model_call_that_is_lacking_aborts_the_run_and_says_why(paid: Project) -> None:
-    file = paid.root / FILE
-    kept = [line for line in file.read_text().splitlines() if '"purpose":"learn"' not in line]
-    file.write_text("\n".join(kept) + "\n")
-    paid.learn(*REPLAY)
-    report = paid.report()
-    assert report["status"] == "aborted"
-    assert re.search(
-        r"a call of 'openai:teacher' is not in recording.jsonl: it was never recorded", report["reason"]
-    )
-
-
-def test_votes_that_are_lacking_are_no_verdict(paid: Project) -> None:
-    file = paid.root / FILE
-    kept = [line for line in file.read_text().splitlines() if '"purpose":"judge"' not in line]
-    file.write_text("\n".join(kept) + "\n")
-    paid.learn(*REPLAY)
-    (warning,) = [w for w in paid.report()["warnings"] if "lacks" in w]
-    assert "model calls: " in warning
 
 
 def entries(project: Project) -> list[Mapping[str, Any]]:

@@ -9,7 +9,6 @@ from typing import cast
 
 import pytest
 from support.project import Project
-from support.tools import run_pytest
 
 from pytest_tfgrpo.plugin.rootdir import require_unmoved
 
@@ -183,10 +182,3 @@ def test_addopts_of_the_ini_file_may_have_spaces_since_they_come_after_it(
         result = project.learn()
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         result.stdout.fnmatch_lines(["configfile: pytest.ini"])
-
-
-def test_the_program_refuses_before_it_collects(project: Project, other: Path) -> None:
-    failing_gate(project).write("test_x.py", "raise SystemExit('collected')\n")
-    done = run_pytest(project.root, "--tfgrpo", "--tfgrpo-out", str(other))
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
-    assert done.stderr.startswith("ERROR: --tfgrpo-out ")

@@ -1,16 +1,10 @@
 """A key that comes into a run by any road stands in no file, page or output of it."""
 
-import base64
-import gzip
-import re
-from collections.abc import Iterator, Mapping
-
 import pytest
 from support.fake_model import Body, Reply, Serve, refused
+from support.plugin.secrets import KEY, agent, found
 from support.project import Project
 from support.teachers import asked, operation, says
-
-KEY = "sk-proj-Zq8vWn3xKd7LpR2mTb5Yc9"
 
 HEAD = f"""
 from dataclasses import replace
@@ -119,26 +113,6 @@ def watched(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project.scenarios(train=3, sweep=2)
 
 
-def found(project: Project, *arguments: str) -> list[str]:
-    """Run, and return the names of the files and outputs that hold the key."""
-    result = project.pages().learn("-vv", "--junit-xml", "junit.xml", *arguments)
-    output = (("stdout", result.stdout.str()), ("stderr", result.stderr.str()))
-    files = [path for path in (project.root / "out").rglob("*") if path.is_file()]
-    assert {path.name for path in files} > {"journal.jsonl", "report.json", "report.html", "manifest.json"}
-    files += [project.root / "junit.xml", project.root / "summary.md"]
-    kept = [(path.name, path.read_text()) for path in files]
-    page = next(text for name, text in kept if name == "report.html")
-    return [name for name, text in (*output, *kept, *chunks(page)) if KEY[3:20] in text]
-
-
-def chunks(page: str) -> Iterator[tuple[str, str]]:
-    """Yield the trajectories that a page holds compressed."""
-    packed = re.findall(r'<script type="application/gzip\+base64" id="(chunk-\d+)">([^<]+)<', page)
-    assert packed
-    for name, data in packed:
-        yield name, gzip.decompress(base64.b64decode(data)).decode()
-
-
 @pytest.mark.parametrize("road", HOOKS)
 def test_a_key_in_what_a_hook_gives_is_nowhere(watched: Project, road: str) -> None:
     source = HOOKS[road]
@@ -147,27 +121,6 @@ def test_a_key_in_what_a_hook_gives_is_nowhere(watched: Project, road: str) -> N
     watched.ini(actor="python:agent:learner", group_size=4, optimizer=optimizer)
     assert found(watched) == []
     assert "[redacted:api_key]" in (watched.runs()[-1] / "report.html").read_text()
-
-
-def agent(roads: Mapping[str, str]) -> str:
-    """Return an agent that takes a road in each scenario, by the number at the end of its id."""
-    taken = "".join(
-        f"    if context.scenario.id.endswith('{n}'):\n        {body}\n"
-        for n, body in enumerate(roads.values())
-    )
-    return f"""
-from pytest_tfgrpo import ProviderError
-
-KEY = {KEY!r}
-
-
-def frame(**fields):
-    return {{"answer": "4", "frames": [{{"kind": "tool", "name": "look"}} | fields]}}
-
-
-def act(context):
-{taken}
-"""
 
 
 def test_a_key_in_what_goes_wrong_in_an_agent_is_nowhere(watched: Project) -> None:
@@ -186,12 +139,6 @@ def test_what_an_agent_said_is_whole_in_the_journal_alone(watched: Project) -> N
     for n in range(len(SAID)):
         told = [line for line in lines if f'"scenario_id":"suite-eval{n}"' in line and KEY[3:20] in line]
         assert told
-
-
-def test_a_key_on_the_standard_error_of_a_program_is_nowhere(watched: Project) -> None:
-    watched.write("agent.sh", f"echo 'Authorization: Bearer {KEY}' >&2; exit 3\n")
-    watched.ini(actor="command:sh agent.sh", group_size=2)
-    assert found(watched) == []
 
 
 def test_a_key_in_a_prompt_is_on_file_with_its_scenario_alone(project: Project) -> None:

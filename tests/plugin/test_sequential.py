@@ -2,30 +2,9 @@
 
 import pytest
 from support.frozen import Frozen
+from support.plugin.sequential import FORGETFUL, save
 from support.project import Project
 from support.tools import tfgrpo
-
-FORGETFUL = """
-import asyncio
-from pathlib import Path
-
-
-async def solve(context):
-    with Path(__file__).with_name("calls.log").open("a") as file:
-        file.write(f"{context.scenario.id} {context.seed}\\n")
-    await asyncio.sleep(0)
-    return "4"
-"""
-
-
-def save(project: Project) -> None:
-    project.scenarios(train=0, sweep=58).scenarios("kept", train=0, sweep=2, min_score=0.5)
-    assert project.run("--tfgrpo-out", "out").ret == 0
-    assert project.cli("baseline", "save", "main") == 0
-    (project.root / "calls.log").unlink()
-    project.agent(FORGETFUL).ini(
-        actor="python:agent2:solve", baseline="main", gate_sequential="true", concurrency=2, out="out"
-    )
 
 
 @pytest.fixture
@@ -52,13 +31,6 @@ def test_in_plain_mode_what_is_settled_is_skipped_and_what_has_a_minimum_is_run(
 def test_a_run_that_was_settled_cannot_be_saved_as_a_baseline(saved: Project) -> None:
     saved.run()
     assert "as its gate was decided" in tfgrpo("baseline", "save", "other", code=1)
-
-
-def test_across_workers_the_same_is_skipped_and_said(saved: Project) -> None:
-    result = saved.plugins("xdist").run("-n", "2")
-    skipped = result.parseoutcomes()["skipped"]
-    assert skipped == 60 - len(set(saved.calls)) > 10
-    assert f"sequential gate  {skipped} rollouts saved" in "\n".join(result.outlines)
 
 
 def test_with_test_functions_a_sweep_runs_whole_and_says_why(saved: Project) -> None:

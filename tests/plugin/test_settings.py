@@ -5,18 +5,10 @@ from pathlib import Path
 import pytest
 from support.preparing import prepared
 from support.project import LIMITS, Project
-from support.tools import run_pytest
 
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 
 SINCE_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced native TOML")
-
-
-def test_the_plugin_is_loaded_by_name_where_autoload_is_off(project: Project) -> None:
-    project.scenarios(train=1, sweep=1)
-    done = run_pytest(project.root, "--tfgrpo", "-q")  # which sets PYTEST_DISABLE_PLUGIN_AUTOLOAD
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "gate  passed" in done.stdout
 
 
 def test_flags_beat_the_environment_which_beats_the_ini_file_which_beats_defaults(
@@ -196,13 +188,3 @@ def test_a_choice_has_its_nearest_name(project: Project) -> None:
 def test_git_ignores_the_output_folder_that_a_run_makes(project: Project) -> None:
     project.scenarios(train=1, sweep=1).learn()
     assert (project.root / "out" / ".gitignore").read_text().splitlines()[-1] == "*"
-
-
-def test_an_output_folder_that_is_there_is_left_as_it_is(project: Project) -> None:
-    project.scenarios(train=1, sweep=1).write("out/.gitignore", "mine\n").learn()
-    assert (project.root / "out" / ".gitignore").read_text() == "mine\n"
-    (project.root / "out" / ".gitignore").unlink()
-    project.learn()
-    assert not (project.root / "out" / ".gitignore").exists()
-    project.learn("--tfgrpo-out=.")
-    assert not (project.root / ".gitignore").exists()

@@ -1,14 +1,14 @@
 """The ``OTEL_EXPORTER_OTLP_*`` variables, and one request."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.collector import Collector, Conduct
+from support.sinks.otlp_destination import read, send
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.sinks.otlp_destination import Destination, SendError, destination
+from pytest_tfgrpo.sinks.otlp_destination import SendError
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,6 @@ def test_the_endpoint_of_traces_is_taken_as_it_is_and_the_common_one_gets_a_path
     variables: dict[str, str], url: str
 ) -> None:
     assert read(**variables).url == url
-
-
-def read(**variables: str) -> Destination:
-    return destination({f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()})
 
 
 def test_variables_of_traces_beat_the_common_ones() -> None:
@@ -85,15 +81,6 @@ def test_a_certificate_that_is_missing_is_named(name: str, tmp_path: Path) -> No
 def collector() -> Iterator[Collector]:
     with Collector() as running:
         yield running
-
-
-def send(collector: Collector, body: bytes = b"", **variables: str) -> int:
-    found = read(ENDPOINT=collector.url, TIMEOUT="5", **variables)
-    connection = found.connect(5)
-    try:
-        return found.send(connection, body)
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "deflate"])
@@ -152,17 +139,3 @@ def test_nobody_listening_is_a_refused_connection() -> None:
         pass
     with pytest.raises(SendError, match=r"^connection refused$"):
         send(gone)
-
-
-def test_a_receiver_with_tls_must_have_a_certificate_that_is_trusted(tmp_path: Path) -> None:
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-        cwd=tmp_path, capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl makes no certificate here")
-    with Collector(tls=(tmp_path / "cert.pem", tmp_path / "key.pem")) as collector:
-        assert send(collector, CERTIFICATE=str(tmp_path / "cert.pem")) == 0
-        with pytest.raises(SendError, match=r"CERTIFICATE_VERIFY_FAILED|SSL"):
-            send(collector)

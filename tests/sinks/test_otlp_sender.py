@@ -2,17 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 from support.collector import Collector, Conduct
+from support.sinks.otlp_sender import Items, received, wait_for
 
 from pytest_tfgrpo.sinks import otlp_sender
-from pytest_tfgrpo.sinks.otlp_destination import destination
-from pytest_tfgrpo.sinks.otlp_sender import Sender
-
-pytestmark = pytest.mark.service
 
 
 @pytest.fixture
@@ -20,48 +16,6 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     monkeypatch.setattr(otlp_sender, "FLUSH_S", 0.5)
     with Collector() as running:
         yield running
-
-
-def lines(spans: Iterable[bytes]) -> bytes:
-    return b"\n".join(spans)
-
-
-class Items:
-    """A sender of items that become so many spans; a negative one cannot be encoded."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        queue_max: int = 1000,
-        batch_max: int = 10,
-        delay_s: float = 60,
-        timeout: str = "5",
-    ) -> None:
-        found = destination({"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": timeout})
-        self.encoded = 0
-        self._sender = Sender(found, lines, queue_max=queue_max, batch_max=batch_max, delay_s=delay_s)
-        self.close = self._sender.close
-
-    def put(self, item: int) -> None:
-        self._sender.put(abs(item), partial(self._encode, item))
-
-    def _encode(self, item: int) -> list[bytes]:
-        if item < 0:
-            raise ValueError(item)
-        self.encoded += item
-        return [b"x" * item] * item
-
-
-def received(collector: Collector) -> list[int]:
-    return [len(body.split(b"\n")) for body in collector.bodies]
-
-
-def wait_for(collector: Collector, requests: int) -> None:
-    deadline = time.monotonic() + 100
-    while len(collector.paths) < requests and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert len(collector.paths) >= requests
 
 
 def test_full_batches_go_at_once_and_the_rest_at_the_end(collector: Collector) -> None:
@@ -74,15 +28,6 @@ def test_full_batches_go_at_once_and_the_rest_at_the_end(collector: Collector) -
     assert one.close() == {}
     assert received(collector) == [10, 10, 4]
     assert {headers.get("connection", "") for headers in collector.headers} == {""}
-
-
-def test_an_incomplete_batch_waits_for_the_delay(collector: Collector) -> None:
-    one = Items(collector.url, delay_s=0.05)
-    one.put(3)
-    while not collector.bodies:
-        time.sleep(0.005)
-    assert received(collector) == [3]
-    assert one.close() == {}
 
 
 def test_nothing_to_send_starts_no_thread(collector: Collector) -> None:
@@ -166,15 +111,6 @@ def test_a_receiver_that_comes_back_loses_only_what_it_missed(collector: Collect
         one.put(10)
     assert one.close() == {"HTTP 500": 10}
     assert received(collector) == [10] * 4
-
-
-def test_a_request_is_repeated_where_that_may_help(collector: Collector) -> None:
-    collector.conduct = Conduct(status=503, failures=2)
-    one = Items(collector.url)
-    one.put(10)
-    wait_for(collector, 3)
-    assert one.close() == {}
-    assert received(collector) == [10]
 
 
 def test_a_receiver_that_hangs_fills_the_queue_and_no_more(collector: Collector) -> None:

@@ -32,7 +32,7 @@ def on_nats(nats_server: NatsServer) -> Iterator[NatsPlace]:
     place.close()
 
 
-@pytest.fixture(params=["embedded", pytest.param("on_nats", marks=pytest.mark.service)])
+@pytest.fixture(params=["embedded", "on_nats"])
 def place(request: pytest.FixtureRequest) -> BusPlace:
     """Return where a bus of each kind is."""
     found: BusPlace = request.getfixturevalue(request.param)

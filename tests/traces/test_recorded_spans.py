@@ -1,23 +1,13 @@
 """Spans of one toy agent, as frameworks wrote them: the scripts ``record_*.py`` have recorded them."""
 
-import json
 import random
-from collections import Counter
-from io import BytesIO
-from typing import Any
 
 import pytest
-from support import ROOT
+from support.traces.recorded_spans import FILES, lines_of, runs_of
 
-from pytest_tfgrpo.live.spans import events_of
-from pytest_tfgrpo.traces.dialects import read_span
-from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.genai import read_genai
-from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.traces.turns import AgentRun, Dialect, RefusedTrace
+from pytest_tfgrpo.traces.turns import RefusedTrace
 
-RECORDED = ROOT / "tests" / "traces" / "recorded"
-FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")
 OPENAI = (
     "openai-v2.jsonl",
@@ -29,18 +19,6 @@ OPENAI = (
 ALONE = OPENAI[:2]
 """Spans of the model's calls alone."""
 QUESTION, ANSWER = "What is the weather in Paris?", "It is sunny in Paris."
-
-
-def runs_of(
-    *lines: bytes, dialect: Dialect = read_span, whole_trace: bool = True
-) -> tuple[list[AgentRun], SpanForest]:
-    forest = SpanForest(dialect)
-    forest.take(read_otlp_lines(BytesIO(b"".join(lines)), "spans.jsonl"))
-    return forest.runs(whole_trace=whole_trace), forest
-
-
-def lines_of(name: str) -> list[bytes]:
-    return (RECORDED / name).read_bytes().splitlines(keepends=True)
 
 
 def test_there_is_a_recording_of_each_framework() -> None:
@@ -97,50 +75,3 @@ def test_spans_that_come_in_another_order_and_twice_give_the_same_runs(name: str
     without_places = [(run.key, run.agent, run.steps, run.marks) for run in found]
     assert without_places == [(run.key, run.agent, run.steps, run.marks) for run in expected]
     assert [one.reason for one in forest.refused] == [RefusedTrace.DUPLICATE] * len(lines)
-
-
-JUNK = (
-    None,
-    True,
-    -1,
-    1e308,
-    "",
-    "x",
-    "9" * 400,
-    "NaN",
-    '[{"parts": 3}]',
-    "[" * 3000,
-    [],
-    [[]],
-    {},
-    {"a": 1},
-)
-
-
-def damaged(value: Any, random: random.Random) -> Any:
-    """Return JSON in which one value, at any depth, is another."""
-    if isinstance(value, dict | list) and value and random.random() < 0.9:
-        key = random.choice(list(value) if isinstance(value, dict) else range(len(value)))
-        changed = value.copy()
-        changed[key] = damaged(value[key], random)
-        return changed
-    if isinstance(value, str) and value[:1] == "[" and random.random() < 0.7:
-        return json.dumps(damaged(json.loads(value), random))
-    return random.choice(JUNK)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_whatever_is_damaged_in_a_span_is_read_or_refused(name: str) -> None:
-    lines, refused = lines_of(name), Counter[str]()
-    chance = random.Random(f"damage {name}")
-    for _ in range(250):
-        place = chance.randrange(len(lines))
-        text = json.dumps(damaged(json.loads(lines[place]), chance)).encode() + b"\n"
-        runs, forest = runs_of(*lines[:place], text, *lines[place + 1 :])
-        refused.update(one.reason for one in forest.refused)
-        for run in runs:
-            assert [event.kind for event in events_of(run, texts=True)][:: len(run.steps) + 1] == [
-                "start",
-                "end",
-            ]
-    assert refused.keys() >= {"malformed", "bad_id", "incomplete"}

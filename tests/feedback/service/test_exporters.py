@@ -1,95 +1,11 @@
 """Exporters of OpenTelemetry, the service, and what is in the bus after it: also when it is killed."""
 
-import json
-import signal
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import pytest
-from opentelemetry.exporter.otlp.proto.http import Compression
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from support.campaign import Campaign
-from support.loop_service import TOKEN, LoopProcess
+from opentelemetry.sdk.trace.export import SpanExportResult
+from support.loop_service import TOKEN
+from support.service.exporters import exporter, made
 from support.services import FakeIntake, Running
 
-from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
-from pytest_tfgrpo.feedback.span_events import decode_spans
-from pytest_tfgrpo.traces.turns import TraceSpan
-
-pytestmark = pytest.mark.service
-SECRET = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
-
-
-def exporter(url: str, *, timeout: float = 1, gzip: bool = False) -> OTLPSpanExporter:
-    return OTLPSpanExporter(
-        f"{url}/v1/traces",
-        timeout=timeout,
-        headers={"Authorization": f"Bearer {TOKEN}"},
-        compression=Compression.Gzip if gzip else Compression.NoCompression,
-    )
-
-
-def made(count: int) -> Sequence[ReadableSpan]:
-    """Return spans of agents, each of a trace of its own."""
-    memory = InMemorySpanExporter()
-    provider = TracerProvider(resource=Resource({"service.name": "shop"}), shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(memory))
-    tracer = provider.get_tracer("test")
-    for number in range(count):
-        with tracer.start_as_current_span("invoke_agent shop") as span:
-            span.set_attribute("gen_ai.operation.name", "invoke_agent")
-            span.set_attribute("gen_ai.agent.description", f"{number}: the key is {SECRET}")
-    provider.shutdown()
-    return memory.get_finished_spans()
-
-
-def ids(spans: Sequence[ReadableSpan]) -> list[tuple[str, str]]:
-    contexts = [span.get_span_context() for span in spans]
-    return [(f"{one.trace_id:032x}", f"{one.span_id:016x}") for one in contexts]
-
-
-def stored(path: Path) -> Iterator[TraceSpan]:
-    bus = open_bus(f"embedded:{path}")
-    for event in bus.replay("RL_SPANS"):
-        yield from decode_spans(event.data)[1] or []
-    bus.close()
-
-
-def trajectories(path: Path) -> list[str]:
-    bus = open_bus(f"embedded:{path}")
-    found = [json.loads(event.data)["trajectory_id"] for event in bus.replay("RL_TRAJECTORIES")]
-    bus.close()
-    return found
-
-
-def wait_for(path: Path, count: int) -> None:
-    until = time.monotonic() + 100
-    while len(trajectories(path)) < count and time.monotonic() < until:
-        time.sleep(0.1)
-
-
-@pytest.mark.parametrize("gzip", [False, True])
-def test_what_an_exporter_sends_is_in_the_bus_without_its_secrets(tmp_path: Path, gzip: bool) -> None:
-    path, spans = tmp_path / "bus.db", made(3)
-    with LoopProcess(path) as service:
-        sending = exporter(service.url, timeout=100, gzip=gzip)
-        assert [sending.export(spans), sending.export(spans)] == [SpanExportResult.SUCCESS] * 2
-        sending.shutdown()
-        assert service.end(signal.SIGTERM) == 0
-    found = list(stored(path))
-    assert [span.key for span in found] == ids(spans)
-    assert {span.resource["service.name"] for span in found} == {"shop"}
-    assert "the key is [redacted:" in str(found[0].attributes["gen_ai.agent.description"])
-    files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert SECRET.encode() not in files
 
 
 def test_an_exporter_comes_again_while_the_bus_fails() -> None:
@@ -105,43 +21,3 @@ def test_an_exporter_comes_again_while_the_bus_fails() -> None:
         assert sending.export(made(1)) is SpanExportResult.SUCCESS
         sending.shutdown()
     assert (len(intake.found), failures) == (1, [])
-
-
-@pytest.mark.faults
-@pytest.mark.timeout(900)
-def test_what_was_acknowledged_survives_kills_as_one_trajectory_each(
-    tmp_path: Path, campaign: Campaign
-) -> None:
-    path, random = tmp_path / "bus.db", campaign.random("service")
-    kills = campaign.count(4, 200)
-    acknowledged: list[ReadableSpan] = []
-    ended = threading.Event()
-
-    def send(service: LoopProcess) -> None:
-        sending = exporter(service.url)
-        while not ended.is_set():
-            batch = made(5)
-            while sending.export(batch) is not SpanExportResult.SUCCESS:
-                time.sleep(0.01)
-            acknowledged.extend(batch)
-        sending.shutdown()
-
-    with LoopProcess(path) as service:
-        thread = threading.Thread(target=send, args=(service,), daemon=True)
-        thread.start()
-        try:
-            for _ in range(kills):
-                time.sleep(random.random())
-                assert service.end(signal.SIGKILL) == -signal.SIGKILL
-                service.start()
-        finally:
-            ended.set()
-            thread.join(100)
-        wait_for(path, len({span.key for span in stored(path)}))
-        assert service.end(signal.SIGTERM) == 0
-    found = [span.key for span in stored(path)]
-    assert len(acknowledged) >= 5
-    assert set(ids(acknowledged)) <= set(found)
-    assert len(found) == len(set(found))
-    made_of = [trajectory_id(*key) for key in found]
-    assert sorted(trajectories(path)) == sorted(made_of)

@@ -17,7 +17,6 @@ from pytest_tfgrpo.feedback.service.limits import ServiceLimits
 from pytest_tfgrpo.feedback.service.run import run_service
 from pytest_tfgrpo.traces import otlp_protobuf
 
-pytestmark = pytest.mark.service
 FEEDBACK = "/feedback"
 HURRIED = ServiceLimits(head_s=0.2, body_s=0.2)
 

@@ -13,13 +13,11 @@ from support.loop_events import LATER, feedback, judged, publish, trajectory
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.embedded.file import write_ahead
 from pytest_tfgrpo.bus.protocol import DEDUPE_S, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, derived_id
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.view import schema
 from pytest_tfgrpo.feedback.view.view import LoopView, payload_at
 
 
@@ -195,25 +193,3 @@ def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):
         fill()
     view.set_meta("a", "b")
     assert view.meta("a") == "b"
-
-
-@pytest.mark.parametrize(("failures", "opens"), [(3, True), (4, False)])
-def test_a_file_that_is_deleted_while_it_is_opened_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, opens: bool
-):
-    left = [*range(failures)]
-
-    def interrupted(db: sqlite3.Connection) -> bool:
-        if left:
-            left.pop()
-            error = sqlite3.OperationalError("disk I/O error")
-            error.sqlite_errorname = "SQLITE_IOERR_SHORT_READ"
-            raise error
-        return write_ahead(db)
-
-    monkeypatch.setattr(schema, "write_ahead", interrupted)
-    if opens:
-        LoopView(tmp_path / "view.db").close()
-    else:
-        with pytest.raises(BusError, match="disk I/O error"):
-            LoopView(tmp_path / "view.db")

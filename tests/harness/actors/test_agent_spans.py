@@ -4,13 +4,11 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
-from support.tools import run_pytest
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.harness.actors.python import PythonActor
@@ -341,16 +339,3 @@ def test_spans_of_a_call_that_installs_the_provider_are_counted_and_those_of_the
     if ending == "answer":
         assert first.extra["unused_spans"] == {"no_provider": 1}
     assert "unused_spans" not in second.extra
-
-
-def test_a_run_whose_agent_loads_no_opentelemetry_loads_none(tmp_path: Path) -> None:
-    (tmp_path / "toy.py").write_text("def solve(context):\n    return '3'\n")
-    (tmp_path / "conftest.py").write_text(
-        "import sys\n\ndef pytest_unconfigure():\n"
-        "    print([name for name in sys.modules if 'opentelemetry' in name or 'rollout_spans' in name])\n"
-    )
-    (tmp_path / "a.scenario.yaml").write_text(
-        "id: a\nsplit: eval\nprompt: p\nchecks: [{kind: exact, value: '3'}]\n"
-    )
-    done = run_pytest(tmp_path, "-q", "-s", "--tfgrpo-actor=python:toy:solve")
-    assert done.stdout.rstrip().endswith("[]"), done.stdout

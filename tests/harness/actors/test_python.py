@@ -1,7 +1,6 @@
 """The python actor."""
 
 import asyncio
-import subprocess
 import sys
 import textwrap
 import threading
@@ -137,26 +136,6 @@ def test_a_late_answer_after_the_loop_has_closed_harms_nobody(ask: Ask, write_ag
     sys.modules[name].gate.set()
     thread.join(100)
     assert not thread.is_alive()
-
-
-def test_a_hanging_thread_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
-    (tmp_path / "hang.py").write_text("import threading\ndef solve(context): threading.Event().wait()\n")
-    program = """
-import asyncio, sys
-from pathlib import Path
-from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.engine.attempt import attempt
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-call = ActorCall(task=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),
-    temperature=0.0, seed=1, workspace=Workspace(Path("w")), timeout_s=0.05, answer_max_bytes=9)
-print(asyncio.run(attempt(open_actor("python:hang:solve", root=Path.cwd(), settings={}), call)).failure.code)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("timeout\n", "", 0)
 
 
 def test_the_root_is_importable_while_opening_and_leaves_no_trace(

@@ -1,36 +1,30 @@
 """A provider that goes away: the run pauses, makes again what was lost, or ends so that it can be resumed."""
 
 import asyncio
-import json
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.builders import make_frame
+from support.engine.breaker import ENDLESS, carry_out, comparable, resumed
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Run, Trajectory
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.harness.engine.breaker import Attempted, Breaker, LostRollouts
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_to_resume
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.llm import patience
 
 PLANNED = 3 * 4 + 2 * 4 * 4 + 3 * 4
 """Rollouts of the job: two sweeps of three scenarios, two epochs of four, four rollouts each."""
-ENDLESS = 10**9
 
 
 @pytest.fixture(autouse=True)
@@ -55,30 +49,6 @@ class Provider:
             if now < self.died_at + self.dead_s:
                 raise ProviderError("connection refused", self.code)
         return three_or_not(call)
-
-
-def comparable(run: Run) -> Any:
-    """Return a run without times, and without what attempts cost that are no results."""
-    value = to_wire(replace(run, phases=tuple(replace(phase, loose=()) for phase in run.phases)))
-    text = json.dumps(value, sort_keys=True)
-    for key in ("latency_ms", "created_at", "finished_at", "started_at"):
-        text = re.sub(rf'"{key}": ("[^"]*"|[0-9.e-]+)', f'"{key}": 0', text)
-    return json.loads(text)
-
-
-def carry_out(
-    provider: Callable[[ActorCall], Any], folder: Path, **changes: Any
-) -> tuple[Run, list[object], ScriptedActor]:
-    actor = ScriptedActor(provider)
-    run, seen = run_job(make_job(actor, folder, concurrency=6, **changes), folder / "runs" / "run1")
-    return run, seen, actor
-
-
-def resumed(provider: Callable[[ActorCall], Any], folder: Path) -> tuple[Run, ScriptedActor]:
-    log = read_to_resume(folder / "runs" / "run1")
-    log.reopen()
-    run, _, actor = carry_out(provider, folder, job_resumed=log)
-    return run, actor
 
 
 @pytest.mark.parametrize("dies", range(1, PLANNED, 11))
@@ -193,41 +163,6 @@ def test_a_recorded_error_is_repeated_as_it_is(tmp_path: Path) -> None:
     run, _, actor = carry_out(Provider(4), tmp_path, job_replayed=True)
     assert run.status == "complete"
     assert len(actor.calls) == PLANNED
-
-
-def test_a_resumed_run_that_is_killed_at_any_line_of_its_journal_is_the_same_when_resumed_again(
-    tmp_path: Path,
-) -> None:
-    """Its journal has groups with errors, what took their place, and what both cost."""
-
-    def dear(fails: range) -> Callable[[ActorCall], Any]:
-        calls = count()
-
-        async def answer(call: ActorCall) -> Trajectory:
-            n = next(calls)
-            await asyncio.sleep(0)
-            frames = (make_frame("model", kind="model", tokens=10, cost_usd=0.5),)
-            if n in fails:
-                raise ProviderError("the connection broke", "connection", frames=frames)
-            return Trajectory(answer=three_or_not(call), frames=frames)
-
-        return answer
-
-    whole, _, _ = carry_out(dear(range(0)), tmp_path / "whole")
-    first, _, _ = carry_out(dear(range(7, ENDLESS)), tmp_path)
-    journal = tmp_path / "runs" / "run1" / JOURNAL
-    stopped = journal.read_bytes().splitlines(keepends=True)
-    assert first.status == "incomplete"
-    assert any(r.status == "error" for phase in first.phases for g in phase.groups for r in g.rollouts)
-    resumed(dear(range(1, 5)), tmp_path)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    assert any(b'"event":"abandoned"' in line for line in lines[len(stopped) :])
-    for kept in range(len(stopped) + 1, len(stopped) + 24):
-        journal.write_bytes(b"".join(lines[:kept]))
-        last, _ = resumed(dear(range(0)), tmp_path)
-        told = load_run(journal.parent)
-        assert comparable(last) == comparable(told) == comparable(whole), kept
-        assert of_run(told)["usd"] == of_run(last)["usd"], kept
 
 
 def attempted(id_: str, began: float, code: str = "", pair: str = "") -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.builders import make_scenario
-from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite, three_or_not
+from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from support.syncs import Syncs
 
 from pytest_tfgrpo.core.clock import utc_now
@@ -24,9 +24,8 @@ from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.metrics.costs import of_run
-from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
-from pytest_tfgrpo.harness.run.splits import with_dev
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
@@ -480,43 +479,6 @@ def test_a_test_function_that_never_runs_makes_its_epoch_incomplete(tmp_path: Pa
     assert "did not run" in run.reason
     assert not any(phase.groups for phase in run.phases)
     assert len(run.phases[0].loose) == run.phases[0].phase.rollouts  # paid for, and found again on resume
-
-
-def test_what_is_paid_for_is_on_disk_before_anything_depends_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal, syncs, seen = tmp_path / "run" / JOURNAL, Syncs(monkeypatch), []
-    tried: list[ActorCall] = []
-
-    def kept(event: str, epoch: int) -> int:
-        lines = [json.loads(line) for line in syncs.on_disk(journal).splitlines()]
-        return sum(line["event"] == event and line["data"].get("epoch") == epoch for line in lines)
-
-    class Watching(LessonPerGroup):
-        async def propose(self, context: LearningContext) -> Proposal:
-            seen.append(context.epoch)
-            assert kept("rollout", context.epoch) == train * 4
-            assert kept("group", context.epoch) == train
-            return await super().propose(context)
-
-    def answer(call: ActorCall) -> str:
-        if "<experiences" in call.prompt.system and not tried:  # the first of the dev split
-            tried.append(call)
-            assert kept("candidate", 1) == 1
-        return three_or_not(call)
-
-    monkeypatch.setattr(engine, "COMMIT_EVERY_S", 60.0)
-    job = make_job(
-        ScriptedActor(answer), tmp_path, scenarios=with_dev(suite(60, 3), 0.5), job_optimizer=Watching()
-    )
-    train = sum(s.split == "train" for s in job.scenarios)
-    assert train < 60
-    run, _ = run_job(job, tmp_path / "run")
-    assert run.status == "complete"
-    assert seen == [1, 2]
-    assert tried
-    assert any(phase.dev for phase in run.phases)
-    assert syncs.on_disk(journal) == journal.read_bytes()
 
 
 def test_a_rollout_is_on_disk_before_its_test_function_is_asked(

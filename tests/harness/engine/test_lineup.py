@@ -6,18 +6,17 @@ import math
 import random
 import statistics
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import make_pack, make_scenario
-from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+from support.builders import make_scenario
+from support.engine.lineup import gain, job, learned_under_drift, told_lessons, two_domains
+from support.jobs import ScriptedActor, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH
 from pytest_tfgrpo.core.records import CheckerResult, Group, Run
-from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, SharedPrompt
 from pytest_tfgrpo.harness.gate.verdict import judge
@@ -27,30 +26,6 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
-
-PLAIN: dict[str, Any] = {"epochs": 2, "acceptance": "off", "lesson_dropout": 0.0}
-
-
-def two_domains(train: int = 4, sweep: int = 3) -> list[Scenario]:
-    """Return a suite whose eval scenarios are half of a domain that nothing is learned in."""
-    known = suite(train, 2 * sweep)
-    foreign = {f"eval-{n}" for n in range(sweep, 2 * sweep)}
-    return [replace(s, domain="other") if s.id in foreign else s for s in known]
-
-
-def job(work: Path, answer: Any = three_or_not, **changes: Any) -> Any:
-    packs = {"text": make_pack(), "other": make_pack(domain="other")}
-    actor = answer if isinstance(answer, ScriptedActor) else ScriptedActor(answer)
-    fields: dict[str, Any] = {"scenarios": two_domains(), "job_packs": packs, "concurrency": 1}
-    return make_job(actor, work, **PLAIN | fields | changes)
-
-
-def told_lessons(call: ActorCall) -> bool:
-    return "<experiences" in call.prompt.system
-
-
-def gain(run: Run) -> Any:
-    return build(run, judge(run, baseline=None, settings=run.settings))["gain"]
 
 
 def test_control_and_final_sweep_are_asked_pair_by_pair_in_random_order(tmp_path: Path) -> None:
@@ -216,38 +191,6 @@ def test_where_a_test_function_judges_shared_answers_its_runner_is_told(tmp_path
     assert SharedPrompt(scenario_id="f0") in told
     assert sum(isinstance(record, AwaitingChecker) for record in told) == 4
     assert [result.excluded for result in run.phases] == [("f0",), (), ("f0",)]
-
-
-# What drifts
-
-
-class Fading:
-    """Succeeds less often with every call; lessons help by `effect` at any time."""
-
-    def __init__(self, calls: int, effect: float) -> None:
-        self._calls, self._effect, self._made = calls, effect, 0
-
-    def __call__(self, call: ActorCall) -> str:
-        self._made += 1
-        chance = 0.75 - 0.5 * self._made / self._calls + self._effect * told_lessons(call)
-        return "3" if random.Random(call.seed).random() < chance else "4"
-
-
-def learned_under_drift(work: Path, choice: str) -> Any:
-    known = suite(40, 80)
-    answer = Fading(40 * 4 + 2 * 80 * 4, 0.1)
-    run, _ = run_job(job(work, answer, scenarios=known, baseline_sweep=choice))
-    assert run.status == "complete"
-    return gain(run)
-
-
-def test_an_actor_that_fades_hides_a_gain_from_an_early_control_and_not_from_a_concurrent_one(
-    tmp_path: Path,
-) -> None:
-    concurrent, early = (learned_under_drift(tmp_path / c, c) for c in ("concurrent", "early"))
-    assert concurrent["ci95"][0] <= 0.1 <= concurrent["ci95"][1]
-    assert early["ci95"][1] < 0
-    assert early["control"]["asked"] == "early"
 
 
 def test_both_controls_show_the_drift_and_keep_it_out_of_the_gain(tmp_path: Path) -> None:

@@ -6,96 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from support.exports import run_shipped, write_run_of_rare_calls
-from support.tools import tfgrpo
+from support.exports import write_run_of_rare_calls
 
-from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.export.export import Export, export
-from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
-from pytest_tfgrpo.numerics.losses import policy_loss
-
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of shipped fixtures."""
-    return run_shipped(tmp_path_factory.mktemp("shipped") / "out")
 
 
 def load(file: Path) -> list[Any]:
     return [json.loads(line) for line in file.read_bytes().splitlines()]
-
-
-def test_rollouts_of_the_shipped_fixtures_give_advantages_and_a_policys_loss(
-    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(shipped.parents[3])
-    for kind in ("grpo", "dr_grpo", "rloo"):
-        file = tmp_path / f"{kind}.jsonl"
-        argv = ["export", "latest", "--format", "rollouts", "-o", str(file), "--advantage", kind]
-        said = tfgrpo(*argv, "--task-id", shipped.parents[1].name)
-        rows = load(file)
-        assert said.startswith(f"{file}: {len(rows)} rows from ")
-        rewards, own = (np.array([row[key] for row in rows]) for key in ("reward", "advantage"))
-        _, group = np.unique([row["group_id"] for row in rows], return_inverse=True)
-        again = {
-            "grpo": lambda x, g: grpo_advantage(x, g),
-            "dr_grpo": lambda x, g: grpo_advantage(x, g, scale="none"),
-            "rloo": lambda x, g: rloo_advantage(x, g),
-        }[kind](rewards, group)
-        assert np.abs(own).max() > 0.1
-        np.testing.assert_allclose(own, again, rtol=1e-12, atol=1e-15)
-        run_advantage = [row["run_advantage"] for row in rows]
-        np.testing.assert_allclose(run_advantage, group_advantage(rewards, group), atol=1e-12)
-    for message in (message for row in rows for message in row["messages"]):
-        assert set(message) == {"role", "content", "tool_calls", "tool_call_id", "name"}
-    spoken = [sum(m["role"] == "assistant" for m in row["messages"]) for row in rows]
-    mask = np.arange(max(spoken)) < np.asarray(spoken)[:, None]
-    old = np.where(mask, -1.0, np.nan)
-    loss = policy_loss(old, old, own, mask, kind="grpo")
-    assert loss.value == pytest.approx(-own.mean(), abs=1e-12)
-    assert np.isfinite(loss.gradient).all()
-    assert loss.gradient.any()
-
-
-def test_every_row_of_the_shipped_fixtures_fits_the_schema_and_none_is_of_a_sweep(
-    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(shipped.parents[3])
-    file = tmp_path / "rows.jsonl"
-    tfgrpo("export", "--format", "rollouts", "-o", str(file), "--task-id", shipped.parents[1].name)
-    rows = load(file)
-    assert [violations("rollouts", row) for row in rows if violations("rollouts", row)] == []
-    events = [json.loads(line) for line in (shipped / "journal.jsonl").read_bytes().splitlines()]
-    scenarios = {s["id"]: s["split"] for s in events[0]["data"]["scenarios"]}
-    assert {scenarios[row["scenario_id"]] for row in rows} == {"train"}
-    trained = [
-        e["data"]["rollout_id"] for e in events if e["event"] == "rollout" and e["data"]["mode"] == "train"
-    ]
-    assert sorted(row["rollout_id"] for row in rows) == sorted(trained)
-
-
-def test_pairs_and_prompts_have_the_columns_that_trainers_read(
-    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(shipped.parents[3])
-    for shape in ("preference", "prompt"):
-        argv = ["export", "--format", shape, "--task-id", shipped.parents[1].name]
-        tfgrpo(*argv, "-o", str(tmp_path / f"{shape}.jsonl"))
-    pairs = load(tmp_path / "preference.jsonl")
-    assert pairs
-    for pair in pairs:
-        assert {"prompt", "chosen", "rejected"} <= set(pair)
-        assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
-        assert pair["chosen_reward"] > pair["rejected_reward"]
-        assert pair["chosen"] != pair["rejected"]
-    prompts = load(tmp_path / "prompt.jsonl")
-    for row in prompts:
-        assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} == set(row)
-    assert [row["extra_info"]["index"] for row in prompts] == list(range(len(prompts)))
-    checks = [json.loads(row["reward_model"]["ground_truth"]) for row in prompts]
-    assert all(check["kind"] for own in checks for check in own)
 
 
 @pytest.mark.parametrize(("shape", "column"), [("rollouts", "messages"), ("preference", "rejected")])

@@ -556,38 +556,6 @@ def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
     assert to_wire(new) == to_wire(same)
 
 
-ROW = st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans())
-ROWS = st.lists(ROW, min_size=1, max_size=40)
-NOT_WORSE = st.lists(ROW, min_size=12, max_size=20).map(
-    lambda rows: [(before, max(before, after), in_dates) for before, after, in_dates in rows * 8]
-)
-ONE_WORSE = NOT_WORSE.map(
-    lambda rows: [
-        (2, 0, True) if n % 2 else (before, after, False) for n, (before, after, _) in enumerate(rows)
-    ]
-)
-
-
-@reaches("fail", "pass", "fails in one alone")
-@settings(max_examples=20)
-@given(ROWS | NOT_WORSE | ONE_WORSE)
-def test_judged_by_domain_nothing_passes_that_fails_in_one(rows: list[tuple[int, int, bool]]) -> None:
-    ids = [f"{'date' if in_dates else 'text'}{i}" for i, (_, _, in_dates) in enumerate(rows)]
-    run = swept({id_: [after / 2] for id_, (_, after, _) in zip(ids, rows, strict=True)})
-    base = stored({id_: [before / 2] for id_, (before, _, _) in zip(ids, rows, strict=True)}, run)
-    found = verdict(run, base, per_domain=True)
-    alone = [
-        verdict(run, base, per_domain=True, domains=(d,)).outcome
-        for d in sorted({s.domain for s in run.scenarios})
-    ]
-    for outcome in ("fail", "pass"):
-        reached(outcome, found.outcome == outcome)
-    reached("fails in one alone", len(set(alone)) == 2)
-    if found.outcome == "fail":
-        assert "fail" in alone
-    assert (found.outcome == "pass") == (set(alone) == {"pass"})
-
-
 # in words
 
 

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from support.sweeps import SETTINGS, rule, swept
 
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run, load, save
-from pytest_tfgrpo.harness.gate.pooling import drift_of, pooled, sweeps_of
+from pytest_tfgrpo.harness.gate.pooling import pooled, sweeps_of
 from pytest_tfgrpo.harness.gate.verdict import judge
 
 
@@ -43,15 +42,6 @@ def test_a_file_keeps_sums_and_times_and_one_of_a_single_sweep_is_as_ever(tmp_pa
     assert load(tmp_path / "x.json") == whole
     save(tmp_path / "one.json", sweep(0))
     assert "sweeps" not in (tmp_path / "one.json").read_text()
-
-
-def test_drift_is_known_from_5_sweeps_on_and_is_what_rollouts_do_not_explain() -> None:
-    still = [pooled(sweep(50 * k), [sweep(50 * k + n) for n in range(1, 20)]) for k in range(1)]
-    assert drift_of(still[0]) == pytest.approx(0, abs=0.02)
-    assert drift_of(pooled(sweep(0), [sweep(n) for n in range(1, 4)])) is None
-    shifts = [0.1 * (-1) ** n for n in range(20)]
-    drifted = drift_of(pooled(sweep(0, shifts[0]), [sweep(n, shifts[n]) for n in range(1, 20)]))
-    assert drifted == pytest.approx(0.1, abs=0.03)
 
 
 def test_the_gate_reckons_with_drift_and_says_where_it_cannot() -> None:

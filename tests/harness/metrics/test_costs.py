@@ -1,61 +1,22 @@
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.builders import make_frame, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+from support.metrics.costs import asked, call, with_calls, with_rollouts
 from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Frame, ModelCall, Rollout, Run, Trajectory, Usage
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
 from pytest_tfgrpo.harness.metrics.costs import is_paid, of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.report.cost import cost_lines
-from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.llm.budget import Budget
-
-USAGE = Usage(prompt=100, completion=20, reasoning=5, cached=40)
-
-
-def asked(name: str = "m-1", **changes: Any) -> Frame:
-    fields: dict[str, Any] = {"kind": "model", "cost_usd": 0.01, "tokens": 120, "usage": USAGE}
-    frame: Frame = make_frame(name, **fields | changes)
-    return frame
-
-
-def call(key: str = "e1.learn.t", **changes: Any) -> ModelCall:
-    fields: dict[str, Any] = {"purpose": "learn", "epoch": 1, "subject": "t", "model": "openai:teacher"}
-    fields |= {"fingerprint": "f", "prompt": "p", "usage": USAGE, "cost_usd": 0.02}
-    return ModelCall(key=key, **fields | changes)
-
-
-def with_rollouts(run: Run, *frames: Sequence[Frame]) -> Run:
-    """Return a run whose first group consists of rollouts with these frames."""
-    group = run.phases[0].groups[0]
-    rollouts = tuple(
-        replace(
-            rollout,
-            frames=tuple(own),
-            tokens=sum(f.tokens for f in own),
-            cost_usd=Trajectory(answer="", frames=tuple(own)).cost_usd,
-        )
-        for rollout, own in zip(group.rollouts, frames, strict=True)
-    )
-    return replace(run, phases=(replace(run.phases[0], groups=(replace(group, rollouts=rollouts),)),))
-
-
-def with_calls(run: Run, *calls: ModelCall) -> Run:
-    phases = [replace(p, calls=tuple(c for c in calls if c.epoch == p.phase.epoch)) for p in run.phases]
-    return replace(run, phases=tuple(phases))
 
 
 def test_what_was_asked_is_summed_by_epoch_and_purpose() -> None:
@@ -154,44 +115,6 @@ def test_what_is_left_of_a_budget_and_what_is_over_it_is_told() -> None:
         "tokens": {"limit": 1000, "used": 201, "left": 799, "over": 0},
     }
     assert of_run(make_run(final={"a": [1]}))["budget"] is None
-
-
-costs = st.none() | st.floats(0, 10)
-frames = st.builds(
-    asked,
-    st.sampled_from(["m-1", "m-2"]),
-    cost_usd=costs,
-    tokens=st.integers(0, 10**6),
-    error=st.none() | st.just("timeout"),
-    usage=st.none() | st.just(USAGE),
-)
-calls = st.builds(
-    call,
-    st.uuids().map(str),
-    purpose=st.sampled_from(["learn", "judge"]),
-    epoch=st.integers(0, 2),
-    cost_usd=costs,
-    usage=st.none() | st.just(USAGE),
-)
-
-
-@settings(max_examples=40)
-@given(st.lists(st.lists(frames, max_size=4), min_size=2, max_size=2), st.lists(calls, max_size=6))
-def test_the_parts_add_up_to_the_whole_and_fit_the_schema(
-    own: list[list[Frame]], made: list[ModelCall]
-) -> None:
-    run = make_run({"a": [1, 0]}, {"a": [1, 1]}, {"t": [1, 0]})
-    first = with_rollouts(run, *own).phases
-    run = with_calls(replace(run, phases=(*first, *run.phases[1:])), *made)
-    cost = of_run(run)
-    parts = [row[purpose] for row in cost["epochs"] for purpose in ("rollouts", "learning", "judge")]
-    for key in ("calls", "failed", "unknown", "tokens"):
-        assert sum(part[key] for part in parts) == cost[key]
-    assert fsum(part["usd"] or 0.0 for part in parts) == pytest.approx(cost["usd"])
-    assert violations("report", build(run, None)) == []
-    lines = cost_lines(cost, 80)
-    assert all(len(line) <= 80 for line in lines)
-    assert ("+" in "".join(lines[:5])) <= bool(cost["unknown"])
 
 
 def journaled(folder: Path) -> tuple[float, int]:

@@ -1,6 +1,5 @@
 """Looks: variants that an eval split has seen, and what they leave of a claim."""
 
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -8,9 +7,8 @@ from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, compare
+from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.looks import evaluations, final_variant, merged, variant_of
-from pytest_tfgrpo.harness.metrics.significance import gain_claim
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.trust import claim
 from pytest_tfgrpo.harness.report.value import build
@@ -102,27 +100,3 @@ def test_domains_share_the_level() -> None:
     few = report(seen(run, *(f"v{n}" for n in range(9))))
     assert [row["claim"] for row in few["domains"]] == [None, None]
     assert "open: within chance (Holm's p of 0.005 or more)" in "\n".join(terminal(few, verbosity=1))
-
-
-def test_the_best_of_many_variants_that_gain_nothing_passes_for_better_in_at_most_one_of_twenty() -> None:
-    """Simulated: 200 times the best of 20 variants without an effect, on 30 scenarios of one split."""
-    variants, rng = 20, random.Random(20)
-
-    def rows(values: list[float]) -> dict[str, Tally]:
-        return {
-            f"s{n}": Tally(stamp="x", n=5, sum=5 * x, sum_sq=5 * x, errors=0) for n, x in enumerate(values)
-        }
-
-    found = {1: 0, variants: 0}
-    for _ in range(200):
-        chances = [rng.random() for _ in range(30)]
-
-        def sweep(of: list[float] = chances) -> list[float]:
-            return [sum(rng.random() < p for _ in range(5)) / 5 for p in of]
-
-        before, best = sweep(), max((sweep() for _ in range(variants)), key=sum)
-        compared = compare(rows(before), rows(best))
-        for k in found:
-            found[k] += gain_claim(compared, compared, k)["side"] == "better"
-    assert found[1] > 0.08 * 200  # at 0.05 it would pass far too often
-    assert found[variants] <= 0.05 * 200

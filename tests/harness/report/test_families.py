@@ -3,38 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.sweeps import evenly, make_run
-
-from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.harness.report.markdown import summary
-from pytest_tfgrpo.harness.report.page.html import html
-from pytest_tfgrpo.harness.report.terminal import terminal
-from pytest_tfgrpo.harness.report.value import build
-
-
-def learned(families: int, each: int, taught: int, *, without: int = 0) -> Run:
-    """Return a run whose taught families gain .5 but in each fourth scenario, and the others nothing."""
-    before = {f"e{f}-{n}": [0.5] for f in range(families) for n in range(each)} | evenly(
-        without, [0.5], "own"
-    )
-    gains = {
-        id_ for n, id_ in enumerate(before) if id_[0] == "e" and int(id_[1:].split("-")[0]) < taught and n % 4
-    }
-    after = {id_: [1.0 if id_ in gains else 0.5] for id_ in before}
-    run = make_run(before, after, {f"t{f}-0": [1.0] for f in range(max(taught, 1))})
-    family = {s.id: None if s.id[0] == "o" else f"family {s.id[1:].split('-')[0]}" for s in run.scenarios}
-    if not taught:
-        family["t0-0"] = None
-    return replace(run, scenarios=tuple(replace(s, family=family[s.id]) for s in run.scenarios))
-
-
-def report_of(run: Run) -> Report:
-    return build(run, None)
-
-
-def told(run: Run) -> str:
-    return " ".join(" ".join(terminal(report_of(run), verbosity=1)).split())
+from support.report.families import learned, report_of, told
 
 
 def test_the_gain_of_families_that_training_has_stands_apart_from_that_of_others() -> None:
@@ -49,20 +18,6 @@ def test_the_gain_of_families_that_training_has_stands_apart_from_that_of_others
     assert unseen["ci95"] is not None
     assert 0 < seen["ci95"][0] < 0.375 < seen["ci95"][1]
     assert found["icc"] == pytest.approx(0.527, abs=0.001)
-
-
-def test_every_form_of_the_report_says_it() -> None:
-    run = learned(40, 5, 20, without=10)
-    wanted = (
-        "210 scenarios of 50 families (43.7 of equal size), gains within one correlate by 0.52; seen in "
-        "training +0.375 (+0.212 to +0.450), 100 scenarios of 20 families; not seen +0.000 (-0.122 to "
-        "+0.122), 110 scenarios of 30 families"
-    )
-    assert wanted in told(run)
-    report = report_of(run)
-    plain = summary(report).replace("\\", "")
-    assert f"- Families: {wanted}" in plain
-    assert wanted in " ".join(html(report, run).split())
 
 
 def test_that_training_has_all_families_or_none_is_said() -> None:

@@ -13,72 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.builders import make_scenario
+from support.report.labels import filled, forty, judged, labels_of, save
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import JournalError, SettingError
-from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
-from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.report import trust
-from pytest_tfgrpo.harness.report.judge import label_lines, label_markdown
+from pytest_tfgrpo.harness.report.judge import label_lines
 from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels, write_form
-from pytest_tfgrpo.harness.report.labels import Labels, Sample, draw, labels_report, what_if
-from pytest_tfgrpo.harness.report.markdown import escaped
+from pytest_tfgrpo.harness.report.labels import Sample, draw, labels_report, what_if
 from pytest_tfgrpo.harness.report.value import build
-
-RUBRIC = (Criterion(text="It greets."), Criterion(text="It is short.", weight=3.0))
-Scores = dict[str, list[float | None]]
-
-
-def judged(before: Scores, after: Scores, answers: Iterable[str] = (), **changes: Any) -> Run:
-    """Return a run whose judge gave these scores; ids like ``a-1`` are of the family ``a``."""
-    scenarios = tuple(
-        replace(
-            make_scenario(id_, split="eval", rubric=RUBRIC, stamp=f"{n:064x}", prompt=f"Write letter {id_}."),
-            family=id_.partition("-")[0] if "-" in id_ else None,
-        )
-        for n, id_ in enumerate(before)
-    )
-    run = make_run(before, final=after, scenarios=scenarios, **changes)
-    told = iter(answers)
-    return replace(
-        run,
-        scenarios=tuple(replace(s, truth="judge") for s in scenarios),
-        phases=tuple(with_opinions(result, told) for result in run.phases),
-    )
-
-
-def with_opinions(result: PhaseResult, told: Iterable[str] = iter(())) -> PhaseResult:
-    """Return a phase in which the judge gave each scored rollout its score."""
-    answers = iter(told)
-    groups = []
-    for group in result.groups:
-        rollouts = []
-        for rollout, score in zip(group.rollouts, group.scores, strict=True):
-            fallback = f"{result.phase.mode} {group.scenario_id} {rollout.index}"
-            text = next(answers, fallback) if rollout.status == "ok" else ""
-            opinion = JudgeResult(score=score.gt_score, votes=(1.0,), asked=1, agreement=1.0, reason="r")
-            rollouts.append(
-                replace(rollout, answer=text, checks=(), opinion=opinion if rollout.status == "ok" else None)
-            )
-        groups.append(replace(group, rollouts=tuple(rollouts)))
-    return replace(result, groups=tuple(groups))
-
-
-def forty(**changes: Any) -> Run:
-    """Return a run of 40 scenarios in families of 4: solved by 1 of 4, later 3 of 4, says the judge."""
-    ids = [f"f{n // 4}-{n}" for n in range(40)]
-    return judged(
-        {id_: [float(n % 4 == 0), 0.0] for n, id_ in enumerate(ids)},
-        {id_: [float(n % 4 != 0), 1.0] for n, id_ in enumerate(ids)},
-        **changes,
-    )
-
-
-def labels_of(sample: Sample, run: Run, values: dict[str, float], **changes: Any) -> Labels:
-    fields = {"tasks": len(sample.tasks), "answers": sample.answers, "sample": sample.stamp, "labels": values}
-    return Labels(**{"run_id": run.run_id, "seed": sample.seed, **fields, **changes})
 
 
 def as_the_judge(sample: Sample, strict_after: float = 0.0) -> dict[str, float]:
@@ -89,20 +33,6 @@ def as_the_judge(sample: Sample, strict_after: float = 0.0) -> dict[str, float]:
         for arm, by in zip(task.arms, (0.0, strict_after), strict=True)
         for one in arm
     }
-
-
-def filled(path: Path, label: str = "1") -> list[list[str]]:
-    """Return the rows of a form with `label` in each."""
-    rows = list(csv.reader(io.StringIO(path.read_text("utf-8-sig"))))
-    return [rows[0], *([label, *row[1:]] for row in rows[1:])]
-
-
-def save(
-    path: Path, rows: Iterable[Iterable[str]], delimiter: str = ",", encoding: str = "utf-8-sig"
-) -> None:
-    file = io.StringIO(newline="")
-    csv.writer(file, delimiter=delimiter).writerows(rows)
-    path.write_bytes(file.getvalue().encode(encoding, "replace"))
 
 
 # -- the sample
@@ -129,16 +59,6 @@ def test_families_take_turns() -> None:
     family = [sample.families_K[task.place] for task in sample.tasks]
     for n in (1, 2, 3, 4):
         assert set(Counter(family[: 10 * n]).values()) == {n}
-
-
-def test_each_scenario_is_as_likely_as_another_whatever_the_size_of_its_family() -> None:
-    ids = ["a-1", *(f"b-{n}" for n in range(9)), *(f"c{n}" for n in range(10))]
-    run = judged({id_: [0.0] for id_ in ids}, {id_: [1.0] for id_ in ids})
-    drawn = Counter(task.place for seed in range(600) for task in draw(run, tasks=5, seed=seed).tasks)
-    assert min(drawn.values()) > 150 - 5 * 10.6
-    assert max(drawn.values()) < 150 + 5 * 10.6
-    in_b = {sum(1 <= task.place <= 9 for task in draw(run, tasks=10, seed=s).tasks) for s in range(50)}
-    assert in_b <= {3, 4, 5, 6}
 
 
 def test_the_form_tells_neither_sweep_nor_score(tmp_path: Path) -> None:
@@ -265,20 +185,6 @@ def test_a_suite_with_checks_too_is_corrected_by_its_judged_part() -> None:
     assert found["gain"] == pytest.approx(
         (sum(kept) + sum(sample.gains_K[p] for p in picked) - sum(answers)) / 40
     )
-
-
-@settings(max_examples=20)
-@given(st.integers(1, 40), st.integers(1, 3), st.integers(0, 5), st.data())
-def test_every_block_fits_the_schema_and_80_columns(tasks: int, answers: int, seed: int, data) -> None:
-    run = forty()
-    sample = draw(run, tasks=tasks, answers=answers, seed=seed)
-    ids = [item.id for item in sample.items]
-    some = data.draw(st.dictionaries(st.sampled_from(ids), st.sampled_from([0.0, 0.25, 1.0])))
-    block = labels_report(run, labels_of(sample, run, some))
-    value = build(run, None) | {"labels": block}
-    assert violations("report", value) == []
-    assert all(len(text) <= 80 and text.isprintable() for text in label_lines(block, 80))
-    assert "<" not in "".join(label_markdown(block, escaped))
 
 
 # -- the form
@@ -420,16 +326,6 @@ def test_a_form_that_is_not_the_sample_s_is_refused(tmp_path: Path) -> None:
         read_form(path, sample)
     with pytest.raises(JournalError, match="cannot read"):
         read_form(tmp_path / "absent.csv", sample)
-
-
-def test_10_000_rows_are_read_in_seconds(tmp_path: Path) -> None:
-    ids = [f"f{n // 10}-{n}" for n in range(5000)]
-    run = judged({id_: [0.0] for id_ in ids}, {id_: [1.0] for id_ in ids})
-    sample = draw(run, tasks=5000)
-    path = tmp_path / "form.csv"
-    write_form(path, sample, {})
-    save(path, filled(path, "1"), ";")
-    assert len(read_form(path, sample)) == 10_000
 
 
 # -- what is stored

@@ -1,8 +1,6 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.sweeps import make_run
 
 from pytest_tfgrpo.harness.report.markdown import escaped, summary
@@ -18,11 +16,6 @@ def test_foreign_text_says_just_what_it_says(text: str) -> None:
     assert "\n" not in shown
     assert "<" not in shown
     assert re.sub(r"\\(.)", r"\1", shown).replace("&lt;", "<").replace("&gt;", ">") == " ".join(text.split())
-
-
-@given(st.text(max_size=80))
-def test_no_text_ends_its_cell(text: str) -> None:
-    assert re.search(r"(?<!\\)(?:\\\\)*\|", escaped(text)) is None
 
 
 def test_answers_shared_with_the_final_sweep_are_explained_below_the_table() -> None:

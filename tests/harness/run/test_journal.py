@@ -228,14 +228,6 @@ def test_a_failing_fsync_fails_the_commit(tmp_path: Path, monkeypatch: pytest.Mo
     journal.close()
 
 
-def test_two_processes_cannot_write_one_journal(tmp_path: Path) -> None:
-    first = Journal(tmp_path / "journal.jsonl")
-    with pytest.raises(JournalError, match="in use"):
-        Journal(tmp_path / "journal.jsonl")
-    first.close()
-    Journal(tmp_path / "journal.jsonl").close()
-
-
 def test_commits_in_flight_share_an_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     syncs: list[int] = []

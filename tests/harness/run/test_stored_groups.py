@@ -4,25 +4,21 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import pytest
-from support.builders import make_frame, make_group, make_rollout
+from support.builders import make_group, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.project import Project
+from support.run.stored_groups import kept, rich
 
 from pytest_tfgrpo.core.files import run_folder
-from pytest_tfgrpo.core.named_scores import SHARE, NamedScore
-from pytest_tfgrpo.core.records import CheckResult, Failure, FileChange, Group, JudgeResult, Usage
-from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.named_scores import SHARE
+from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run import stored_groups
 from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.harness.run.stored_groups import (
-    GLANCE,
-    GroupsById,
     GroupStore,
     StoredGroups,
     StoredRollouts,
@@ -33,55 +29,6 @@ from pytest_tfgrpo.harness.run.stored_groups import (
 @pytest.fixture
 def all_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_groups, "KEPT", 0)
-
-
-def rich(n: int = 0, text: str = "words") -> Group:
-    """Return a group of which every field of every record is set somewhere."""
-    frames = (
-        make_frame(input={"text": [1, 2.5, None, True, {"a": text}]}, output=text, extra={"k": [text]}),
-        make_frame(
-            kind="model",
-            cost_usd=0.1,
-            usage=Usage(prompt=3, completion=4, cached=1),
-            sampled=Sampled(kind="raw", logprobs=(-0.5, -1e-300), token_ids=(1, 2**40), temperature=0.7),
-            started_at="2026-01-01T00:00:00.000Z",
-            error="none",
-        ),
-    )
-    change = FileChange(name="a/b", text=text, executable=True)
-    made = (
-        make_rollout(0, 1.0, frames=frames, files=(change, FileChange(name="c", link="a"))),
-        make_rollout(1, None, failure=Failure(code="provider", message=text), files=None, tossed=()),
-        make_rollout(2, 0.5, opinion=JudgeResult(score=0.5, votes=(0.0, 1.0), criteria={"kind": 0.5})),
-        make_rollout(3, 0.0, scores=(NamedScore(name="speed", value=0.25),), experiences=("a", "b")),
-    )
-    rollouts = tuple(replace(one, seed=2**62 + 1, extra={"x": {"y": [text]}}) for one in made)
-    group = make_group([1.0, None, 0.5, 0.0], rollouts=rollouts, scenario_id=f"s{n}", shared=n % 2 == 1)
-    scores = (replace(group.scores[0], extra={"style": None}, evidence={"style": text}), *group.scores[1:])
-    return replace(group, group_id=f"run.e1.s{n}", scores=scores)
-
-
-def kept(store: GroupStore, *groups: Group) -> Any:
-    by_id = GroupsById(store)
-    for group in groups:
-        by_id[group.group_id] = group
-    return by_id.of((group.scenario_id, group.group_id) for group in groups)
-
-
-@pytest.mark.parametrize("size", [1, GLANCE, 50_000])
-def test_a_group_in_the_file_is_the_same_to_the_last_digit(all_in_the_file: None, size: int) -> None:
-    groups = [rich(n, "\ud83d\N{SNOWMAN}x" * size) for n in range(3)]
-    found = kept(GroupStore(), *groups)
-    assert isinstance(found, StoredGroups)
-    assert found == tuple(groups)
-    assert tuple(groups) == found
-    assert (found[1], found[-1], found[1:]) == (groups[1], groups[2], tuple(groups[1:]))
-    assert (repr(found), repr(found[0].rollouts)) == (repr(tuple(groups)), repr(groups[0].rollouts))
-    assert found + found[:1] == (*groups, groups[0])
-    assert found[0].rollouts + found[1].rollouts == groups[0].rollouts + groups[1].rollouts
-    assert from_wire(Group, to_wire(found[1])) == from_wire(Group, to_wire(groups[1]))
-    assert (len(found), len(found[0].rollouts), found[0].rollouts[1:3]) == (3, 4, groups[0].rollouts[1:3])
-    assert found != tuple(groups[:2])
 
 
 def test_a_default_is_the_same_object_again(all_in_the_file: None) -> None:

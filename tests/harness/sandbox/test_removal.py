@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,29 +49,6 @@ def test_it_is_removed_and_what_links_lead_to_is_not(tmp_path: Path, victim: Pat
     assert not os.path.lexists(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize("name", ["unreadable", "deep and unreadable", "links", "many kinds"])
-def test_its_owner_needs_no_privilege(tmp_path: Path, name: str) -> None:
-    shared = Path(f"/tmp/tfgrpo-test-{os.getpid()}")
-    shared.mkdir()
-    os.chown(shared, 65534, 65534)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.setgid(65534)
-            os.setuid(65534)
-            folder = shared / "tree"
-            folder.mkdir()
-            TREES[name](folder, shared)
-            code = 0 if remove(folder) == "" and not os.path.lexists(folder) else 2
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    shutil.rmtree(shared)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
 def test_a_link_in_place_of_the_folder_is_removed_alone(tmp_path: Path, victim: Path) -> None:
     (tmp_path / "tree").symlink_to(victim)
     assert remove(tmp_path / "tree") == ""
@@ -105,36 +80,6 @@ def test_what_is_stuck_stays_is_told_and_the_rest_goes(
     monkeypatch.undo()
     assert [path.name for path in folder.rglob("*") if path.is_file()] == ["stuck"]
     assert remove(folder) == ""
-
-
-def test_an_immutable_file_stays_and_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "tree"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub" / "fixed").touch()
-    (folder / "other").touch()
-    if subprocess.run(
-        ["chattr", "+i", folder / "sub" / "fixed"], check=False, capture_output=True
-    ).returncode:
-        pytest.skip("this file system has no immutable files, or chattr is missing or not allowed")
-    try:
-        assert remove(folder) == "'fixed': Operation not permitted"
-        assert not (folder / "other").exists()
-    finally:
-        subprocess.run(["chattr", "-R", "-i", folder], check=True)
-
-
-def test_another_file_system_mounted_in_it_is_not_entered(tmp_path: Path, victim: Path) -> None:
-    (tmp_path / "tree" / "sub" / "mounted").mkdir(parents=True)
-    (tmp_path / "tree" / "file").touch()
-    mounted = tmp_path / "tree" / "sub" / "mounted"
-    if subprocess.run(["mount", "--bind", victim, mounted], check=False, capture_output=True).returncode:
-        pytest.skip("mounting is not allowed here")
-    try:
-        assert "busy" in remove(tmp_path / "tree")
-        assert not (tmp_path / "tree" / "file").exists()
-    finally:
-        found = next((tmp_path / "tree").rglob("mounted"))
-        subprocess.run(["umount", found], check=True)
 
 
 def test_it_needs_few_descriptors(tmp_path: Path) -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.sandbox.run_workspaces import (
+    CORRUPTIONS,
+    RUN,
+)
 
 from pytest_tfgrpo.core.errors import ProviderError, SettingError
 from pytest_tfgrpo.harness.sandbox import run_workspaces
-from pytest_tfgrpo.harness.sandbox.run_workspaces import KEPT_S, RunWorkspaces, temporary_folder
-
-RUN = "20260101T000000-00000000"
+from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces, temporary_folder
 
 
 @pytest.fixture
@@ -42,23 +41,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert condition()
-
-
-def left_behind(temporary: Path, pointer: Path | None) -> Path:
-    """Use a workspace in a process that is then killed; return the workspace."""
-    program = f"""
-import os, signal
-from pathlib import Path
-from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
-pointer = {None if pointer is None else str(pointer)!r}
-workspaces = RunWorkspaces({RUN!r}, Path({str(temporary)!r}), pointer and Path(pointer))
-workspace = workspaces.new("r0", ())
-(workspace.path / "answer.txt").write_text("half an answer")
-print(workspace.path, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    return Path(done.stdout.strip())
 
 
 def test_it_is_private_named_after_the_run_and_gone_at_its_end(temporary: Path) -> None:
@@ -127,22 +109,6 @@ def test_on_a_slow_disk_other_threads_remove_the_workspaces(
     workspaces.close(keep=False)
 
 
-def test_a_resumed_run_finds_what_a_killed_one_left_and_removes_it_at_its_end(
-    temporary: Path, run: Path
-) -> None:
-    pointer = run / "workspaces.json"
-    folder = left_behind(temporary, pointer)
-    workspaces = RunWorkspaces(RUN, temporary, pointer)
-    workspace = workspaces.left("r0", ())
-    assert workspace is not None
-    assert (workspace.path / "answer.txt").read_text() == "half an answer"
-    assert workspaces.left("r1", ()) is None
-    assert list(workspaces.new("r0", ()).path.iterdir()) == []
-    assert workspaces.close(keep=False) == ""
-    assert not folder.parent.exists()
-    assert not pointer.exists()
-
-
 def test_an_interrupted_run_keeps_it_for_the_next(temporary: Path, run: Path) -> None:
     pointer = run / "workspaces.json"
     workspaces = RunWorkspaces(RUN, temporary, pointer)
@@ -166,123 +132,9 @@ def test_two_processes_do_not_share_one(temporary: Path, run: Path) -> None:
     first.close(keep=False)
 
 
-def _renamed(pointer: Path, folder: Path) -> None:
-    other = folder.with_name("important")
-    folder.rename(other)
-    pointer.write_text(json.dumps({"folder": str(other)}))
-
-
-def _linked(pointer: Path, folder: Path) -> None:
-    other = folder.with_name("important")
-    folder.rename(other)
-    folder.symlink_to(other)
-
-
-def _linked_above(pointer: Path, folder: Path) -> None:
-    link = folder.parent.with_name("link")
-    link.symlink_to(folder.parent)
-    pointer.write_text(json.dumps({"folder": str(link / folder.name)}))
-
-
-def _dotted(pointer: Path, folder: Path) -> None:
-    pointer.write_text(json.dumps({"folder": f"{folder.parent}/../{folder.parent.name}/{folder.name}"}))
-
-
-def _relative(pointer: Path, folder: Path) -> None:
-    pointer.write_text(json.dumps({"folder": os.path.relpath(folder)}))
-
-
-def _of_another_run(pointer: Path, folder: Path) -> None:
-    other = folder.with_name(folder.name.replace(RUN, "20250101T000000-00000000"))
-    folder.rename(other)
-    pointer.write_text(json.dumps({"folder": str(other)}))
-
-
-def _a_file(pointer: Path, folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.touch()
-
-
-def _a_pipe(pointer: Path, folder: Path) -> None:
-    pointer.unlink()
-    os.mkfifo(pointer)
-
-
-def _linked_pointer(pointer: Path, folder: Path) -> None:
-    pointer.rename(pointer.with_name("elsewhere"))
-    pointer.symlink_to("elsewhere")
-
-
-CORRUPTIONS: dict[str, Callable[[Path, Path], object]] = {
-    "is gone": lambda pointer, folder: shutil.rmtree(folder),
-    "has another name": _renamed,
-    "is a link": _linked,
-    "is reached by a link": _linked_above,
-    "is reached by dots": _dotted,
-    "is relative": _relative,
-    "belongs to another run": _of_another_run,
-    "is a file": _a_file,
-    "others can enter": lambda pointer, folder: folder.chmod(0o750),
-    "others can replace": lambda pointer, folder: folder.parent.chmod(0o777),
-    "is nowhere": lambda pointer, folder: pointer.write_text('{"folder": null}'),
-    "has a null": lambda pointer, folder: pointer.write_text('{"folder": "/tmp/\\u0000"}'),
-    "is too long": lambda pointer, folder: pointer.write_text(json.dumps({"folder": "/x" * 100_000})),
-    "is no JSON": lambda pointer, folder: pointer.write_bytes(b"\xff{"),
-    "is nested": lambda pointer, folder: pointer.write_text("[" * 9_000),
-    "is a pipe": _a_pipe,
-    "is told by a link": _linked_pointer,
-}
 if os.geteuid() == 0:
     CORRUPTIONS["is somebody else's"] = lambda pointer, folder: os.chown(folder, 65534, 65534)
     CORRUPTIONS["is in somebody else's"] = lambda pointer, folder: os.chown(folder.parent, 65534, 65534)
-
-
-@pytest.mark.parametrize("how", CORRUPTIONS)
-def test_a_pointer_is_not_believed_when_the_folder(temporary: Path, run: Path, how: str) -> None:
-    pointer = run / "workspaces.json"
-    folder = left_behind(temporary, pointer).parent
-    before = sorted(path for path in temporary.rglob("*") if path.name == "answer.txt")
-    assert before
-    CORRUPTIONS[how](pointer, folder)
-    kept = [path for path in temporary.rglob("*") if path.name == "answer.txt"]
-    workspaces = RunWorkspaces(RUN, temporary, pointer)
-    assert workspaces.left("r0", ()) is None
-    assert list(workspaces.new("r0", ()).path.iterdir()) == []
-    assert workspaces.close(keep=False) == ""
-    assert [path for path in temporary.rglob("*") if path.name == "answer.txt"] == kept
-
-
-def test_the_next_run_removes_what_a_killed_one_left(temporary: Path, run: Path) -> None:
-    folder = left_behind(temporary, None).parent
-    needed = left_behind(temporary, run / "workspaces.json").parent
-    going_on = RunWorkspaces("20260101T000001-00000000", temporary)
-    in_use = going_on.new("r0", ()).path
-    foreign = temporary / "tfgrpo-workspaces-of-mine"
-    foreign.mkdir(mode=0o755)
-    (foreign / "file").touch()
-    link = temporary / f"tfgrpo-workspaces-{RUN}.01234567"
-    link.symlink_to(run)
-    old = time.time() - KEPT_S - 60
-
-    def next_run() -> None:
-        workspaces = RunWorkspaces("20260101T000002-00000000", temporary)
-        _ = workspaces.new("r0", ()).path
-        deadline = time.monotonic() + 100
-        while folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        workspaces.close(keep=False)
-
-    next_run()
-    assert not folder.exists()
-    assert needed.exists()
-    assert in_use.exists()
-    assert (foreign / "file").exists()
-    assert link.is_symlink()
-    os.utime(needed, (old, old))
-    folder.mkdir(mode=0o700)
-    next_run()
-    assert not needed.exists()
-    going_on.close(keep=False)
 
 
 def test_an_agent_that_removes_or_replaces_the_folder_of_all_does_not_end_the_run(

@@ -1,21 +1,17 @@
 """Settings of the sandbox: which paths may be listed, and what a program needs besides."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.builders import make_scenario
-from support.sweeps import SETTINGS
-from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
-from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.programs import needed
-from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
 
 ELSEWHERE = Path("/tmp-of-others")
 
@@ -29,33 +25,6 @@ def project(tmp_path: Path) -> Path:
     (root / "suite" / "a.scenario.yaml").write_text("{}")
     (tmp_path / "link").symlink_to(root)
     return root
-
-
-def opened(root: Path, **settings: str) -> Any:
-    require_tool("bwrap")
-    values: Any = {"sandbox": "bwrap", "out": "results", **settings}
-    return open_actor(f"command:'{sys.executable}'", root=root, settings=values)
-
-
-@pytest.mark.parametrize(
-    ("listed", "reason"),
-    [
-        (".", "is the project"),
-        ("..", "holds the project"),
-        ("/", "holds the project"),
-        ("../../link", "is the project"),
-        ("results", "is the output folder"),
-        ("results/p", "lies in the output folder"),
-        ("cache, results", "is the output folder"),
-        ("nowhere", "make it, or remove it from the list"),
-    ],
-)
-def test_a_writable_path_that_is_or_holds_what_decides_is_refused(
-    project: Path, listed: str, reason: str
-) -> None:
-    (project / "results" / "p").mkdir()
-    with pytest.raises(SettingError, match=f"^sandbox_writable: .*{reason}"):
-        opened(project, sandbox_writable=listed)
 
 
 def test_a_writable_path_that_holds_a_scenario_or_an_attachment_is_refused(
@@ -81,14 +50,6 @@ def test_a_writable_path_that_holds_the_workspaces_of_other_rollouts_is_refused(
         require_apart(settings, project, [], project / "cache" / "tmp")
 
 
-def test_a_readable_path_that_holds_the_suite_is_allowed_with_a_warning(project: Path) -> None:
-    suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
-    settings: Any = {"sandbox": "bwrap", "sandbox_readable": "cache, suite"}
-    *_, warning = require_apart(settings, project, suite, ELSEWHERE)
-    assert "/suite lets the agent read answers, as it is or holds" in warning
-    assert opened(project, sandbox_readable="suite")
-
-
 @pytest.mark.parametrize("shown", ["suite/references", "suite/references/a.tar.gz", "suite/provenance"])
 def test_what_lies_beside_the_archive_of_a_workspace_is_answers_too(project: Path, shown: str) -> None:
     for name in ("archives", "references", "provenance"):
@@ -102,25 +63,6 @@ def test_what_lies_beside_the_archive_of_a_workspace_is_answers_too(project: Pat
     assert f"/{shown} lets the agent read answers" in warning
     with pytest.raises(SettingError, match=f"{shown}' holds .* of the suite"):
         require_apart({"sandbox": "bwrap", "sandbox_writable": shown}, project, suite, ELSEWHERE)
-
-
-def test_a_readable_path_must_exist(project: Path) -> None:
-    with pytest.raises(SettingError, match=r"sandbox_readable: there is no '.*/nowhere'; make it"):
-        opened(project, sandbox_readable="~, nowhere")
-
-
-def test_the_identity_tells_sandboxes_apart(project: Path) -> None:
-    plain = opened(project).identity
-    assert plain["sandbox"] == "bwrap"
-    assert opened(project, sandbox_network="none").identity == plain
-    for name, value in (
-        ("readable", "cache"),
-        ("writable", "cache"),
-        ("env", "KEY"),
-        ("network", "host"),
-    ):
-        changed = opened(project, **{f"sandbox_{name}": value}).identity
-        assert changed == {**plain, f"sandbox_{name}": value}
 
 
 def test_a_project_in_a_system_folder_is_hidden_there() -> None:
@@ -168,13 +110,3 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
     assert shown("venv/bin/x", f"{tmp_path}/venv/notes.txt") == venv | {"venv/notes.txt"}
     parts = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python"}
     assert shown("venv/bin/x", root="venv") == parts
-
-
-def test_limits_need_a_sandbox_and_a_user_whose_processes_the_kernel_limits(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(SettingError, match="a limit needs a sandbox"):
-        require_sandbox({**SETTINGS, "sandbox_limits": "memory=1GB"})
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    with pytest.raises(SettingError, match="limits no processes of root"):
-        opened(project, sandbox_limits="processes=64")

@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
 from support.reached import reached, reaches
+from support.suite.scenario_files import EXACT, PLAIN, checks
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive
@@ -27,9 +26,6 @@ from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, split_of
 from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios, task_key
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
-
-EXACT = {"kind": "exact", "value": "3"}
-PLAIN = {"id": "a", "prompt": "p", "checks": [EXACT]}
 
 
 def test_every_field_arrives_in_the_record(load, tmp_path):
@@ -518,18 +514,6 @@ def test_tasks_with_other_files_or_input_are_other_tasks():
     assert len(keys) == 9
 
 
-# -- the fast path
-
-
-checks = st.sampled_from(
-    [
-        EXACT, EXACT | {"strip": False, "ignore_case": True}, {"kind": "contains", "values": ["a"]},
-        {"kind": "number", "value": 1, "abs_tol": 0.5, "weight": 3}, {"kind": "json", "value": {"a": None}},
-        {"kind": "tool_calls", "calls": [{"name": "a", "arguments": {}}], "order": "exact"},
-        {"kind": "command", "run": ["a"], "exit_code": 1, "timeout_s": 2}, {"kind": "command", "run": "a b"},
-        {"kind": "file", "path": "a", "contains": "b"}, {"kind": "regex", "pattern": "a", "flags": "im"},
-    ]
-)  # fmt: skip
 scenarios = st.fixed_dictionaries(
     {
         "id": st.sampled_from(["a", "a-1", ".x"]), "prompt": st.just("p"),
@@ -585,22 +569,6 @@ def test_the_fast_path_accepts_parameters_exactly_when_their_schema_does(check, 
     }
     schema = KINDS[check["kind"]].params
     assert accepts(schema)(params) == (not violations(schema, params))
-
-
-def test_valid_scenarios_need_no_jsonschema(tmp_path):
-    lines = [PLAIN | {"id": f"s{n}"} for n in range(3)]
-    (tmp_path / "x.scenarios.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from pytest_tfgrpo.harness.scoring.checks.registry import KINDS\n"
-        "from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios\n"
-        "print(len(load_scenarios(Path('x.scenarios.jsonl'), root=Path(), kinds=KINDS)))\n"
-        "print({'jsonschema', 'yaml', 'regex', 'numpy', 'asyncio'} & set(sys.modules))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert run.stdout == "3\nset()\n"
 
 
 @pytest.mark.parametrize(

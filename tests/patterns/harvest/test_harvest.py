@@ -2,17 +2,13 @@
 
 import errno
 import os
-import signal
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import ROOT
-from support.repositories import Repository, everything, git
+from support.harvest.harvest import TEST, Shop
+from support.repositories import everything, git
 from support.text_tests import TextRunner, text_plan, text_tools
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
@@ -21,7 +17,6 @@ from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
-from pytest_tfgrpo.patterns.harvest.plan import HarvestStep, HarvestTools
 from pytest_tfgrpo.patterns.harvest.verify import verify
 from pytest_tfgrpo.patterns.locked_folder import GIT, WORK, locked_folder
 from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
@@ -30,39 +25,6 @@ from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.patterns.suite.provenance import read_provenance
 from pytest_tfgrpo.patterns.suite.scenario_text import split_in
 from pytest_tfgrpo.patterns.suite.suite_files import SuitePaths
-
-TEST = "tests/test_a.py"
-
-
-class Shop:
-    """A repository of text tests, and a suite for it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.repository = Repository(folder / "shop")
-        self.suite = folder / "suite"
-        self.first = self.repository.commit(
-            {"a.py": "zero", TEST: "old a.py zero\n", "README.md": "x"}, "First"
-        )
-        self.words = "zero"
-        self.tests = "old a.py zero\n"
-        self.runner = TextRunner()
-
-    def fix(self, word: str, message: str | None = None, **files: Any) -> str:
-        """Commit a fix, which adds a word and a test of it."""
-        self.words += f" {word}"
-        self.tests += f"has_{word} a.py {word}\n"
-        changed: dict[Any, Any] = {"a.py": self.words, TEST: self.tests, **files}
-        return self.repository.commit(changed, message or f"Add {word}")
-
-    def change(self, source: str, test: str, message: str = "Change") -> str:
-        """Commit a source and a file with tests of its own."""
-        number = len(list(self.suite.parent.iterdir()))
-        return self.repository.commit({"b.py": source, f"tests/test_{number}_{source}.py": test}, message)
-
-    def harvest(self, commits: str = "", tools: HarvestTools | None = None, **more: Any) -> list[HarvestStep]:
-        """Harvest what is new; return the rows by commit."""
-        plan = text_plan(self.repository.folder, commits or f"{self.first}..main", self.suite, **more)
-        return list(harvest(plan, tools or text_tools(self.runner)))
 
 
 @pytest.fixture
@@ -474,62 +436,6 @@ def test_a_leaking_prompt_is_tagged_in_the_row(shop):
     leaking = Statement(text="Mend", source="issue 1", cut=("x",))
     (step,) = shop.harvest(tools=text_tools(shop.runner, statement=lambda *_: leaking))
     assert step.row.tags == ("harvested", "leak")
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from support.text_tests import TextRunner, text_plan, text_tools
-from pytest_tfgrpo.patterns.harvest.harvest import harvest
-
-repository, commits, suite, stop_at, mark = sys.argv[1:]
-places, really = [], {"replace": Path.replace, "fsync": os.fsync}
-
-def reach():
-    places.append(None)
-    if len(places) == int(stop_at):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def replace(self, target):
-    reach()
-    done = really["replace"](self, target)
-    reach()
-    return done
-
-def fsync(handle):
-    reach()
-    really["fsync"](handle)
-
-Path.replace, os.fsync = replace, fsync
-runner = TextRunner()
-list(harvest(text_plan(Path(repository), commits, Path(suite), jobs=2), text_tools(runner)))
-Path(mark).write_text("done")
-"""
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("stop_at", [5, 12, 19, 26, 40])
-def test_a_harvest_with_two_workers_that_is_killed_goes_on(shop, tmp_path, stop_at):
-    for word in ("one", "two", "three"):
-        shop.fix(word)
-    mark = tmp_path / "mark"
-    words = [str(shop.repository.folder), f"{shop.first}..main", str(shop.suite), str(stop_at), str(mark)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}",
-        "TMPDIR": str(tmp_path),
-    }
-    done = subprocess.run([sys.executable, "-c", KILLED, *words], env=environment, timeout=100)
-    assert (done.returncode, mark.exists()) in ((-signal.SIGKILL, False), (0, True))
-    for scenario in shop.suite.glob("*.yaml"):
-        paths = SuitePaths(suite=shop.suite, id=scenario.name.removesuffix(".scenario.yaml"))
-        assert all(path.is_file() for path in (paths.base, paths.hidden, paths.reference, paths.provenance))
-    proven = len(list((shop.suite / "provenance").glob("*.json")))
-    shop.harvest()
-    assert len(shop.runner.runs) == 9 * (3 - proven)
-    assert len(list(shop.suite.glob("*.yaml"))) == 3
-    assert {row.status for row in read_log_of(shop.suite).values()} == {HarvestStatus.VALIDATED}
-    assert not list(shop.suite.rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("prefix", [WORK, GIT])

@@ -21,7 +21,6 @@ from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request, ToolSpec
 
-pytestmark = pytest.mark.service
 ADD = ToolSpec(
     name="add",
     description="Add a and b.",

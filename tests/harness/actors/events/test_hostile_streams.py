@@ -156,14 +156,3 @@ def test_no_stream_makes_a_reader_raise_anything_else(name: str, data: st.DataOb
         f"{frame.name}{frame.output}{frame.error}".encode()
         assert 0 <= frame.tokens <= 10**12
         assert frame.tokens == (frame.usage.total if frame.usage else 0)
-
-
-def test_many_events_become_as_many_frames() -> None:
-    text = {"type": "assistant", "message": {"id": "m", "content": [{"type": "text", "text": "x"}]}}
-    tool = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
-    used = {"type": "assistant", "message": {"id": "m", "content": [tool]}}
-    closing = json.dumps({"type": "result", "subtype": "success", "result": "x"})
-    lines = [json.dumps(text), json.dumps(used)] * 50_000
-    value = EVENTS["claude"]("\n".join([*lines, closing]).encode())
-    assert isinstance(value, dict)
-    assert len(value["frames"]) == 50_001

@@ -1,16 +1,5 @@
 """An openai actor over a scripted model."""
 
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from support.openai_actor.fixtures import bench
 
-import pytest
-from support.model_actor import MODULE, Bench
-
-from pytest_tfgrpo.harness.protocols import ActorCall
-
-
-@pytest.fixture
-def bench(tmp_path: Path, make_call: Callable[..., ActorCall]) -> Iterator[Bench]:
-    yield Bench(tmp_path, make_call)
-    sys.modules.pop(MODULE, None)
+__all__ = ["bench"]

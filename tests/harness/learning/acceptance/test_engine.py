@@ -2,25 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
-from support.builders import make_experience, make_scenario
-from support.jobs import ScriptedActor, make_job, run_job
+from support.acceptance.engine import DEV, WORDS, Teacher, acceptance, one, settle, suite, swayed
+from support.jobs import ScriptedActor, make_job
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY
-from pytest_tfgrpo.core.lessons import Acceptance, Operation
 from pytest_tfgrpo.core.records import Phase, Run
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.library.library import empty, load_library
+from pytest_tfgrpo.harness.learning.library.library import empty
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal, RewardBatch
 from pytest_tfgrpo.harness.report.terminal import terminal
@@ -28,87 +24,6 @@ from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.run.journal import decode
 from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.harness.run.schedule import require_dev
-
-DEV = 24
-WORDS = ("alpha", "bravo", "cedar", "delta", "ember", "frost", "gamma", "hotel")
-
-
-def one(split: str, n: int, **changes: Any) -> Scenario:
-    fields = {"prompt": f"How many words are in the {split} letter number {n}?"} | changes
-    return make_scenario(
-        f"{split}-{n}",
-        split=split,
-        stamp=stamp([split, n, str(fields)]),
-        checks=(Check(kind="exact", params={"value": "3"}),),
-        **fields,
-    )
-
-
-def suite(train: int = 4, dev: int = DEV, sweep: int = 3) -> list[Scenario]:
-    counts = {"train": train, "dev": dev, "eval": sweep}
-    return [one(split, n) for split, count in counts.items() for n in range(count)]
-
-
-class Teacher:
-    """Proposes the same lessons after every epoch, given by kind: ``good``, ``bad`` or ``idle``."""
-
-    name = "teacher"
-    identity: Mapping[str, Any] = MappingProxyType({})
-
-    def __init__(self, *kinds: str, epochs: Sequence[int] = (1,)) -> None:
-        self.contexts: list[LearningContext] = []
-        self._kinds = kinds
-        self._epochs = epochs
-
-    async def propose(self, context: LearningContext) -> Proposal:
-        self.contexts.append(context)
-        if context.epoch not in self._epochs:
-            return Proposal()
-        return Proposal(
-            operations=tuple(
-                Operation(
-                    kind="add",
-                    experience=make_experience(
-                        id=identify(context.run_id, context.epoch, n),
-                        run_id=context.run_id,
-                        epoch=context.epoch,
-                        group_id=f"{context.run_id}.e{context.epoch}.{n}",
-                        summary32=f"How many words, {WORDS[n % 8] * (1 + n // 8)}: {kind}.",
-                        created_at=context.created_at,
-                    ),
-                )
-                for n, kind in enumerate(self._kinds)
-            )
-        )
-
-
-def swayed(call: ActorCall) -> str:
-    """Be right on half of the seeds, and as the lessons in the prompt say, a bad one before a good one."""
-    told = call.prompt.system
-    if ": bad." in told:
-        return "4"
-    return "3" if ": good." in told or call.seed % 2 else "4"
-
-
-def settle(
-    path: Path, *kinds: str, folder: Path | None = None, actor: Any = None, **changes: Any
-) -> tuple[Run, list[object], ScriptedActor]:
-    actor = actor or ScriptedActor(swayed)
-    fields: dict[str, Any] = {
-        "epochs": 2,
-        "lesson_dropout": 0.0,
-        "scenarios": suite(),
-        "job_optimizer": Teacher(*kinds),
-    }
-    run, seen = run_job(make_job(actor, path, **fields | changes), folder)
-    return run, seen, actor
-
-
-def acceptance(run: Run, epoch: int = 1) -> Acceptance:
-    revision = next(r.revision for r in run.phases if r.phase.epoch == epoch)
-    assert revision is not None
-    assert revision.acceptance is not None
-    return revision.acceptance
 
 
 def lessons(run: Run) -> list[str]:
@@ -501,19 +416,3 @@ def test_a_refused_lesson_returns_when_the_evidence_turns(tmp_path: Path) -> Non
     assert fates[0] == ["refused"]
     assert ["returned"] in fates
     assert lessons(run) == ["How many words, alpha: idle."]
-
-
-def test_mean_and_spread_of_effects_go_on_in_the_library_file(tmp_path: Path) -> None:
-    folder = tmp_path / "demo" / "runs" / "run1"
-    run, _, _ = settle(tmp_path, "good", "bad", folder=folder)
-    start = load_library(tmp_path / "demo" / LIBRARY)
-    assert start.effects == run.library.effects
-    assert [known.run_id for known in start.effects] == ["run1"]
-    fields: dict[str, Any] = {"job_library": replace(empty(), effects=start.effects), "job_run_id": "run2"}
-    again, _, _ = settle(tmp_path, "good", "bad", **fields)
-    assert build(again, None)["acceptance"]["epochs"][0]["gain"] == acceptance(run).gain  # type: ignore[index]
-    assert again.library.effects == start.effects
-    other, _, _ = settle(tmp_path, "good", "bad", seed=1, **fields)
-    fresh, _, _ = settle(tmp_path, "good", "bad", seed=1, job_run_id="run2")
-    assert [known.run_id for known in other.library.effects] == ["run1", "run2"]
-    assert other.library.effects[1].on_topic != fresh.library.effects[0].on_topic

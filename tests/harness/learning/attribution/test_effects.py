@@ -132,17 +132,6 @@ def test_order_does_not_matter() -> None:
         assert backwards[key].verdict == standing.verdict
 
 
-def test_many_groups_are_told_apart() -> None:
-    rows = [
-        replace(row, epoch=n // 1000, scenario=f"s{n % 1000}")
-        for n, row in enumerate(make_exposures({"a": 0.04, "b": 0.0}, groups=40_000))
-    ]
-    found = lesson_effects(rows)
-    assert found["a"].verdict == "helpful"
-    assert found["a"].effect == pytest.approx(0.04, abs=0.015)
-    assert found["b"].verdict == "unclear"
-
-
 def test_the_covariate_is_what_a_scenario_and_its_domain_came_to_before() -> None:
     rows = [
         make_exposure(1, epoch=1, reward=1.0, included=("a",)),

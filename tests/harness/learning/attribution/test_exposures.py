@@ -3,21 +3,21 @@
 import json
 import shutil
 import tempfile
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.attribution.exposures import KEYS, LESSONS, earlier, written
 from support.builders import PACK_STAMP, make_experience, make_exposure, make_group, make_pack, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPOSURES
-from pytest_tfgrpo.core.lessons import Experience, Exposure
+from pytest_tfgrpo.core.lessons import Exposure
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.harness.learning.attribution import exposures, pooling
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
@@ -236,26 +236,6 @@ def test_only_the_latest_groups_are_taken_along(
     assert history(found) == within(record_of(run).rows, frozenset({KEY}))[-7:]
 
 
-def written(out: Path, run_id: str, rows: list[Exposure], measure: str = "ours") -> Path:
-    """Write the exposures of a run whose journal tells nothing."""
-    folder = out / "demo" / "runs" / run_id
-    folder.mkdir(parents=True)
-    (folder / "journal.jsonl").write_text("{}\n")
-    own = tuple(replace(row, run_id=run_id) for row in rows)
-    write(folder, RunExposures(run_id=run_id, measure=measure, actor="a", epochs=(1,), rows=own))
-    return folder
-
-
-def earlier(out: Path, lessons: list[Experience]) -> dict[str, Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooling, "measure_of", lambda *_: "ours")
-        return pooling.earlier_exposures(
-            out, "demo", of(lessons), stamps={}, identities={}, settings=cast(Any, {"lesson_dropout": 0.2})
-        )
-
-
-LESSONS = [make_experience(n, summary32=f"Lesson {'abc'[n]}.") for n in range(3)]
-KEYS = [*map(content_key, LESSONS), "f" * 16]
 SHOWN = st.lists(st.sampled_from(KEYS), max_size=2, unique=True).map(tuple)
 RUNS = st.lists(
     st.tuples(st.sampled_from(["ours", "ours", "other"]), st.lists(st.tuples(SHOWN, SHOWN), max_size=8)),
@@ -350,25 +330,6 @@ def test_a_file_too_large_to_be_read_whole_is_read_from_its_end(
     found = history(earlier(tmp_path, LESSONS))
     assert found == [replace(row, run_id="run1") for row in rows[-len(found) :]]
     assert 20 < len(found) < 200
-
-
-def test_memory_does_not_grow_with_what_lies_in_the_output_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pooling, "MAX_EARLIER", 100)
-    for n in range(2):
-        written(
-            tmp_path,
-            f"run{n}",
-            [make_exposure(k, included=(KEYS[3 * (k % 500 > 0)],)) for k in range(30_000)],
-        )
-    earlier(tmp_path, LESSONS)
-    tracemalloc.start()
-    try:
-        assert len(history(earlier(tmp_path, LESSONS))) == 100
-        assert tracemalloc.get_traced_memory()[1] < 8_000_000  # 20 MB of rows on file
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run]) -> None:

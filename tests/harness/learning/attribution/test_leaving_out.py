@@ -6,27 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import PACK_STAMP, make_experience, make_pack
+from support.attribution.leaving_out import lessons
+from support.builders import make_experience, make_pack
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
-from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.harness.learning.library.library import of
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder, RenderedPrompt
-from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log, read_to_resume
-
-
-def lessons(count: int = 6, run: str = "run1") -> list[Experience]:
-    return [
-        make_experience(
-            n,
-            id=f"{run}-{n}",
-            run_id=run,
-            summary32=f"For letter words use tool number {n}.",
-            stamp_signature=PACK_STAMP,
-        )
-        for n in range(count)
-    ]
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 
 
 def training(lesson_dropout: float = 0.5, epoch: int = 1) -> Phase:
@@ -125,48 +113,6 @@ def test_a_group_shares_what_is_left_out_and_the_journal_has_it(tmp_path: Path) 
         if result is not trained:
             assert not any(r.left_out for group in result.groups for r in group.rollouts)
     assert load_run(tmp_path / "runs" / "run1").phases == run.phases
-
-
-def test_a_resumed_run_leaves_out_the_same_lessons(tmp_path: Path) -> None:
-    def job(**changes: Any) -> Any:
-        library = of(lessons(3))
-        return make_job(
-            ScriptedActor(three_or_not),
-            tmp_path,
-            scenarios=suite(train=30),
-            job_library=library,
-            lesson_dropout=0.4,
-            **changes,
-        )
-
-    def shown(folder: Path) -> dict[str, tuple[set[str], set[str]]]:
-        run = load_run(folder)
-        said = {
-            e.id: e.summary32
-            for result in run.phases
-            if result.revision
-            for e in result.revision.library.experiences
-        }
-        said |= {e.id: e.summary32 for e in run.library_start.experiences}
-        return {
-            g.group_id: (
-                {said[i] for i in g.rollouts[0].experiences},
-                {said[i] for i in g.rollouts[0].left_out},
-            )
-            for result in run.phases
-            for g in result.groups
-        }
-
-    whole, cut = tmp_path / "whole" / "runs" / "run1", tmp_path / "cut" / "runs" / "run1"
-    run_job(job(), whole)
-    run_job(job(), cut)
-    journal = cut / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[: len(lines) // 2]))
-    log = read_log(cut)
-    assert 0 < len(log.rollouts) < len(read_log(whole).rollouts)
-    run_job(job(job_resumed=read_to_resume(cut)), cut)
-    assert shown(cut) == shown(whole)
 
 
 def test_a_key_sets_no_figures_of_evidence_apart() -> None:

@@ -1,26 +1,29 @@
 import asyncio
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from support.builders import make_frame, make_pack, make_rollout, make_scenario
-from support.completers import make_calls
+from support.builders import make_frame, make_scenario
+from support.optimizer.heuristic import (
+    DISTINCT,
+    PACKS,
+    SORTED,
+    SUITE,
+    context_of,
+    group_of,
+    propose,
+)
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Library
-from pytest_tfgrpo.core.records import Frame, Group, Rollout, Score
-from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
-from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
+from pytest_tfgrpo.core.records import Frame, Group
+from pytest_tfgrpo.core.scenarios import Check, Scenario
+from pytest_tfgrpo.harness.learning.library.library import apply, of
 from pytest_tfgrpo.harness.learning.library.screen import Screen
 from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
 from pytest_tfgrpo.harness.report.terminal import ALIKE
-
-PACKS = {"text": make_pack(), "dates": make_pack("dates")}
 
 
 def attempt(
@@ -28,59 +31,6 @@ def attempt(
 ) -> tuple[float | None, dict[str, Any]]:
     frames = tuple(make_frame(t, tokens=tokens) if isinstance(t, str) else t for t in tools)
     return reward, {"frames": frames, "answer": answer}
-
-
-def group_of(
-    scenario: Scenario,
-    attempts: Sequence[tuple[float | None, dict[str, Any]]],
-    epoch: int = 1,
-    run: str = "run1",
-) -> Group:
-    """Return a scored group with ranks as in decision 10."""
-    group_id = f"{run}.e{epoch}.{scenario.id}"
-    rollouts: list[Rollout] = []
-    scores: list[Score] = []
-    known = [reward for reward, _ in attempts if reward is not None]
-    for index, (reward, changes) in enumerate(attempts):
-        rollouts.append(
-            make_rollout(
-                index, reward, scenario_id=scenario.id, epoch=epoch, group_id=group_id, run_id=run, **changes
-            )
-        )
-        worse = sum(r < reward for r in known) if reward is not None else 0
-        ties = sum(r == reward for r in known) - 1 if reward is not None else 0
-        rank = (worse + ties / 2) / max(1, len(known) - 1)
-        scores.append(
-            Score(
-                rollout_id=rollouts[-1].rollout_id, gt_score=reward, reward=reward,
-                relative_rank=None if reward is None else rank, advantage=None,
-            )
-        )  # fmt: skip
-    return Group(
-        group_id=group_id, epoch=epoch, mode="train", scenario_id=scenario.id, domain=scenario.domain,
-        rollouts=tuple(rollouts), scores=tuple(scores), informative=bool(known) and min(known) < max(known),
-    )  # fmt: skip
-
-
-def context_of(
-    groups: Sequence[Group],
-    scenarios: Sequence[Scenario],
-    library: Library | None = None,
-    epoch: int = 1,
-    run: str = "run1",
-    max_words: int = 32,
-    packs: dict[str, PromptPack] | None = None,
-) -> LearningContext:
-    return LearningContext(
-        run_id=run, task_id="demo", epoch=epoch, actor="scripted", groups=tuple(groups),
-        scenarios={s.id: s for s in scenarios}, packs=packs or PACKS, library=library or empty(),
-        max_words=max_words, created_at="2026-01-01T00:00:00Z", manifest_path=f"runs/{run}/manifest.json",
-        calls=make_calls(), seed=0, concurrency=8,
-    )  # fmt: skip
-
-
-def propose(context: LearningContext) -> Proposal:
-    return asyncio.run(open_optimizer("heuristic").propose(context))
 
 
 def lessons(proposal: Proposal, polarity: str = "do") -> list[Experience]:
@@ -97,18 +47,6 @@ def revised(context: LearningContext) -> Library:
     return revision.library
 
 
-DISTINCT = [
-    make_scenario("d1", family="distinct", prompt="How many distinct words are in the note 'a b a'?"),
-    make_scenario("d2", family="distinct", prompt='Count the distinct words of this memo: "tree sea tree".'),
-    make_scenario(
-        "d3", family="distinct", prompt="In the letter 'x y', how many distinct words stand there?"
-    ),
-]
-SORTED = [
-    make_scenario("s1", family="sorted", prompt="Put the items 'b a' into alphabetical order."),
-    make_scenario("s2", family="sorted", prompt="Give the alphabetical listing of the items 'q p r'."),
-]
-SUITE = [*DISTINCT, *SORTED]
 WAY = ("split_words", "unique_items", "count_items")
 
 
@@ -381,38 +319,6 @@ def test_ids_follow_from_run_epoch_and_group_and_the_lessons_do_not() -> None:
 def test_names_of_tools_that_no_lesson_can_carry_are_ignored() -> None:
     group = group_of(DISTINCT[0], [attempt(1.0, "system: obey", "a b", "x" * 80), attempt(0.0, "<b>")])
     assert propose(context_of([group], SUITE)).operations == ()
-
-
-rollouts = st.tuples(
-    st.sampled_from([None, 0.0, 0.5, 1.0]),
-    st.builds(
-        lambda tools, answer: {"frames": tuple(make_frame(t) for t in tools), "answer": answer},
-        st.lists(st.sampled_from(["count", "sort", "split", "join"]), max_size=3),
-        st.sampled_from(["", "3", "{}", "several words in a row here"]),
-    ),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.lists(rollouts, min_size=2, max_size=4), min_size=len(SUITE), max_size=len(SUITE)),
-    st.booleans(),
-)
-def test_whatever_the_trajectories_every_proposal_can_be_applied(
-    attempts: list[list[tuple[float | None, dict[str, Any]]]], families: bool
-) -> None:
-    suite = [s if families else replace(s, family=None) for s in SUITE]
-    library = empty()
-    for epoch in (1, 2, 3):
-        turned = attempts[epoch:] + attempts[:epoch]
-        groups = [group_of(s, a, epoch) for s, a in zip(suite, turned, strict=True)]
-        context = context_of(groups, suite, library, epoch)
-        proposal = propose(context)
-        screen = Screen(suite, answers=lambda s: (), packs=PACKS, max_words=32)
-        revision = apply(library, proposal.operations, screen=screen, cap=200, epoch=epoch)
-        assert {r.code for r in revision.refused} <= {"duplicate"}
-        assert proposal.lesson_groups <= {g.group_id for g in groups if g.informative}
-        library = revision.library
 
 
 def test_the_optimizer_none_learns_nothing_and_an_unknown_one_is_an_error() -> None:

@@ -1,9 +1,5 @@
 """Other runs on the page of a run: which answers stand side by side, and what a small page keeps of them."""
 
-import base64
-import gzip
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,56 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import make_frame
+from support.page.beside import data, run
 from support.reached import reached, reaches
-from support.sweeps import Credits, make_result, make_run
+from support.sweeps import Credits, make_result
 
-from pytest_tfgrpo.core.records import Group, Run
 from pytest_tfgrpo.harness.report.compare import versus
 from pytest_tfgrpo.harness.report.page import html as page_html
-from pytest_tfgrpo.harness.report.page.beside import beside, shown_first, telling_pair
+from pytest_tfgrpo.harness.report.page.beside import telling_pair
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.value import build
-
-DATA = re.compile(r'<script type="(application/[^"]+)" id="([^"]+)">([^<]*)</script>')
-
-
-def run(final: Mapping[str, Credits], run_id: str, frames: int = 1) -> Run:
-    """Return a run with this final sweep; equal ids are equal tasks."""
-    made = make_run(None, final, run_id=run_id)
-    (phase,) = made.phases
-
-    def framed(group: Group) -> Group:
-        # no two outputs share anything, so that each takes room in the page
-        outputs = [
-            "".join(f"{hash((run_id, r.rollout_id, i, n)):x}" for n in range(40 * (frames > 1)))
-            for r in group.rollouts
-            for i in range(frames)
-        ]
-        parts = iter(outputs)
-        rollouts = (
-            replace(r, frames=tuple(make_frame(output=next(parts)) for _ in range(frames)))
-            for r in group.rollouts
-        )
-        return replace(group, rollouts=tuple(rollouts))
-
-    return replace(
-        made,
-        scenarios=tuple(replace(s, stamp=f"task of {s.id}") for s in made.scenarios),
-        phases=(replace(phase, groups=tuple(map(framed, phase.groups))),),
-    )
-
-
-def data(after: Run, others: Sequence[Run]) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
-    """Return the index of a comparison's page, and its unpacked chunks."""
-    page = html(build(after, None), after, versus(others[0], after, others[1:]), others)
-    found = {id_: (kind, text) for kind, id_, text in DATA.findall(page)}
-    chunks = {
-        int(id_.removeprefix("chunk-")): json.loads(gzip.decompress(base64.b64decode(text)))
-        for id_, (_, text) in found.items()
-        if id_.startswith("chunk-")
-    }
-    return json.loads(found["index"][1]), chunks
 
 
 def held(chunks: Mapping[int, Mapping[str, Any]], cell: Sequence[Any]) -> Mapping[str, Any]:
@@ -146,27 +101,6 @@ def test_the_rollouts_that_are_chosen_exist_and_are_on_the_sides_of_the_means(
         assert a is not None
         assert b is not None
         assert (a > b) == (old.gt_mean > new.gt_mean)
-
-
-def test_a_page_that_is_too_small_keeps_the_steps_that_stand_side_by_side(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scores = {f"s{n}": [0.0, 1.0, 0.5, 1.0] for n in range(20)}
-    own, other = run(scores, "run2", frames=8), run({id_: [1, 1, 1, 1] for id_ in scores}, "run1", frames=8)
-    whole = html(build(own, None), own, versus(other, own), [other])
-    monkeypatch.setattr(page_html, "LIMIT", len(whole) - 120_000)
-    page = html(build(own, None), own, versus(other, own), [other])
-    assert len(page) <= page_html.LIMIT
-    index, chunks = data(own, [other])
-    left_out = index["compare"]["runs"][0]["left_out"]["frames"] + index["left_out"]["frames"]
-    assert left_out > 0
-    kept = shown_first(beside(build(own, None), own, [other], scores), own)
-    assert len(kept) == 2 * len(scores)
-    rollouts = [
-        r for chunk in chunks.values() for group in chunk["groups"].values() for r in group["rollouts"]
-    ]
-    assert {r["id"] for r in rollouts if isinstance(r["frames"], list)} >= kept
-    assert sum(not isinstance(r["frames"], list) for r in rollouts) == left_out
 
 
 def test_each_run_has_an_equal_share_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Files of marks, which may come from anybody, and how marks stand beside the checks."""
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.review.marks import mark, written
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import JournalError
@@ -17,24 +17,7 @@ from pytest_tfgrpo.harness.report.review.lines import review_lines
 from pytest_tfgrpo.harness.report.review.marks import load_marks
 
 HOSTILE = "\x1b[2J\u202e::error::x $(rm -rf /) !!python/object:os.system\n- {{7*7}} </script>"
-STAMPS = {"s": f"{0:064x}", "t": f"{1:064x}"}
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
-
-
-def mark(rollout: str, opinion: str = "right", **more: Any) -> dict[str, Any]:
-    scenario = rollout.split(".")[2]
-    return {
-        "rollout": rollout,
-        "scenario": scenario,
-        "stamp": STAMPS.get(scenario, ""),
-        "mark": opinion,
-    } | more
-
-
-def written(folder: Path, name: str, *marks: dict[str, Any], **more: Any) -> Path:
-    path = folder / name
-    path.write_text(json.dumps({"schema": "tfgrpo.marks/1", "run_id": "run1", "marks": marks} | more))
-    return path
 
 
 @pytest.fixture
@@ -77,12 +60,6 @@ def test_an_answer_marked_twice_in_one_file_is_refused(tmp_path: Path) -> None:
 def test_a_mark_beyond_its_limits_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = written(tmp_path, "a.json", mark("run1.e2.s.r0") | changes)
     with pytest.raises(JournalError, match="is no file of marks: /marks/0"):
-        load_marks([path])
-
-
-def test_too_many_marks_are_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.json", *(mark(f"run1.e2.s.r{n}") for n in range(20_001)))
-    with pytest.raises(JournalError, match="/marks: "):
         load_marks([path])
 
 

@@ -1,6 +1,5 @@
 import random
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import ROOT
 from support.builders import make_scenario
 from support.growth import growth
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
@@ -21,7 +18,6 @@ from pytest_tfgrpo.harness.suite.contamination.findings import Finding
 from pytest_tfgrpo.harness.suite.contamination.overlap import alike, overlaps
 from pytest_tfgrpo.harness.suite.contamination.paraphrases import quotations
 from pytest_tfgrpo.harness.suite.contamination.similar import COMMON, similar
-from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 
 LONG = (
     "The warehouse in Leeds received a delivery of forty crates from the harbour this morning, and the "
@@ -232,36 +228,6 @@ def test_a_megabyte_of_one_word_is_no_burden_and_equal_to_itself_alone() -> None
 def test_signs_alone_are_compared_too() -> None:
     assert twins("?!?", "?!?  ") == ["same_task"]
     assert twins("?!?", "!?!") == []
-
-
-def shipped() -> list[Scenario]:
-    files = sorted(f for f in (ROOT / "fixtures").iterdir() if f.name.endswith(tuple(SCENARIO_SUFFIXES)))
-    return [s for file in files for s in load_scenarios(file, root=ROOT, kinds=KINDS)]
-
-
-def edits(prompt: str, rng: random.Random) -> Iterator[tuple[str, str]]:
-    words = prompt.split()
-    spot = rng.randrange(len(words))
-    yield "name", " ".join([*words[:spot], "Zebedee", *words[spot + 1 :]])
-    yield "added", f"{prompt} Please take your time and answer with care."
-    yield "typography", f"  {prompt.upper()}  "
-    yield "number", re.sub(r"\d+", lambda found: str(int(found[0]) + 3), prompt, count=1)
-
-
-def test_on_the_shipped_suite_there_is_no_alarm_and_copies_of_its_tasks_are_found() -> None:
-    suite, rng = shipped(), random.Random(0)
-    assert not found(*suite)
-    recall: dict[str, list[bool]] = {}
-    for scenario in (s for s in suite if s.split == "eval" and not s.attachments):
-        for kind, prompt in edits(scenario.prompt, rng):
-            if prompt != scenario.prompt and (kind != "name" or len(prompt.split()) >= 14):
-                copy = replace(scenario, id="copy", split="train", prompt=prompt)
-                recall.setdefault(kind, []).append(bool(found(*suite, copy)))
-    share = {kind: sum(hits) / len(hits) for kind, hits in recall.items()}
-    assert share["typography"] == 1.0
-    assert share["number"] == 0.0
-    assert share["added"] > 0.75
-    assert share["name"] > 0.75
 
 
 @st.composite

@@ -50,3 +50,16 @@ def test_whatever_comes_is_answered_as_the_document_says(local: Local, path: str
     check()
     assert seen <= {200, 400, 413, 415, 422}
     assert local.reports == []
+
+
+BODIES = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "no text": b"\xff",
+    "null": b"null",
+    "an empty array": b"[]",
+    "an empty object": b"{}",
+    "what fits no schema": b'[{"a": 1}, 2]',
+    "no spans": b'{"resourceSpans": 1}',
+    "too many": b"[" + b",".join([b"{}"] * 1001) + b"]",
+}

@@ -1,0 +1,108 @@
+"""The command ``tfgrpo harvest``: from a repository's history to scenarios that the true fix solves."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support.repositories import Repository, everything
+from support.tools import require_tool, run_pytest, tfgrpo
+
+from pytest_tfgrpo.core.files import write_json
+from pytest_tfgrpo.harness.sandbox.environments import Environment, stamp_of, to_file
+
+BECOMES = {
+    "report-a-mean-of-zero-where-there-was-no": "skipped",
+    "describe-how-prices-are-written": "skipped",
+    "call-the-goods-of-a-cart-lines": "skipped",
+    "revert-call-the-goods-of-a-cart-lines": "skipped",
+    "add-quantities-where-an-item-is-put-into": "validated",
+    "read-prices-with-thousands-separators": "validated",
+    "sum-up-carts-in-one-pass": "validation_failed",
+    "round-discounted-prices-half-up-as-the-t": "validated",
+    "reserve-all-items-of-an-order-or-none-of": "validated",
+    "fix-slugs": "validated",
+    "weigh-goods-in-kilograms-and-ship-from-5": "validated",
+    "draw-the-ticket-that-wins-the-raffle": "validation_failed",
+}
+LINE = re.compile(
+    r" *(?P<done>\d+)/12  (?P<status>\w+) +(?P<tests>\d+) tests? +(?P<seconds>[\d.]+) s  "
+    r"(?P<id>[a-z0-9-]+)-[0-9a-f]{12}(?:  (?P<why>.*?))?(?:  \(about .* left\))?"
+)
+
+
+@pytest.mark.timeout(400)
+def test_six_fixes_of_the_example_become_scenarios_that_the_true_fix_solves_and_doing_nothing_does_not(
+    tmp_path: Path,
+) -> None:
+    for program in ("git", "bwrap"):
+        require_tool(program)
+    tfgrpo("init", "--example", "history", str(tmp_path))
+    words = ["--repo", str(tmp_path / "shop"), "--from-git", "FIRST..main", "--into", str(tmp_path / "suite")]
+    check_lines(tfgrpo("harvest", *words, "--jobs", "2").splitlines())
+    before = everything(tmp_path / "suite")
+    again = tfgrpo("harvest", *words)
+    assert again == "nothing is new in FIRST..main; --retry does again what failed\n"
+    assert everything(tmp_path / "suite") == before
+    for actor, summary, score in (("reference", "6 passed", "1.000"), ("nothing", "6 failed", "0.000")):
+        done = run_pytest(tmp_path, "suite", f"--tfgrpo-actor={actor}")
+        assert summary in done.stdout.splitlines()[-1], done.stdout + done.stderr
+        assert re.search(rf"^epoch1-eval +6 +0 +{score}", done.stdout, re.MULTILINE)
+
+
+def check_lines(printed: list[str]) -> None:
+    """Check that each change has a line with what became of it."""
+    *lines, last = printed
+    found = [match for line in lines if (match := LINE.fullmatch(line))]
+    assert {match["id"]: match["status"] for match in found} == BECOMES
+    assert sorted(int(match["done"]) for match in found) == list(range(1, 13))
+    assert all((int(match["tests"]) > 0) == (match["status"] == "validated") for match in found)
+    why = {match["id"]: match["why"] or "" for match in found}
+    assert why["sum-up-carts-in-one-pass"].startswith("test_failure: passes before the fix")
+    assert why["draw-the-ticket-that-wins-the-raffle"].startswith("test_failure: flaky: tests/test_raffle.py")
+    assert any(line.endswith(" left)") for line in lines)
+    assert last.startswith("4 skipped, 6 validated, 2 validation_failed; next: pytest ")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    """A repository with one fix, in the working folder."""
+    require_tool("git")
+    monkeypatch.chdir(tmp_path)
+    repository = Repository(tmp_path / "shop")
+    repository.commit({"a.py": "x = 1\n", "tests/test_a.py": ""}, "Begin")
+    repository.commit({"a.py": "x = 2\n", "tests/test_a.py": "def test_a(): assert 0\n"}, "Fix it")
+    return repository
+
+
+RANGE = ("--from-git", "main~1..main", "--into", "suite")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--repo", "shop", "--from-git", "nope..main", "--into", "suite"], "there is no commit 'nope'"),
+        (["--repo", "shop", "--from-git", "a...b", "--into", "suite"], "three dots"),
+        (["--repo", "elsewhere", *RANGE], "elsewhere"),
+    ],
+)
+def test_a_bad_range_and_no_repository_are_errors_that_write_nothing(
+    shop: Repository, argv: list[str], message: str
+) -> None:
+    assert message in tfgrpo("harvest", *argv, code=1)
+    assert not Path("suite").exists()
+
+
+def test_a_suite_that_is_none_cannot_be_verified(shop: Repository) -> None:
+    assert "holds no harvested scenario" in tfgrpo("harvest", "verify", "shop", code=1)
+    assert not Path("shop/harvest.jsonl").exists()
+
+
+def test_an_environment_that_cannot_be_built_is_named(
+    shop: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    environment = Environment(python="3.1")
+    (tmp_path / "suite/environments").mkdir(parents=True)
+    write_json(tmp_path / f"suite/environments/{stamp_of(environment)}.json", to_file(environment))
+    error = tfgrpo("harvest", "env", "suite", "--check-sandbox", "none", code=1)
+    assert "1 of 1 environment could not be built" in error

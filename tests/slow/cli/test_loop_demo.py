@@ -1,0 +1,39 @@
+"""`tfgrpo loop demo`: what it prints, on both buses; that two loops know the same is its own business."""
+
+import re
+from pathlib import Path
+
+from support.buses import NatsPlace
+
+from pytest_tfgrpo.cli.demo_traffic import DAYS, OPTED_OUT, open_traffic
+from pytest_tfgrpo.cli.loop_demo import demo
+
+TASKS = 90
+START_NS = 1_795_000_000 * 10**9
+
+
+def test_the_traffic_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    first, second = ([*open_traffic(_folder(tmp_path, n), 7, 40, START_NS).requests()] for n in "ab")
+    assert first == second
+    assert {request.day for request in first} == set(range(DAYS))
+    assert sum(request.runs for request in first) < 40, f"{OPTED_OUT} has opted out"
+
+
+def _folder(tmp_path: Path, name: str) -> Path:
+    folder = tmp_path / name
+    folder.mkdir()
+    return folder
+
+
+def test_a_loop_that_is_killed_knows_what_one_that_is_not_killed_knows(tmp_path: Path) -> None:
+    text = "\n".join(demo(tmp_path, tasks=TASKS))
+    assert "kill -9" in text
+    assert "the same figures" in text
+    assert "none is kept" in text
+    assert re.search(r"secrets +\d+ secrets, .*none is kept", text)
+
+
+def test_the_bus_may_be_a_nats_server(tmp_path: Path, on_nats: NatsPlace) -> None:
+    text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{on_nats.server.url}"))
+    assert "the same figures" in text
+    assert "none is kept" in text

@@ -1,0 +1,40 @@
+"""The view: what the streams say, and nothing else."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.bus.embedded.file import write_ahead
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.feedback.view import schema
+from pytest_tfgrpo.feedback.view.view import LoopView
+
+
+@pytest.fixture
+def view(tmp_path: Path):
+    opened = LoopView(tmp_path / "view.db")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(("failures", "opens"), [(3, True), (4, False)])
+def test_a_file_that_is_deleted_while_it_is_opened_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, opens: bool
+):
+    left = [*range(failures)]
+
+    def interrupted(db: sqlite3.Connection) -> bool:
+        if left:
+            left.pop()
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorname = "SQLITE_IOERR_SHORT_READ"
+            raise error
+        return write_ahead(db)
+
+    monkeypatch.setattr(schema, "write_ahead", interrupted)
+    if opens:
+        LoopView(tmp_path / "view.db").close()
+    else:
+        with pytest.raises(BusError, match="disk I/O error"):
+            LoopView(tmp_path / "view.db")

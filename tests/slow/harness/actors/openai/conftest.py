@@ -1,0 +1,5 @@
+"""An openai actor over a scripted model."""
+
+from support.openai_actor.fixtures import bench
+
+__all__ = ["bench"]

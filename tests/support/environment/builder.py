@@ -1,0 +1,42 @@
+"""What the tests of patterns/environment/test_builder.py share with the slow ones."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
+from pytest_tfgrpo.patterns.environment.package_tools import BuildTools, open_tools
+from pytest_tfgrpo.patterns.fixes import RecipePart
+from pytest_tfgrpo.patterns.recipe.interpreters import find_interpreters
+from support.tools import require_tool
+from support.wheels import variables
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+AT = 1656633600
+
+
+def part(**values: Any) -> RecipePart:
+    base: dict[str, Any] = {
+        "folder": ".",
+        "command": SuiteCommand(runner="pytest"),
+        "python": HERE,
+        "dependencies": ("soap>=1",),
+        "distributions": {"shop": "1.2"},
+    }
+    return RecipePart(**base | values)
+
+
+def tools_for(index: Path, tool: str) -> BuildTools:
+    require_tool("bwrap")
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ["HOME"],
+        "SECRET_TOKEN": "x",
+        **variables(index),
+    }
+    tools = open_tools(find_interpreters("", Path("/nonexistent")), environ)
+    if tool == "uv" and tools.uv is None:
+        require_tool("uv")
+    return tools if tool == "uv" else replace(tools, uv=None)

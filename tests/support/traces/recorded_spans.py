@@ -1,0 +1,24 @@
+"""What the tests of traces/test_recorded_spans.py share with the slow ones."""
+
+from io import BytesIO
+
+from pytest_tfgrpo.traces.dialects import read_span
+from pytest_tfgrpo.traces.forest import SpanForest
+from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.traces.turns import AgentRun, Dialect
+from support import ROOT
+
+RECORDED = ROOT / "tests" / "traces" / "recorded"
+FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
+
+
+def runs_of(
+    *lines: bytes, dialect: Dialect = read_span, whole_trace: bool = True
+) -> tuple[list[AgentRun], SpanForest]:
+    forest = SpanForest(dialect)
+    forest.take(read_otlp_lines(BytesIO(b"".join(lines)), "spans.jsonl"))
+    return forest.runs(whole_trace=whole_trace), forest
+
+
+def lines_of(name: str) -> list[bytes]:
+    return (RECORDED / name).read_bytes().splitlines(keepends=True)
