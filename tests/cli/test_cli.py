@@ -280,12 +280,6 @@ def test_without_any_run_every_command_says_what_to_do(
     assert not any(tmp_path.iterdir())
 
 
-def test_a_bad_setting_is_an_expected_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TFGRPO_GROUP_SIZE", "1")
-    err = tfgrpo("runs", code=1)
-    assert err == "tfgrpo: group_size must be an integer >= 2, not '1' (environment TFGRPO_GROUP_SIZE)\n"
-
-
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

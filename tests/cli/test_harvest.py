@@ -51,18 +51,6 @@ def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Reposi
     assert not Path("suite").exists()
 
 
-def test_a_first_recipe_is_written_once_and_can_be_harvested_with(shop: Repository) -> None:
-    assert (
-        tfgrpo("harvest", "init", "--repo", "shop") == "wrote  shop/harvest.toml: review it, then harvest\n"
-    )
-    text = (shop.folder / "harvest.toml").read_text()
-    assert '[folder."."]\n' in text
-    assert '\nrunner = "pytest"\n' in text
-    assert "exists; review it" in tfgrpo("harvest", "init", "--repo", "shop", code=1)
-    assert "1 candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
-    tfgrpo("harvest", "init", "--repo", "shop", "--force", "--commit", "main~1")
-
-
 def test_a_suite_without_environments_needs_none(tmp_path: Path) -> None:
     (tmp_path / "one.scenario.yaml").write_text("id: one\n")
     assert tfgrpo("harvest", "env", str(tmp_path)) == f"{tmp_path} needs no environment\n"

@@ -93,3 +93,9 @@ def test_a_baseline_is_saved_shown_and_compared_with(project: Path) -> None:
     done = run_pytest(project, "--tfgrpo", "--tfgrpo-baseline", "main", "--tfgrpo-gate-alarm=1")
     assert done.returncode == 0
     assert "no baseline is set" not in done.stdout
+
+
+def test_a_bad_setting_is_an_expected_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFGRPO_GROUP_SIZE", "1")
+    err = tfgrpo("runs", code=1)
+    assert err == "tfgrpo: group_size must be an integer >= 2, not '1' (environment TFGRPO_GROUP_SIZE)\n"

@@ -106,3 +106,15 @@ def test_an_environment_that_cannot_be_built_is_named(
     write_json(tmp_path / f"suite/environments/{stamp_of(environment)}.json", to_file(environment))
     error = tfgrpo("harvest", "env", "suite", "--check-sandbox", "none", code=1)
     assert "1 of 1 environment could not be built" in error
+
+
+def test_a_first_recipe_is_written_once_and_can_be_harvested_with(shop: Repository) -> None:
+    assert (
+        tfgrpo("harvest", "init", "--repo", "shop") == "wrote  shop/harvest.toml: review it, then harvest\n"
+    )
+    text = (shop.folder / "harvest.toml").read_text()
+    assert '[folder."."]\n' in text
+    assert '\nrunner = "pytest"\n' in text
+    assert "exists; review it" in tfgrpo("harvest", "init", "--repo", "shop", code=1)
+    assert "1 candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
+    tfgrpo("harvest", "init", "--repo", "shop", "--force", "--commit", "main~1")

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.runners.pytest_runner import PASSED, put, run
+from support.runners.pytest_runner import run
 from support.tools import require_tool
 
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
     RunProblem,
     SuiteCommand,
@@ -21,25 +20,6 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
     return tmp_path / "tree"
-
-
-def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
-    put(
-        tree,
-        src__deep_py="x = 1\n",
-        test_a_py="import os, deep\ndef test_a(): assert os.environ['A'] == '1'\n",
-    )
-    environment = BuiltEnvironment(
-        stamp="0" * 64,
-        folder=tree,
-        python=None,
-        programs=(),
-        imports=("src",),
-        variables={"A": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        links={},
-        readable=(),
-    )
-    assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
 
 
 def test_no_tests_are_a_problem(tree):

@@ -19,7 +19,7 @@ from support.wheels import make_sdist, make_wheel
 
 from pytest_tfgrpo.harness.sandbox.environments import BUILT, Environment, find_built, stamp_of, to_file
 from pytest_tfgrpo.patterns.environment import builder as builder_module
-from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder
+from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder, until_of
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem, BuildTools
 from pytest_tfgrpo.patterns.recipe.interpreters import find_interpreters
 
@@ -272,3 +272,45 @@ def test_an_interpreter_is_found_on_the_path_and_in_pyenv_and_one_that_does_not_
     assert list(found) == [HERE, "3.95", "3.98"]
     assert found["3.95"].parts[-3] == "3.95.12"
     assert shutil.which(str(found[HERE]))
+
+
+def test_modules_are_compiled_as_no_run_can_write_them(made):
+    *_, found = made
+    assert list(found.built.folder.glob("python/lib/*/site-packages/__pycache__/soap.*.pyc"))
+
+
+def test_a_python_that_is_not_here_is_named(bare):
+    with pytest.raises(BuildProblem, match=r"no Python 3\.1 on this machine, which has none; install it"):
+        bare.make(part(python="3.1"), AT)
+
+
+def test_a_recipe_that_needs_nothing_needs_no_environment(bare):
+    assert bare.make(part(python=None, dependencies=("pytest",)), AT).built is None
+
+
+@pytest.mark.parametrize("values", [{"variables": {"TZ": "UTC"}}, {"imports": ("src",)}])
+def test_variables_and_folders_of_modules_need_an_environment_but_no_python(bare, values):
+    found = bare.make(part(python=None, dependencies=("pytest",), distributions={}, **values), AT)
+    assert found.built.python is None
+    assert (found.built.variables, found.built.imports) == (
+        values.get("variables", {}),
+        values.get("imports", ()),
+    )
+
+
+def test_a_recipe_that_would_do_harm_gives_no_environment(bare):
+    with pytest.raises(BuildProblem, match="LD_PRELOAD"):
+        bare.make(part(python=None, setup=(("true",),), variables={"LD_PRELOAD": "x"}), AT)
+
+
+@pytest.mark.parametrize(
+    ("at", "until"),
+    [
+        (AT, "2022-08-01T00:00:00Z"),
+        (1672531199, "2023-01-01T00:00:00Z"),
+        (-1, "1970-02-01T00:00:00Z"),
+        (10**30, "9892-04-01T00:00:00Z"),
+    ],
+)
+def test_changes_of_one_month_share_a_date(at, until):
+    assert until_of(at) == until

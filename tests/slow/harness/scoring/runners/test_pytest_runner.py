@@ -306,3 +306,22 @@ def test_an_interpreter_without_pytest_has_no_runner(tree, tmp_path):
         )
         found = run(tree, "test_a.py", environment=environment, isolation="none")
         assert found.problem is RunProblem.NO_RUNNER, python
+
+
+def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
+    put(
+        tree,
+        src__deep_py="x = 1\n",
+        test_a_py="import os, deep\ndef test_a(): assert os.environ['A'] == '1'\n",
+    )
+    environment = BuiltEnvironment(
+        stamp="0" * 64,
+        folder=tree,
+        python=None,
+        programs=(),
+        imports=("src",),
+        variables={"A": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        links={},
+        readable=(),
+    )
+    assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
