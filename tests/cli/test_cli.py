@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.tools import run_pytest, tfgrpo
+from support.tools import tfgrpo
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.harness.learning.library.library import load_library
@@ -37,8 +37,10 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ini = folder / "pyproject.toml"
     ini.write_text(ini.read_text() + 'tfgrpo_task_id = "demo"\ntfgrpo_library = "library.json"\n')
     (folder / "library.json").write_text(EMPTY_LIBRARY)
-    done = run_pytest(folder, "--tfgrpo")
-    assert done.returncode == 0, done.stdout
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(folder)
+        here.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        assert pytest.main(["-q", "-p", "tfgrpo", "-p", "no:cacheprovider", "--tfgrpo"]) == 0
     return folder
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.guard import shared
 from support.project import Project
 
 Build = Callable[[Project], object]
@@ -39,7 +40,7 @@ class FrozenProjects:
         root = self._folder / str(len(self._built))
         shutil.rmtree(root, ignore_errors=True)  # of a build that failed
         root.mkdir()
-        with project.beside(root) as new:
+        with shared(), project.beside(root) as new:
             returned = build(new.name_task(TASK_ID))
         if isinstance(returned, pytest.RunResult):
             vars(returned).pop("reprec", None)  # it holds all objects of the run

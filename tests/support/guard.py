@@ -8,8 +8,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,24 @@ class Counts:
     shared_runs: int = 0
 
 
+_counts = Counts()
+
+
+@contextmanager
+def shared() -> Iterator[None]:
+    """Count what goes on within as what many tests share: whichever comes first does it."""
+    runs, cpu_s = _counts.runs, time.process_time()
+    try:
+        yield
+    finally:
+        _counts.shared_runs += _counts.runs - runs
+        _counts.shared_cpu_s += time.process_time() - cpu_s
+
+
 class Guard:
     """Counts what each test does, and fails a test of the default tier that breaks the rule."""
 
     def __init__(self) -> None:
-        self._counts = Counts()
         self._began_s = 0.0
         self._runs: Counter[str] = Counter()
         self._dear: list[tuple[float, str]] = []
@@ -61,17 +74,17 @@ class Guard:
                 argv = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
                 program = Path(os.fsdecode(args[0] or argv[0])).name
                 if program != "git":
-                    self._counts.children.append(program)
+                    _counts.children.append(program)
             elif event in FORKS and os.getpid() == process:
-                self._counts.children.append(event)
+                _counts.children.append(event)
 
         def slept(seconds: float, /) -> None:
             if threading.current_thread() is main:
-                self._counts.sleep_s += seconds
+                _counts.sleep_s += seconds
             sleep(seconds)
 
         def ran(*args: Any, **options: Any) -> Any:
-            self._counts.runs += 1
+            _counts.runs += 1
             return inline_run(*args, **options)
 
         sys.addaudithook(heard)
@@ -80,28 +93,25 @@ class Guard:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
-        """Count what many tests share apart: whichever comes first makes it."""
+        """Count what many tests share apart."""
         if fixturedef.scope == "function":
             return (yield)
-        runs, cpu_s = self._counts.runs, time.process_time()
-        try:
+        with shared():
             return (yield)
-        finally:
-            self._counts.shared_runs += self._counts.runs - runs
-            self._counts.shared_cpu_s += time.process_time() - cpu_s
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Generator[None]:
-        self._counts = Counts()
+        global _counts
+        _counts = Counts()
         self._began_s = time.process_time()
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None]:
         yield
-        counts = self._counts
+        counts = _counts
         cpu_s = time.process_time() - self._began_s - counts.shared_cpu_s
-        item.user_properties += [(RUNS, counts.runs), (CPU, round(cpu_s, 3))]
+        item.user_properties += [(RUNS, counts.runs - counts.shared_runs), (CPU, round(cpu_s, 3))]
         if not item.path.is_relative_to(SLOW):
             if counts.children:
                 end_children()
