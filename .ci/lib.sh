@@ -105,7 +105,7 @@ first_command() {
     local folder=$work/first-$2
     checkout "$folder"
     mkdir "$folder.bin"
-    printf '#!/bin/sh\nexec "%s" "$@"\n' "$1" >"$folder.bin/python3"
+    printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v "$1")" >"$folder.bin/python3"
     chmod +x "$folder.bin/python3"
     cd "$folder"
     PATH=$folder.bin:$PATH tests "README, first command, $2" readme 0

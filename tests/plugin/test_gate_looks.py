@@ -6,13 +6,10 @@ import pytest
 from support.frozen import Frozen
 from support.plugin.gate_looks import (
     MORE,
-    learn,
     look_again,
     made,
     rule,
-    save_learner,
     save_noisy,
-    sizes,
 )
 from support.project import Project
 
@@ -23,24 +20,6 @@ from pytest_tfgrpo.harness.run.journal_contents import load_run
 def noisy(frozen: Frozen) -> Project:
     """A project whose agent solves 8 of 10 rollouts, as it did when the baseline was saved."""
     return frozen(save_noisy)
-
-
-@pytest.fixture
-def learner(frozen: Frozen) -> Project:
-    """A project that learns, with a baseline, whose domain ``other`` has nothing to learn from."""
-    return frozen(save_learner)
-
-
-@pytest.mark.parametrize("kept", [0.45, 0.8])
-def test_a_learning_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: float) -> None:
-    learner = frozen(learn)
-    whole, folder = (rule(learner), learner.report()["gain"]), learner.runs()[-1]
-    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
-    (folder / "journal.jsonl").write_text("".join(lines[: int(kept * len(lines))]))
-    (folder / "manifest.json").unlink()
-    learner.learn(*MORE, "--tfgrpo-resume")
-    assert (rule(learner), learner.report()["gain"]) == whole
-    assert sizes(learner) == {"baseline": {8}, "eval": {8}}
 
 
 @pytest.mark.parametrize("flag", ["--tfgrpo-gate-extend=0", "--tfgrpo-gate-sequential=true"])
@@ -66,16 +45,3 @@ def test_the_journal_has_the_sweep_as_it_was_in_the_end(frozen: Frozen) -> None:
     assert {len(group.rollouts) for group in sweep.groups} == {12}
     lines = [json.loads(line) for line in (noisy.runs()[-1] / "metrics.jsonl").read_text().splitlines()]
     assert sum(line["tool"] is None for line in lines) == len({line["rollout_id"] for line in lines}) == 144
-
-
-@pytest.mark.parametrize("kept", [40, 60, 100, 130])
-def test_a_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: int) -> None:
-    noisy = frozen(look_again)
-    before = rule(noisy)
-    folder = noisy.runs()[-1]
-    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
-    (folder / "journal.jsonl").write_text("".join(lines[:kept]))
-    (folder / "manifest.json").unlink()
-    noisy.run(*MORE, "--tfgrpo-resume=latest")
-    assert (rule(noisy), made(noisy)) == (before, 144)
-    assert len(load_run(folder).phases[0].groups[0].rollouts) == 12

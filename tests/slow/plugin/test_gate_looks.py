@@ -16,6 +16,8 @@ from support.plugin.gate_looks import (
 )
 from support.project import Project
 
+from pytest_tfgrpo.harness.run.journal_contents import load_run
+
 
 @pytest.fixture
 def noisy(frozen: Frozen) -> Project:
@@ -74,3 +76,28 @@ def test_a_gate_that_cannot_see_the_alarm_takes_twice_and_four_times_the_rollout
 def test_a_gate_that_sees_the_alarm_at_once_takes_no_more(noisy: Project) -> None:
     assert noisy.run("--tfgrpo-out=out", "--tfgrpo-gate-alarm=0.6").ret == 0
     assert (made(noisy), rule(noisy)["figures"]["answer"]) == (36, "open")
+
+
+@pytest.mark.parametrize("kept", [0.45, 0.8])
+def test_a_learning_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: float) -> None:
+    learner = frozen(learn)
+    whole, folder = (rule(learner), learner.report()["gain"]), learner.runs()[-1]
+    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(lines[: int(kept * len(lines))]))
+    (folder / "manifest.json").unlink()
+    learner.learn(*MORE, "--tfgrpo-resume")
+    assert (rule(learner), learner.report()["gain"]) == whole
+    assert sizes(learner) == {"baseline": {8}, "eval": {8}}
+
+
+@pytest.mark.parametrize("kept", [40, 60, 100, 130])
+def test_a_run_killed_between_looks_ends_as_if_it_had_not_been(frozen: Frozen, kept: int) -> None:
+    noisy = frozen(look_again)
+    before = rule(noisy)
+    folder = noisy.runs()[-1]
+    lines = (folder / "journal.jsonl").read_text().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_text("".join(lines[:kept]))
+    (folder / "manifest.json").unlink()
+    noisy.run(*MORE, "--tfgrpo-resume=latest")
+    assert (rule(noisy), made(noisy)) == (before, 144)
+    assert len(load_run(folder).phases[0].groups[0].rollouts) == 12

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from support import ROOT
 from support.examples import blocks_of
 from support.model_actor import MODULE, Bench, script, wants
@@ -218,16 +216,6 @@ def test_no_arguments_at_all_are_fine_where_none_are_needed(bench: Bench) -> Non
     bench.tools("def now() -> str:\n    return 'noon'")
     bench.ask(script(wants(("now", ""), ("now", "{}"), ("now", " ")), "3"))
     assert bench.told() == ["noon"] * 3
-
-
-ANYTHING = st.recursive(st.none() | st.integers() | st.text(), st.lists)
-
-
-@given(st.text(max_size=40) | (ANYTHING | ANYTHING.map(lambda value: {"n": value})).map(json.dumps))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
-def test_no_arguments_end_a_rollout(bench: Bench, arguments: str) -> None:
-    bench.tools("def note(n: int) -> str:\n    return 'ok'")
-    assert bench.ask(script(wants(("note", arguments)), "3"), answer_max_bytes=10**6).answer == "3"
 
 
 @pytest.mark.parametrize("keyword", ["def", "async def"])

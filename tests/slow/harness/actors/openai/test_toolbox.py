@@ -1,7 +1,10 @@
 """Tools from a module: what makes one, what the model is told, what it may send."""
 
 import asyncio
+import json
 
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.harness.engine.attempt import attempt
@@ -26,3 +29,13 @@ def test_endless_arguments_do_not_hold_up_other_rollouts(bench: Bench) -> None:
     assert bench.told()[0] == "1 200000"
     assert "nested more than 64 levels deep" in bench.told()[1]
     assert ticks > 3
+
+
+ANYTHING = st.recursive(st.none() | st.integers() | st.text(), st.lists)
+
+
+@given(st.text(max_size=40) | (ANYTHING | ANYTHING.map(lambda value: {"n": value})).map(json.dumps))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+def test_no_arguments_end_a_rollout(bench: Bench, arguments: str) -> None:
+    bench.tools("def note(n: int) -> str:\n    return 'ok'")
+    assert bench.ask(script(wants(("note", arguments)), "3"), answer_max_bytes=10**6).answer == "3"
