@@ -33,6 +33,7 @@ def import_everything() -> None:
         "hypothesis",
         "jinja2",
         "jsonschema",
+        "numpy.testing",  # of numpy 1, which asks `lscpu` about the processor
         "opentelemetry.exporter.otlp.proto.http.trace_exporter",
         "opentelemetry.sdk.trace.sampling",
         "requests",
