@@ -82,13 +82,18 @@ provide() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# is_python PROGRAM VERSION: the program is an interpreter of that version.
+is_python() {
+    "$1" -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != sys.argv[1])' "$2" 2>/dev/null
+}
+
 # python_of VERSION: print an interpreter of that version, from the path or from pyenv, if there is one.
 python_of() {
-    local found prefix
-    if found=$(command -v "python$1") && "$found" -c '' 2>/dev/null; then
+    local found
+    if is_python "python$1" "$1"; then
+        command -v "python$1"
+    elif found=$(pyenv prefix "$(pyenv latest "$1" 2>/dev/null)" 2>/dev/null)/bin/python3 && is_python "$found" "$1"; then
         echo "$found"
-    elif command -v pyenv >/dev/null && prefix=$(pyenv prefix "$1" 2>/dev/null || pyenv prefix "$(pyenv latest "$1" 2>/dev/null)" 2>/dev/null); then
-        echo "$prefix/bin/python3"
     fi
 }
 
