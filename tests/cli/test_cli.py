@@ -6,11 +6,15 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.tools import tfgrpo
 
 from pytest_tfgrpo import cli
+from pytest_tfgrpo.cli.lookup import find_rollout
 from pytest_tfgrpo.harness.learning.library.library import load_library
 from pytest_tfgrpo.harness.run.journal import encode
 
@@ -303,3 +307,12 @@ def test_a_misspelt_word_has_its_nearest(
     usage, *_, error = capsys.readouterr().err.splitlines()
     assert usage.startswith("usage: tfgrpo")
     assert re.search(said.replace("?", r"\?"), error), error
+
+
+def test_a_short_id_finds_the_rollout_of_the_latest_run(tmp_path: Path) -> None:
+    for n in (1, 2, 3):
+        job = make_job(ScriptedActor(three_or_not), tmp_path, job_run_id=f"2026-{n}")
+        run_job(job, tmp_path / "out" / "demo" / "runs" / f"2026-{n}")
+    place: Any = SimpleNamespace(out=tmp_path / "out", task_id="demo")
+    found = find_rollout(place, "e1.train-0.r0")
+    assert found.rollout.run_id == "2026-3"

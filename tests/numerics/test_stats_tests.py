@@ -131,3 +131,11 @@ def test_holm_of_nothing_is_nothing() -> None:
 def test_what_is_no_probability_is_refused(p) -> None:
     with pytest.raises(ValueError, match="p values"):
         holm(p)
+
+
+def test_from_eight_families_of_equal_size_on_the_family_is_the_unit() -> None:
+    gains = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, -0.5]
+    for count in (8, 7):
+        twice, families = np.repeat(gains[-count:], 2), np.repeat(np.arange(count), 2).tolist()
+        unit = gains[-count:] if count == 8 else twice
+        assert one_sided_p(twice, families) == pytest.approx(one_sided_p(unit))

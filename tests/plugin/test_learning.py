@@ -331,3 +331,12 @@ def test_after_a_stop_no_later_epoch_is_paid_for(project: Project, flag: str) ->
     assert project.manifest()["status"] == "cancelled"
     assert not [name for name in project.calls if "train" in name]
     assert project.report()["gate"]["outcome"] == "fail"
+
+
+def test_the_command_that_runs_a_failed_item_again_learns_as_the_run_did(project: Project) -> None:
+    project.ini(actor="python:agent:wrong").scenarios(train=1, sweep=1, min_score=1)
+    learned = project.learn("--tfgrpo-seed=3", "--tfgrpo-eval-rollouts=2").stdout
+    learned.fnmatch_lines(
+        ["run it again: pytest --tfgrpo --tfgrpo-eval-rollouts=2 --tfgrpo-seed=3 *suite-eval0?epoch3-eval?'"]
+    )
+    project.run().stdout.fnmatch_lines(["run it again: pytest suite.scenario.json::suite-eval0"])

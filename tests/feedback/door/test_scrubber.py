@@ -130,3 +130,9 @@ def test_what_is_read_from_spans_of_real_instrumentations_is_the_same_but_for_th
         scrubbed = replace(one, attributes=scrubber.attributes(one.attributes))
         plain, read = read_span(one), read_span(scrubbed)
         assert read == replace(plain, user=plain.user and scrubber.user_ref(plain.user))
+
+
+@pytest.mark.parametrize("key", ["user", "user_id", "userId"])
+def test_a_user_is_found_in_what_is_not_quite_json(scrubber, key):
+    sessions, users = scrubber.named(f'{{"{key}": "ann", "session_id": "s1", "other": "x"'.encode())
+    assert (sessions, users) == (["s1"], ["ann"])

@@ -11,7 +11,7 @@ from support.builders import make_scenario
 from support.growth import growth
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding
@@ -272,3 +272,12 @@ def test_a_pair_is_as_alike_as_its_sequences(common: list[str], tail: list[str])
     reached("not alike", not alike)
     assert bool(alike) == (shared >= 8 or (shared >= 5 and jaccard >= 0.6))
     assert all(pair.similarity == 1.0 or pair.similarity == pytest.approx(jaccard) for pair in alike)
+
+
+def test_equal_prompts_over_other_projects_are_other_tasks() -> None:
+    def fix(id_: str, split: str, digest: str) -> Scenario:
+        archive = WorkspaceArchive(archive=f"{id_}.tar.gz", path=Path(f"{id_}.tar.gz"), sha256=digest * 64)
+        return one(id_, split, LONG, workspace=archive)
+
+    assert kinds(fix("a", "train", "1"), fix("b", "eval", "2")) == []
+    assert kinds(fix("a", "train", "1"), fix("b", "eval", "1")) == ["same_task"]
