@@ -264,8 +264,8 @@ def test_a_pair_is_a_winner_above_and_a_loser_below_the_mean_and_a_group_gives_f
 
 
 def test_equal_conversations_make_one_pair_and_one_that_won_and_lost_makes_none(tmp_path: Path) -> None:
-    scenarios = [make_scenario(name) for name in ("equal", "noisy", "silent")]
-    said = {"equal": "aabb", "noisy": "aaab", "silent": "a\0b\0"}
+    scenarios = [make_scenario(name) for name in ("equal", "noisy", "silent", "mixed")]
+    said = {"equal": "aabb", "noisy": "aaab", "silent": "a\0b\0", "mixed": "abac"}
 
     def says(rollout: Rollout) -> Rollout:
         return replace(rollout, answer=said[rollout.scenario_id][rollout.index].strip("\0"))
@@ -275,6 +275,7 @@ def test_equal_conversations_make_one_pair_and_one_that_won_and_lost_makes_none(
     assert [(r["scenario_id"], r["chosen_id"][-2:], r["rejected_id"][-2:]) for r in rows] == [
         ("equal", "r0", "r2"),
         ("silent", "r0", "r2"),
+        ("mixed", "r1", "r3"),
     ]
     assert left_out(told) == "without an answer 2, groups without a pair 1"
 
