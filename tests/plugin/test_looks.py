@@ -34,6 +34,18 @@ def test_a_later_promotion_keeps_what_the_file_remembers(project: Project) -> No
     assert variants(project.root / "library.json") == after
 
 
+def test_a_baseline_that_is_saved_again_keeps_what_the_replaced_file_remembers(project: Project) -> None:
+    project.scenarios(train=8, sweep=8).ini(actor="python:agent:learner", group_size=2)
+    project.learn("--tfgrpo-out=out")
+    assert project.cli("baseline", "save", "main") == 0
+    (file,) = project.root.glob("**/main.json")
+    before = variants(file)
+    shutil.rmtree(project.root / "out")
+    project.learn("--tfgrpo-max-steps=4")
+    assert project.cli("baseline", "save", "main") == 0
+    assert set(before) < set(variants(file))
+
+
 def test_repeating_one_build_is_no_further_look(project: Project) -> None:
     project.scenarios(train=8, sweep=8).ini(actor="python:agent:learner", group_size=2)
     project.learn()
