@@ -19,6 +19,8 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.gate.baseline import from_run
+from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference
+from pytest_tfgrpo.harness.gate.looks import ALPHA, Look
 from pytest_tfgrpo.harness.gate.sequential import (
     Bars,
     Watch,
@@ -354,3 +356,14 @@ def test_a_watched_sweep_that_is_not_settled_keeps_its_figures_and_is_open() -> 
 
 def test_a_bound_gives_away_one_step_of_the_grid_at_most() -> None:
     assert 2 / CELLS <= 0.002
+
+
+def test_p_at_a_look_with_a_part_of_the_level_counts_for_that_part() -> None:
+    before, after = tallies([1.0] * 30), tallies([1.0] * 24 + [0.0] * 6)
+    bar = Bar(margin=0.05, alarm=0.1)
+    alone, shared = (
+        judge_difference("baseline", before, [Look(after, level=ALPHA / parts)], bar).figures["p_worse"]
+        for parts in (1, 4)
+    )
+    assert 0 < alone < 0.05
+    assert shared == pytest.approx(4 * alone)
