@@ -7,7 +7,7 @@ import shutil
 import signal
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -90,9 +90,12 @@ def _children(parent: int) -> list[int]:
     return found
 
 
-def listening() -> set[str]:
-    """Return the addresses at which processes below this one listen, as ``/proc/net`` writes them."""
-    inodes, left = set(), _children(os.getpid())
+def listening(known: Collection[int] = ()) -> set[str]:
+    """Return the addresses at which processes below this one listen, as ``/proc/net`` writes them.
+
+    Those below the children `known` are passed over.
+    """
+    inodes, left = set(), [pid for pid in children() if pid not in known]
     while left:
         pid = left.pop()
         left += _children(pid)
@@ -104,6 +107,11 @@ def listening() -> set[str]:
         for row in Path("/proc/net", name).read_text().splitlines()[1:]
     ]
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+def children() -> list[int]:
+    """Return the processes that this one started."""
+    return _children(os.getpid())
 
 
 def load_ray() -> None:

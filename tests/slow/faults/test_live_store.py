@@ -84,6 +84,7 @@ def trial(path: Path, names: list[str], told: int, kill_at: int | None) -> int:
         collector.flush()
         os.write(told, f"{name}\n".encode())
     collector.close()
+    store.close()
     return count[0]
 
 
@@ -211,3 +212,4 @@ def test_four_processes_share_a_store(tmp_path: Path, campaign: Campaign) -> Non
     until(lambda: store.counts()["used"] == 4 * count)
     collector.close()
     whole(store)
+    store.close()

@@ -50,6 +50,10 @@ def load(datasets: Any, path: Path, folder: Path, **options: Any) -> Any:
     return datasets.Dataset.from_json(str(path), cache_dir=str(folder / "cache"), **options)
 
 
+def written(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
 @pytest.mark.parametrize("shape", ["rollouts", "preference", "prompt"])
 def test_rows_of_the_shipped_fixtures_load_as_they_were_written(
     datasets: Any, shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
@@ -102,7 +106,7 @@ def test_rollouts_of_the_shipped_fixtures_give_advantages_and_a_policys_loss(
         file = tmp_path / f"{kind}.jsonl"
         argv = ["export", "latest", "--format", "rollouts", "-o", str(file), "--advantage", kind]
         said = tfgrpo(*argv, "--task-id", shipped.parents[1].name)
-        rows = load(file)
+        rows = written(file)
         assert said.startswith(f"{file}: {len(rows)} rows from ")
         rewards, own = (np.array([row[key] for row in rows]) for key in ("reward", "advantage"))
         _, group = np.unique([row["group_id"] for row in rows], return_inverse=True)
@@ -132,7 +136,7 @@ def test_every_row_of_the_shipped_fixtures_fits_the_schema_and_none_is_of_a_swee
     monkeypatch.chdir(shipped.parents[3])
     file = tmp_path / "rows.jsonl"
     tfgrpo("export", "--format", "rollouts", "-o", str(file), "--task-id", shipped.parents[1].name)
-    rows = load(file)
+    rows = written(file)
     assert [violations("rollouts", row) for row in rows if violations("rollouts", row)] == []
     events = [json.loads(line) for line in (shipped / "journal.jsonl").read_bytes().splitlines()]
     scenarios = {s["id"]: s["split"] for s in events[0]["data"]["scenarios"]}
@@ -150,14 +154,14 @@ def test_pairs_and_prompts_have_the_columns_that_trainers_read(
     for shape in ("preference", "prompt"):
         argv = ["export", "--format", shape, "--task-id", shipped.parents[1].name]
         tfgrpo(*argv, "-o", str(tmp_path / f"{shape}.jsonl"))
-    pairs = load(tmp_path / "preference.jsonl")
+    pairs = written(tmp_path / "preference.jsonl")
     assert pairs
     for pair in pairs:
         assert {"prompt", "chosen", "rejected"} <= set(pair)
         assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
         assert pair["chosen_reward"] > pair["rejected_reward"]
         assert pair["chosen"] != pair["rejected"]
-    prompts = load(tmp_path / "prompt.jsonl")
+    prompts = written(tmp_path / "prompt.jsonl")
     for row in prompts:
         assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} == set(row)
     assert [row["extra_info"]["index"] for row in prompts] == list(range(len(prompts)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.executors import job_of
-from support.ray_nodes import listening, load_ray
+from support.ray_nodes import children, listening, load_ray
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.engine.executors.cluster.package import write_package
@@ -24,9 +24,10 @@ def test_a_cluster_that_it_starts_listens_on_loopback_alone(
     for name in ("project", "archive"):
         (tmp_path / name).mkdir()
     package = write_package(tmp_path / "project", tmp_path / "archive", most=1000, environ={})
+    others = children()  # of a cluster that other tests share
     cluster = RayCluster("", package)
     try:
-        found = listening()
+        found = listening(others)
     finally:
         cluster.close()
     assert found
