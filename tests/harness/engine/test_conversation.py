@@ -1,0 +1,51 @@
+"""What an agent may say in a conversation, all turns together."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.builders import make_scenario
+
+from pytest_tfgrpo.core.errors import AgentFailure
+from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.harness.engine.conversation import ScriptedUser, converse
+from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+
+
+class Parrot:
+    """An actor that says again what it is told, in sessions."""
+
+    converses = True
+
+    def open_session(self, call: ActorCall) -> "Parrot":
+        return self
+
+    async def answer(self, message: str) -> Trajectory:
+        return Trajectory(answer=message)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def talk(turns: list[str], answer_max_bytes: int) -> Trajectory:
+    call = ActorCall(
+        task=make_scenario().task(),
+        prompt=Prompt(system="", user=turns[0]),
+        temperature=0.0,
+        seed=1,
+        workspace=Workspace(Path("w")),
+        timeout_s=1.0,
+        answer_max_bytes=answer_max_bytes,
+    )
+    return asyncio.run(converse(Parrot(), call, ScriptedUser(turns[0], turns)))
+
+
+def test_the_limit_of_an_answer_is_that_of_all_answers_of_a_conversation_together() -> None:
+    turns = ["a" * 4, "é" * 2, "b" * 2]
+    assert talk(turns, 10).answer == "bb"
+    with pytest.raises(AgentFailure, match="10 bytes by turn 3, more than 9") as error:
+        talk(turns, 9)
+    assert error.value.code == "oversize"
+    assert [frame.output for frame in error.value.frames] == turns
