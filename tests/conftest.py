@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from hypothesis import strategies as st
 from support.connections import check_connections
 from support.guard import Guard
 from threadpoolctl import threadpool_limits
@@ -219,6 +220,12 @@ def kill(process: subprocess.Popen[Any]) -> None:
     process.wait()
 
 
+@hypothesis.settings(database=None)
+@hypothesis.given(st.text(), st.integers(), st.floats())
+def read_constants(text: str, whole: int, number: float) -> None:
+    """Let Hypothesis read the constants of all modules and the table of characters: it does so once."""
+
+
 def pytest_collection_finish() -> None:
     """Import what tests need, which is no test's time, and take what is loaded out of garbage collection.
 
@@ -227,5 +234,6 @@ def pytest_collection_finish() -> None:
     from support.project import import_everything
 
     import_everything()
+    read_constants()
     gc.collect()
     gc.freeze()
