@@ -61,6 +61,10 @@ class Nodes:
         raylet = _raylet(node)
         return [raylet, *_children(raylet)]
 
+    def settle(self) -> None:
+        """Wait until the cluster knows which nodes have died."""
+        self._cluster.wait_for_nodes(100)
+
     @property
     def is_whole(self) -> bool:
         """Return whether it has its head."""

@@ -7,7 +7,14 @@ from support.ray_nodes import Nodes, open_cluster
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Nodes]:
-    """A Ray cluster of one node, which others may join."""
+def one_cluster() -> Iterator[Nodes]:
+    """The cluster of all tests."""
     with open_cluster() as nodes:
         yield nodes
+
+
+@pytest.fixture
+def cluster(one_cluster: Nodes) -> Nodes:
+    """A Ray cluster of one node, which others may join."""
+    one_cluster.settle()
+    return one_cluster
