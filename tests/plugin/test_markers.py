@@ -159,7 +159,7 @@ def test_it(rollout, text):
     assert scores(project) == [0.5]
 
 
-def test_async_and_class_tests_work(project: Project) -> None:
+def test_async_and_class_tests_work_and_the_nearest_mark_wins(project: Project) -> None:
     project.checker("""
 @pytest.mark.asyncio
 @pytest.mark.tfgrpo(split="eval", **MARK)
@@ -175,6 +175,7 @@ def anyio_backend():
 async def test_with_anyio(rollout):
     assert rollout.answer == "no"
 
+@pytest.mark.tfgrpo(split="train", prompt="of any test")
 class TestAgent:
     @pytest.mark.tfgrpo(domain="text", split="eval", prompt="a third")
     def test_in_a_class(self, rollout, tmp_path):

@@ -1,6 +1,7 @@
 """What the dialects have beside the runs that are recorded."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,6 +107,8 @@ def test_a_workflow_says_what_went_in_where_no_message_does() -> None:
     forest.take(read_otlp(line(root, turn).encode(), form="json", place="a"))
     (run,) = forest.runs(whole_trace=True)
     assert (run.prompt, run.reply) == ("Why?", "So.")
+    failed = replace(run, agent=replace(run.agent, error="the tool is down"))
+    assert failed.reply == ""
 
 
 def test_an_observation_of_langfuse_has_a_level_and_costs() -> None:

@@ -7,7 +7,7 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.errors import AgentFailure
-from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.harness.engine.conversation import ScriptedUser, converse
 from pytest_tfgrpo.harness.protocols import ActorCall
@@ -23,6 +23,8 @@ class Parrot:
         return self
 
     async def answer(self, message: str) -> Trajectory:
+        if message == "fail":
+            raise AgentFailure("no more", frames=(Frame(kind="model", name="m", output="fail"),))
         return Trajectory(answer=message)
 
     async def aclose(self) -> None:
@@ -49,3 +51,9 @@ def test_the_limit_of_an_answer_is_that_of_all_answers_of_a_conversation_togethe
         talk(turns, 9)
     assert error.value.code == "oversize"
     assert [frame.output for frame in error.value.frames] == turns
+
+
+def test_a_conversation_that_fails_keeps_what_was_said_before() -> None:
+    with pytest.raises(AgentFailure, match="turn 3: no more") as error:
+        talk(["one", "two", "fail"], 100)
+    assert [frame.output for frame in error.value.frames] == ["one", "two", "fail", "fail"]

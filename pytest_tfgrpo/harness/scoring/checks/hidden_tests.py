@@ -63,7 +63,7 @@ def run_hidden(check: Check, context: CheckContext) -> CheckResult:
                 isolation="none" if context.sandbox == "none" else "bwrap",
             )
         )
-        return _result(check, run)
+        return result_of(check, run)
     except TooMuch as error:
         return failed(check, str(error))
     except (ArchiveProblem, OSError) as error:
@@ -127,7 +127,7 @@ def _file(name: str, tree: Path) -> str | None:
     return next((module for module in modules if (tree / module).is_file()), None)
 
 
-def _result(check: Check, run: SuiteRun) -> CheckResult:
+def result_of(check: Check, run: SuiteRun) -> CheckResult:
     """Return the credit: of all listed tests, or the share of those that the fix makes pass."""
     if run.problem is RunProblem.NO_RUNNER:
         raise CheckError(f"the hidden tests cannot run: {run.detail}")

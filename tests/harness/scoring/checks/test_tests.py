@@ -10,10 +10,11 @@ from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix, archive
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem
-from pytest_tfgrpo.harness.scoring.checks import fresh_tree
+from pytest_tfgrpo.harness.scoring.checks import fresh_tree, hidden_tests
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.scoring.checks.fresh_tree import distinctive_lines, make_tree, read_base
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteRun
 
 
 @pytest.fixture
@@ -188,3 +189,16 @@ def test_a_damaged_base_is_an_error_of_ours(fix):
     (fix.folder / "archives" / "one.base.tar.gz").write_bytes(b"x")
     with pytest.raises(ArchiveProblem):
         read_base(replace(scenario.workspace, sha256=stamp_bytes(b"x")), ())
+
+
+@pytest.mark.parametrize(
+    ("broken", "credit", "share"),
+    [((), "all", 0.0), ((), "share", 0.5), (("tests/test_cart.py::test_count",), "share", 0.0)],
+)
+def test_a_share_is_of_the_tests_of_the_fix_and_needs_all_that_passed_before(fix, broken, credit, share):
+    scenario = fix.scenario(credit=credit)
+    outcomes = dict.fromkeys(
+        (*FAIL_TO_PASS[:1], *scenario.checks[0].params["pass_to_pass"]), CaseOutcome.PASSED
+    )
+    run = SuiteRun(outcomes={**outcomes, **dict.fromkeys(broken, CaseOutcome.FAILED)})
+    assert hidden_tests.result_of(scenario.checks[0], run).credit == share
