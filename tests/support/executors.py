@@ -17,6 +17,7 @@ from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from support import ROOT
 from support.builders import make_scenario
+from support.guard import POLL_S
 from support.jobs import make_job
 
 
@@ -70,4 +71,4 @@ def wait_until(done: Callable[[], object]) -> None:
     end = time.monotonic() + 100
     while not done():
         assert time.monotonic() < end
-        time.sleep(0.02)
+        time.sleep(POLL_S)

@@ -9,6 +9,7 @@ from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.harness.scoring.checks import patterns
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, TooSlow
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate, is_blocking
 
@@ -125,9 +126,11 @@ def test_a_check_with_not_has_no_answer_that_a_lesson_could_leak(load):
 
 def test_a_pattern_is_searched_at_once_and_on_a_thread_where_that_takes_long(tmp_path, monkeypatch):
     checks = [Check(kind="regex", params={"pattern": "(x+x+)+y"})]
+    monkeypatch.setattr(patterns, "AT_ONCE_S", 100.0)
     for answer in ("xxy", "b"):
         seen = context(tmp_path, answer)
         assert evaluate(checks, seen, KINDS, at_once=True) == evaluate(checks, seen, KINDS)
+    monkeypatch.setattr(patterns, "AT_ONCE_S", 0.002)
     with pytest.raises(TooSlow):
         evaluate(checks, context(tmp_path, "x" * 100_000), KINDS, at_once=True)
 
