@@ -156,6 +156,8 @@ class FixValidation:
     """Stamp of the environment."""
     isolation: Literal["bwrap", "none"] = "bwrap"
     relaxed: bool = False
+    uses: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """What the code under test used that a check has to allow."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

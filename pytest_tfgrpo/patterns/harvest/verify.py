@@ -123,6 +123,7 @@ def _verify(
         environment=built,
         isolation=isolation,
         relaxed=recipe.relaxed,
+        protected=recipe.protected,
     )
     return _compared(provenance.validation, validate(trees, plan, work, run))
 

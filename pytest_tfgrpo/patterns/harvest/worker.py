@@ -171,6 +171,7 @@ class HarvestWorker:
             environment=made.built,
             isolation=self._plan.isolation,
             relaxed=part.relaxed,
+            protected=part.protected,
         )
         return part, made.environment, validate(trees, plan, self._work, self._run)
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.harness.scoring.checks.protected import is_protected
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
+    USES,
     CaseOutcome,
     Isolation,
     RunProblem,
@@ -56,6 +58,8 @@ class ValidationPlan:
     """Those of them that the fix changed."""
     environment: BuiltEnvironment | None = None
     isolation: Isolation = "bwrap"
+    protected: tuple[str, ...] = ()
+    """Globs of further files that come from the fix."""
     timeout_s: float = RUN_TIMEOUT_S
     relaxed: bool = False
 
@@ -75,6 +79,7 @@ def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTest
         environment=plan.environment.stamp if plan.environment else None,
         isolation=plan.isolation,
         relaxed=plan.relaxed,
+        uses=tuple(sorted({use for run in series.runs["fix"] for use in run.uses})),
     )
 
 
@@ -140,7 +145,7 @@ class _Series:
         files = tuple(file for file in self.plan.files if file in tree)
         if files or not self.plan.files:
             self.work.become(tree)
-            ran = self.run(self._request(files))
+            ran = self.run(self._request(tree, files))
         else:  # without files the runner would run all that it finds
             ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
         if name == "fix" and ran.problem is None:
@@ -149,7 +154,7 @@ class _Series:
         self.rows.append(_row(name, ran))
         return ran
 
-    def _request(self, files: tuple[str, ...]) -> SuiteRequest:
+    def _request(self, tree: Collection[str], files: tuple[str, ...]) -> SuiteRequest:
         return SuiteRequest(
             tree=self.work.folder,
             command=self.plan.command,
@@ -158,6 +163,8 @@ class _Series:
             hang_s=min(self.hang_s, self.plan.timeout_s),
             environment=self.plan.environment,
             isolation=self.plan.isolation,
+            protected=tuple(name for name in tree if is_protected(name, self.plan.protected)),
+            allow=USES,
         )
 
 

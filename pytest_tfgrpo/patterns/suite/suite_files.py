@@ -141,6 +141,8 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
     }
     if recipe.protected:
         check["protected"] = list(recipe.protected)
+    if validation.uses:
+        check["allow"] = list(validation.uses)
     if provenance.removed_tests:
         check["removed"] = list(provenance.removed_tests)
     value: dict[str, Json] = {

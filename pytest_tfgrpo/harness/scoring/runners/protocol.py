@@ -14,6 +14,11 @@ from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 Isolation: TypeAlias = Literal["bwrap", "none"]
 
 
+USES = ("ctypes", "native", "tracing")
+"""What code under test may be allowed to use that could change its tests: functions of libraries, modules in
+machine code of its own, and functions that trace or profile."""
+
+
 class CaseOutcome(StrEnum):
     """What came of one test."""
 
@@ -62,6 +67,12 @@ class SuiteRequest:
     command: SuiteCommand
     files: tuple[str, ...] = ()
     """The files with the tests to run, relative to `tree`; empty: all that the runner finds."""
+    protected: tuple[str, ...] = ()
+    """Files of the tree that no agent wrote."""
+    fail_to_pass: tuple[str, ...] = ()
+    """Tests of which copies with another expected value may be made, which must fail."""
+    allow: tuple[str, ...] = ()
+    """What of `USES` counts as no tampering."""
     timeout_s: float
     """Seconds for the whole run."""
     hang_s: float | None = None
@@ -87,6 +98,8 @@ class SuiteRun:
     detail: str = ""
     """The end of what the run printed, or why there is a problem, for a reader."""
     elapsed_s: float = 0.0
+    uses: tuple[str, ...] = ()
+    """What of `USES` the code under test used."""
 
 
 class Runner(Protocol):

@@ -25,16 +25,24 @@ VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runt
          "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall",
          "_hookexec"}  # fmt: skip
 """What is looked at with each test; the rest of pytest and unittest is at the end."""
+LATE = ("_getini_unknown_type",)
+"""What pytest itself replaces after the guard is open, and puts back before the end."""
+PACKAGES = ("site-packages" + os.sep, "dist-packages" + os.sep)
+_compile = compile
 
 
-def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str], Callable[[Any], bool]]:
+def open_guard(
+    config: Any, tree: str, bottom: Any, kept: Any
+) -> Tuple[Callable[[Any], str], Callable[[Any], bool], Callable[[Any, Any], str]]:
     """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing.
 
     It is asked with the frame of a report, or with None at the end. The second says whether something is a
-    function of pytest, pluggy or unittest: a change of its code is seen when it is made.
+    function of pytest, pluggy or unittest, or a test: a change of its code is seen when it is made. The third
+    is shown all tests that were found, and each before and after it is called.
     """
     before = _snapshot()
-    vital = [(where, name, was) for where, name, was, _, vital in before if vital]
+    spaces, names = [row[0] for row in before], [row[1] for row in before]
+    values = [row[2] for row in before]
     known = {id(one) for one in config.pluginmanager.get_plugins()}
     hooks, loop = config.hook, sys.modules["_pytest.main"].pytest_runtestloop.__code__
     speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
@@ -49,14 +57,14 @@ def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str
         return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
 
     def guard(frame: Any) -> str:
-        if frame is None:
-            for where, name, was, code, _ in before:
-                now = where.get(name)
-                if now is not was or (code is not None and getattr(now, "__code__", None) is not code):
-                    return f"{name} of pytest was replaced"
-        for where, name, was in vital:
-            if where.get(name) is not was and not stands_in(name, where.get(name)):
+        for where, name, was, code in before if frame is None else ():
+            if code is not None and where.get(name) is was and was.__code__ is not code:
                 return f"{name} of pytest was replaced"
+        if not all(map(same, map(_get, spaces, names), values)):
+            for where, name, was, _ in before:
+                now = where.get(name)
+                if now is not was and (frame is None or not (name in LATE or stands_in(name, now))):
+                    return f"{name} of pytest was replaced"
         for name, last in deciding.items():
             impls = getattr(hooks, name).get_hookimpls()
             parts = [part for one in impls for part in (one, one.plugin, one.function)]
@@ -66,7 +74,7 @@ def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str
                 if id(one.plugin) not in known and _foreign(one.function, tree):
                     return f"a plugin of the workspace decides in {name}"
             deciding[name] = parts
-        return "" if frame is None else stack(frame)
+        return kept.fault_of_modules() if frame is None else stack(frame)
 
     def stack(frame: Any) -> str:
         nonlocal looping
@@ -88,12 +96,95 @@ def open_guard(config: Any, tree: str, bottom: Any) -> Tuple[Callable[[Any], str
         return ""
 
     def is_of_runner(function: Any) -> bool:
-        return type(function) is types.FunctionType and id(function.__globals__) in own
+        if type(function) is not types.FunctionType:
+            return False
+        return id(function.__globals__) in own or id(function) in functions
 
+    def look(frame: Any, found: Any) -> str:
+        """Look at a test that is about to be called or was, or at a list of all that were found."""
+        if frame.f_code not in lookers:
+            return "a message is not from the reporter"
+        for item in found if type(found) is list else (found,):
+            fault = seen.fault(item, first=type(found) is list)
+            if fault:
+                return fault
+        functions.update(id(function) for function in seen.functions)
+        return kept.fault_of_modules() if type(found) is list else ""
+
+    seen, functions = SeenTests(kept, _types(config)), set()  # type: Tuple[SeenTests, Set[int]]
+    plugin = config.pluginmanager.get_plugin("pytest_results")
+    lookers = {plugin.pytest_collection_finish.__code__, plugin.pytest_runtest_call.__code__}
     gc.collect()
     gc.freeze()  # what is frozen is in no list of objects
     gc.unfreeze = lambda: None
-    return guard, is_of_runner
+    return guard, is_of_runner, look
+
+
+class Installed:
+    """What belongs to the interpreter and its packages, which no agent wrote."""
+
+    def __init__(self, tree: str, own: str) -> None:
+        """`own` is the folder of the reporter."""
+        self._tree = tree + "/"
+        self._library = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
+        places = [sys.prefix, sys.base_prefix, sys.exec_prefix, "/usr/lib", "/usr/local/lib", *sys.path]
+        raw = {os.path.abspath(place) for place in places if place and place != own}  # noqa: PTH100
+        self._homes = tuple({place + os.sep for one in raw for place in (one, os.path.realpath(one))})
+        self._codes: Dict[str, Set[Any]] = {}
+
+    def has(self, path: str) -> bool:
+        """Return whether a file is installed."""
+        return path.startswith(self._homes) and not path.startswith(self._tree) and "/../" not in path
+
+    def is_library(self, path: str) -> bool:
+        """Return whether a file that is installed is of the standard library."""
+        return path.startswith(self._library) and not any(name in path for name in PACKAGES)
+
+    def is_genuine(self, code: Any) -> bool:
+        """Return whether code is of the installed file that it names, as anybody can give it a name."""
+        path = code.co_filename
+        if not self.has(path):
+            return False
+        if path not in self._codes:
+            self._codes[path] = _codes_in(path)
+        return code in self._codes[path]
+
+
+def watch(installed: Installed, kept: List[Any]) -> Callable[[str, Tuple[Any, ...], Any], str]:
+    """Return the function that says what an audit event shows the code under test to use, "" for nothing.
+
+    That is by any code but what is installed, and that of the KeptTests in `kept`: tracing, ctypes; or
+    native, a module in machine code that is not the environment's.
+    """
+
+    def watched(event: str, values: Tuple[Any, ...], frame: Any) -> str:
+        if event == "import":
+            path = values[1]
+            return "native" if type(path) is str and not installed.has(path) else ""
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename[:17] == "<frozen importlib":
+                return ""
+            if not (installed.is_genuine(code) or any(one.has(code) for one in kept)):
+                return "ctypes" if event[:7] == "ctypes." else "tracing"
+            if not installed.is_library(code.co_filename):
+                return ""
+            frame = frame.f_back
+        return ""
+
+    return watched
+
+
+def _codes_in(path: str) -> Set[Any]:
+    """Return the codes in a file, none where it cannot be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            left = [_compile(file.read(), path, "exec", dont_inherit=True)]
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    for code in left:
+        left += [one for one in code.co_consts if type(one) is types.CodeType]
+    return set(left)
 
 
 def _foreign(function: Any, tree: str) -> bool:
@@ -106,26 +197,142 @@ def _foreign(function: Any, tree: str) -> bool:
     return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
 
 
-def _snapshot() -> List[Tuple[Any, str, Any, Any, bool]]:
-    """Return where each function of pytest and unittest is held, its name, itself and its code."""
-    found: List[Tuple[Any, str, Any, Any, bool]] = []
+def _get(space: Any, name: str) -> Any:
+    return space.get(name)
+
+
+def _snapshot() -> List[Tuple[Any, str, Any, Any]]:
+    """Return where each function of pytest and unittest is held, its name, itself and its code.
+
+    Of the packages that tests import, it is whatever they offer.
+    """
+    found: List[Tuple[Any, str, Any, Any]] = []
+    for package in ("pytest", "unittest"):
+        names = vars(sys.modules[package])
+        found += [(names, name, value, None) for name, value in list(names.items()) if name[:2] != "__"]
     for module in _of_runner():
         names = vars(module)
         for name, value in list(names.items()):
             if isinstance(value, types.FunctionType):
-                found.append((names, name, value, value.__code__, name in VITAL))
+                found.append((names, name, value, value.__code__))
             elif isinstance(value, type) and str(value.__module__) == module.__name__:
                 own = value.__dict__
-                found.append((names, name, value, None, not VITAL.isdisjoint(own)))
+                found.append((names, name, value, None))
                 for part, held in list(own.items()):
                     if isinstance(held, (types.FunctionType, staticmethod, classmethod, property)):
-                        found.append((own, part, held, getattr(held, "__code__", None), part in VITAL))
+                        found.append((own, part, held, getattr(held, "__code__", None)))
     return found
 
 
 def _of_runner() -> List[Any]:
     names = [name for name in sys.modules if name.partition(".")[0] in ("_pytest", "pluggy")]
     return [sys.modules[name] for name in (*names, "unittest.case") if sys.modules[name] is not None]
+
+
+class SeenTests:
+    """The tests that were found, each with what it is called with."""
+
+    def __init__(self, kept: Any, types_: Set[int]) -> None:
+        """`types_` are the ids of the classes of tests that are known."""
+        self._kept = kept
+        self._types = types_
+        self._found: Dict[str, Tuple[Any, ...]] = {}
+        self.functions: List[Any] = []
+        self._asserts = frozenset(vars(sys.modules["unittest.case"].TestCase)) - {"__module__", "__doc__"}
+
+    def fault(self, item: Any, *, first: bool) -> str:
+        """Return what is wrong with a test; `first`: it was just found."""
+        if id(type(item)) not in self._types:  # of a class that the tests' own files may define
+            return ""
+        held = object.__getattribute__(item, "__dict__")
+        nodeid, function = item.nodeid, held.get("_obj")
+        if type(nodeid) is not str:
+            return "the name of a test was replaced"
+        if type(function) is types.MethodType:
+            function = function.__func__
+        if function is None and not first:  # unittest's tests are taken down in their call
+            return ""
+        now = (function, *_parts(function), *_parameters(held.get("callspec")))
+        if not first:
+            was = self._found.get(nodeid, ())
+            if len(was) != len(now) or not all(map(_equal, was, now)):
+                return f"the test {nodeid!r} was replaced"
+            return self._fault_of_instance(held)
+        self._found[nodeid] = now
+        self.functions.append(function)
+        fault = self._kept.fault(nodeid, str(item.fspath), function)
+        return "" if fault == "?" else str(fault)
+
+    def _fault_of_instance(self, held: Any) -> str:
+        """Return which assertion of unittest a test's own object or class has in place of the true one."""
+        for name in ("_instance", "_testcase"):
+            instance = held.get(name)
+            kind = type(instance)
+            if instance is None or type(kind) is not type or not issubclass(kind, _test_case()):
+                continue
+            own = object.__getattribute__(instance, "__dict__")
+            for part in self._asserts.intersection(own):
+                if part.startswith(("assert", "fail", "run", "_call")):
+                    return f"{part} of a test was replaced"
+            for one in kind.__mro__:
+                space = type.__dict__["__dict__"].__get__(one)
+                for part in self._asserts.intersection(space) if one is not _test_case() else ():
+                    made = space[part]
+                    if part.startswith("assert") and self._kept.is_foreign(made):
+                        return f"{part} of a test was replaced"
+        return ""
+
+
+def _test_case() -> Any:
+    return sys.modules["unittest.case"].TestCase
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) is str and one == other)
+
+
+def _parts(function: Any) -> Tuple[Any, ...]:
+    """Return what a function is made of."""
+    if type(function) is not types.FunctionType:
+        return ()
+    return (function.__code__, function.__globals__, function.__defaults__, function.__kwdefaults__,
+            function.__closure__)  # fmt: skip
+
+
+def _parameters(spec: Any) -> Tuple[Any, ...]:
+    """Return the parameters of a test; plain ones as texts, as they may be changed in place."""
+    if spec is None:
+        return ()
+    params = object.__getattribute__(spec, "__dict__").get("params") if hasattr(spec, "__dict__") else None
+    if type(params) is not dict:
+        return ()
+    return tuple(repr(one) if _is_plain(one, 4) else one for one in params.values())
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Return whether a value is made of Python's own texts, numbers and containers alone."""
+    kind = type(value)
+    if kind in (str, bytes, int, float, bool, complex, type(None)):
+        return True
+    if depth == 0 or kind not in (list, tuple, dict, set, frozenset) or len(value) > 1000:
+        return False
+    return all(_is_plain(one, depth - 1) for one in (*value, *(value.values() if kind is dict else ())))
+
+
+def _types(config: Any) -> Set[int]:
+    """Return the ids of the classes of tests that pytest and its plugins have."""
+    modules = list(_of_runner())
+    for plugin in config.pluginmanager.get_plugins():
+        name = getattr(plugin, "__name__", None) or type(plugin).__module__
+        if isinstance(name, str) and name in sys.modules:
+            modules.append(sys.modules[name])
+    base = sys.modules["_pytest.python"].Function
+    return {
+        id(value)
+        for module in modules
+        for value in list(vars(module).values())
+        if isinstance(value, type) and issubclass(value, base)
+    }
 
 
 def _stand_ins(config: Any) -> Dict[str, List[Tuple[Any, Any]]]:

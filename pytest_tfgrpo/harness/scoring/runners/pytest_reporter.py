@@ -22,7 +22,7 @@ import sys
 import threading
 import types
 from os import _exit
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 HEADER = struct.Struct("<q")
 MESSAGE = 500
@@ -32,6 +32,9 @@ EVENT = "pytest_results"
 MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
+WATCHED = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "import")
+"""Audit events that are looked at by `watch`, beside those of ctypes."""
+WRAPPERS = ("pytest_load_initial_conftests", "pytest_collection_modifyitems", "pytest_runtest_call")
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins that must not take part: ours, and those that choose an order."""
 tell = sys.audit
@@ -48,20 +51,25 @@ def main() -> None:
     with connection.makefile("rb") as stream:
         request = json.loads(stream.read(HEADER.unpack(stream.read(HEADER.size))[0]))
     connection.detach()
-    _keep(number, bytes.fromhex(request.pop("key")), _guarding().open_guard)
-    _run(request)
+    guarding = _beside("pytest_guard")
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    installed = guarding.Installed(request["tree"], here)
+    kept: List[Any] = []
+    watch = guarding.watch(installed, kept)
+    _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request["allow"])
+    _run(request, installed, kept)
 
 
-def _guarding() -> Any:
-    """Return the script beside this one, which is in no package here."""
-    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytest_guard.py")  # noqa: PTH100, PTH118, PTH120
-    spec: Any = importlib.util.spec_from_file_location("pytest_guard", place)
+def _beside(name: str) -> Any:
+    """Return a script beside this one, which is in no package here."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")  # noqa: PTH100, PTH118, PTH120
+    spec: Any = importlib.util.spec_from_file_location(name, place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def _run(request: Dict[str, Any]) -> None:
+def _run(request: Dict[str, Any], installed: Any, known: List[Any]) -> None:
     start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
     os.chdir(start)
     try:
@@ -70,8 +78,14 @@ def _run(request: Dict[str, Any]) -> None:
     except BaseException as error:
         tell(EVENT, "p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
         raise
+    listed = [os.path.normpath(os.path.join(start, name)) for name in request["files"]]  # noqa: PTH118
+    tree = request["tree"]
+    kept = _beside("pytest_kept").KeptTests(
+        tree, [path[len(tree) + 1 :] for path in listed], request["protected"], installed
+    )
+    known.append(kept)
     arguments = _arguments(request)
-    plugin = _plugin(request, pytest)
+    plugin = _plugin(request, pytest, kept)
     script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != script]  # noqa: PTH100
     sys.path[:0] = [start, *request["imports"]]
@@ -98,8 +112,10 @@ def _arguments(request: Dict[str, Any]) -> List[str]:
     return words + list(request["files"])
 
 
-def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
-    """Install the hook that holds the key and sends lines.
+def _keep(
+    number: int, key: bytes, open_guard: Callable[..., Any], watch: Callable[..., str], allow: List[str]
+) -> None:
+    """Install the hook that holds the key and sends lines; `allow` is what the code under test may use.
 
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
     it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
@@ -109,6 +125,7 @@ def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
     own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
     guards: List[Callable[[Any], Any]] = []
     said, pending = [], []  # type: Tuple[List[str], List[Tuple[Any, ...]]]
+    used: Set[str] = set()
 
     def send(values: Tuple[Any, ...]) -> None:
         nonlocal key
@@ -132,7 +149,12 @@ def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
 
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
-            guards.extend(open_guard(*values, _run.__code__))
+            guards.extend(open_guard(*values[:2], _run.__code__, *values[2:]))
+        elif verb == "look":
+            try:
+                tampered(guards[2](frame, *values))
+            except Exception:  # noqa: BLE001 - its traceback would lead to the key
+                tampered("a message is not from the reporter")
         elif not _plain(values):  # what is no text or number could run code here
             tampered("a message is not from the reporter")
         elif verb == "tests":
@@ -149,6 +171,8 @@ def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
         elif verb == "end":
             tampered(guards[0](None) if guards else "")
             send(("e", *values))
+        elif verb == "p" and frame.f_code is not _run.__code__:  # nobody else can know it
+            tampered("a message is not from the reporter")
         elif verb in ("p", "v", "n", "c", "s", "r"):
             send((verb, *values))
 
@@ -164,6 +188,13 @@ def _keep(number: int, key: bytes, open_guard: Callable[..., Any]) -> None:
                 tampered(f"{values[0].__name__} of pytest was replaced")
         elif event == "sys._current_frames" and get_thread() != thread:
             tampered("another thread looked into the reporter")
+        elif event in WATCHED or event[:7] == "ctypes.":
+            use = watch(event, values, get_frame(1))
+            if use and use not in allow:
+                tampered(f"the code under test uses {use}: {event}; `allow` says where it may")
+            elif use and use not in used:
+                used.add(use)
+                send(("u", use))
 
     sys.addaudithook(hook)
 
@@ -177,12 +208,12 @@ def _plain(values: Tuple[Any, ...]) -> bool:
     return True
 
 
-def _plugin(request: Dict[str, Any], pytest: Any) -> Any:
+def _plugin(request: Dict[str, Any], pytest: Any, kept: Any) -> Any:
     """Return the plugin: it knows no secret, and tells the hook what pytest says."""
     plugin: Any = types.ModuleType("pytest_results")
     names = _Names(request["tree"])
-    for function in (*_collecting(request, names), *_reporting(names)):
-        wraps = function.__name__ in ("pytest_load_initial_conftests", "pytest_collection_modifyitems")
+    for function in (*_collecting(request, names, kept), *_reporting(names)):
+        wraps = function.__name__ in WRAPPERS
         hook = pytest.hookimpl(hookwrapper=True, tryfirst=True) if wraps else pytest.hookimpl(tryfirst=True)
         setattr(plugin, function.__name__, hook(function))
     return plugin
@@ -208,10 +239,10 @@ class _Names:
         return "/".join([".."] * (len(tree) - same) + parts[same:]) * bool(path) + colons + rest
 
 
-def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
+def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any, ...]:
     """Return the hooks that put canaries among the tests, and note what is found."""
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
-    places, join, dumps = list(request["at"]), os.path.join, json.dumps
+    places, join, dumps, last = list(request["at"]), os.path.join, json.dumps, frozenset(request["last"])
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
@@ -220,7 +251,7 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         for name, text in canaries.items():
             with open(join(tree, name), "x", encoding="utf-8") as file:  # noqa: PTH123
                 file.write(_canary(text, early_config.getini("python_functions")))
-        tell(EVENT, "guard", early_config, tree)
+        tell(EVENT, "guard", early_config, tree, kept)
         outcome = yield
         if outcome.excinfo is not None:
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
@@ -229,10 +260,14 @@ def _collecting(request: Dict[str, Any], names: _Names) -> Tuple[Any, ...]:
         ours = [item for item in items if str(item.fspath) in own]
         items[:] = [item for item in items if str(item.fspath) not in own]
         yield
-        items[:] = _mixed([item for item in items if names(item.nodeid) not in skipped], ours, places)
+        left = [item for item in items if names(item.nodeid) not in skipped]
+        late = [str.partition(names(item.nodeid), "[")[0] in last for item in left]
+        mixed = _mixed([item for i, item in enumerate(left) if not late[i]], ours, places)
+        items[:] = [*mixed, *(item for i, item in enumerate(left) if late[i])]
 
     def pytest_collection_finish(session: Any) -> None:
         tell(EVENT, "tests", dumps([(item.nodeid, _code(item)) for item in session.items]))
+        tell(EVENT, "look", session.items)
         tell(EVENT, "n", len(session.items))
 
     def pytest_collectreport(report: Any) -> None:
@@ -259,10 +294,15 @@ def _reporting(names: _Names) -> Tuple[Any, ...]:
         seconds = float(report.duration or 0.0)
         tell(EVENT, "r", names(report.nodeid), str(report.when), outcome, seconds, message)
 
+    def pytest_runtest_call(item: Any) -> Any:
+        tell(EVENT, "look", item)
+        yield
+        tell(EVENT, "look", item)
+
     def pytest_runtest_teardown(item: Any) -> None:
         tell(EVENT, "torn", item.nodeid, _code(item), "runtest" in vars(item))
 
-    return pytest_runtest_logstart, pytest_runtest_logreport, pytest_runtest_teardown
+    return pytest_runtest_logstart, pytest_runtest_logreport, pytest_runtest_call, pytest_runtest_teardown
 
 
 def _code(item: Any) -> int:

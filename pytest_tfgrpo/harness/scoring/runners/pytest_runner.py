@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import walk
 from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.canaries import Canary, judged, random_word
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import ChangedTest, write_changed
 from pytest_tfgrpo.harness.scoring.runners.deciding_files import DecidingFiles
 from pytest_tfgrpo.harness.scoring.runners.isolation import (
     Exchange,
@@ -28,7 +29,7 @@ from pytest_tfgrpo.harness.scoring.runners.isolation import (
 )
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRequest, SuiteRun
 
-REPORTER, GUARD = (Path(__file__).with_name(name) for name in ("pytest_reporter.py", "pytest_guard.py"))
+REPORTER, *BESIDE = (Path(__file__).with_name(f"pytest_{name}.py") for name in ("reporter", "guard", "kept"))
 HEADER = struct.Struct("<q")
 RESTARTS = 20
 """How often the rest of the tests is run again, after one that hung or ended the process."""
@@ -48,19 +49,39 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
         none = "no file is called test_*.py or *_test.py"
         return SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED, detail=none)
     canaries: list[Canary] = []
+    changed = write_changed(request) if request.canary else ()
     found, deciding = _Results(), DecidingFiles(request)
     for _ in range(RESTARTS + 1):
         left = began + request.timeout_s - time.monotonic()
         fresh = _canaries(request) if request.canary else ()
         canaries += fresh
-        talk, run = _run_once(request, fresh, found, max(left, 0.0))
+        talk, run = _run_once(request, fresh, changed, found, max(left, 0.0))
         talk.tampered = talk.tampered or deciding.changed()
         if not talk.ended_alone(run):
             break
     for canary in canaries:
         with contextlib.suppress(OSError):
             (request.tree / canary.path).unlink()
+    talk.tampered = talk.tampered or _unnoticed(changed, found)
+    for id_ in [id_ for id_ in found.outcomes if _bare(id_) in {one.copy for one in changed}]:
+        del found.outcomes[id_]
     return _concluded(request, canaries, found, talk, run, time.monotonic() - began)
+
+
+def _bare(id_: str) -> str:
+    """Return the id of a test without its parameters."""
+    return id_.partition("[")[0]
+
+
+def _unnoticed(changed: Sequence[ChangedTest], found: _Results) -> str:
+    """Return which copy passed although another value was expected than of the test, which passed too."""
+    ends: dict[str, set[CaseOutcome]] = {}
+    for id_, outcome in found.outcomes.items():
+        ends.setdefault(_bare(id_), set()).add(outcome)
+    for one in changed:
+        if ends.get(one.original) == {CaseOutcome.PASSED} and CaseOutcome.PASSED in ends.get(one.copy, ()):
+            return f"a copy of {one.original!r} that expects something else passed as well"
+    return ""
 
 
 def _found(request: SuiteRequest) -> tuple[str, ...]:
@@ -80,6 +101,7 @@ class _Results:
         self.outcomes: dict[str, CaseOutcome] = {}
         self.seconds: dict[str, float] = {}
         self.messages: dict[str, str] = {}
+        self.uses: set[str] = set()
 
     def fail(self, id_: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
         self.outcomes[id_] = outcome
@@ -93,7 +115,7 @@ class _Conversation:
         self.key = secrets.token_bytes(32)
         self.found = found
         self.over = self.heard = False
-        self.tampered = self.broken = ""
+        self.tampered = self.broken = self.unimportable = ""
         self.current: str | None = None
         self._next = self.key
         self._hang_s = hang_s
@@ -141,10 +163,13 @@ class _Conversation:
         self.broken = message
 
     def _p(self, message: str) -> None:
-        self.broken = message
+        self.unimportable = message
 
     def _x(self, why: str) -> None:
         self.tampered = why
+
+    def _u(self, use: str) -> None:
+        self.found.uses.add(use)
 
     def _e(self, _code: int) -> None:
         self.over = True
@@ -191,19 +216,23 @@ class _Conversation:
 
 
 def _run_once(
-    request: SuiteRequest, canaries: Sequence[Canary], found: _Results, timeout_s: float
+    request: SuiteRequest,
+    canaries: Sequence[Canary],
+    changed: Sequence[ChangedTest],
+    found: _Results,
+    timeout_s: float,
 ) -> tuple[_Conversation, IsolatedRun]:
     talk = _Conversation(found, request.hang_s)
     python, readable = interpreter(request.environment)
     cache = "/tmp/pytest-cache"
     own = Path(tempfile.mkdtemp(prefix="tfgrpo-pytest-")) if request.isolation == "none" else None
     try:
-        body = json.dumps(_request(request, canaries, found, str(own or cache), talk.key)).encode()
+        body = json.dumps(_request(request, canaries, changed, found, str(own or cache), talk.key)).encode()
         try:
             run = run_isolated(
                 [python, str(REPORTER)],
                 request.tree,
-                readable=(*readable, REPORTER, GUARD),
+                readable=(*readable, REPORTER, *BESIDE),
                 environment=_environment(request, python),
                 timeout_s=timeout_s,
                 isolation=request.isolation,
@@ -212,7 +241,7 @@ def _run_once(
                 ),
             )
         except OSError as error:
-            talk.broken = f"{python} cannot be started: {error.strerror}"
+            talk.unimportable = f"{python} cannot be started: {error.strerror}"
             run = IsolatedRun(code=None, output="", elapsed_s=0.0)
     finally:
         if own is not None:
@@ -231,7 +260,12 @@ def _environment(request: SuiteRequest, python: str) -> dict[str, str]:
 
 
 def _request(
-    request: SuiteRequest, canaries: Sequence[Canary], found: _Results, cache: str, key: bytes
+    request: SuiteRequest,
+    canaries: Sequence[Canary],
+    changed: Sequence[ChangedTest],
+    found: _Results,
+    cache: str,
+    key: bytes,
 ) -> dict[str, Json]:
     folder = request.command.folder
     start = PurePosixPath(folder)
@@ -243,9 +277,12 @@ def _request(
         "folder": folder,
         "imports": [str(request.tree / name) for name in imports],
         "files": [_relative(name, start) for name in files if _is_there(request, name, canaries)],
+        "protected": [name for name in request.protected if name.endswith(".py")],
+        "allow": list(request.allow),
         "canaries": {canary.path: canary.text for canary in canaries},
         "at": [secrets.randbelow(10**6) / 10**6 for _ in range(4 * len(canaries))],
         "skipped": list(found.outcomes),
+        "last": [one.copy for one in changed],
         "cache": cache,
     }
 
@@ -311,6 +348,7 @@ def _concluded(
         problem=problem,
         detail=detail,
         elapsed_s=elapsed_s,
+        uses=tuple(sorted(found.uses)),
     )
 
 
@@ -332,8 +370,8 @@ def _problem(
         return RunProblem.TIMEOUT, f"the tests took more than {request.timeout_s:g} s"
     if run.stopped == "disk":
         return RunProblem.NO_REPORT, "the tests filled the disk"
-    if talk.broken.startswith("pytest cannot be imported") or "cannot be started" in talk.broken:
-        return RunProblem.NO_RUNNER, talk.broken
+    if talk.unimportable:
+        return RunProblem.NO_RUNNER, talk.unimportable
     if not talk.heard and run.code in (126, 127):
         return RunProblem.NO_RUNNER, tail
     if not talk.over:

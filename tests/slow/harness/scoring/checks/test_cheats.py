@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from support.cheats import FILES, RUNTIME
-from support.fixes import SOLVED, SmallFix
+from support.cheats import EARLY, FILES, RUNTIME
+from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
 from support.tools import require_tool
 
 
@@ -15,14 +15,100 @@ def fix(tmp_path: Path) -> SmallFix:
 
 
 SAMPLE = 6
+IMPORTED = {**BASE, "tests/conftest.py": "import shop.cart\n"}
+"""A project whose code is imported before its tests are."""
 
 
 @pytest.mark.faults
-def test_a_module_that_cheats_scores_nothing(tmp_path, campaign):
+@pytest.mark.parametrize(("base", "cheats"), [(BASE, RUNTIME), (IMPORTED, EARLY)], ids=["in tests", "before"])
+def test_a_module_that_cheats_scores_nothing(tmp_path, campaign, base, cheats):
     require_tool("bwrap")
-    for number, cheat in enumerate(campaign.sample(sorted(RUNTIME), SAMPLE)):
-        fix = SmallFix(folder=tmp_path / str(number))
-        assert fix.attempt({"shop/cart.py": RUNTIME[cheat]}).credit == 0, cheat
+    for number, cheat in enumerate(campaign.sample(sorted(cheats), SAMPLE)):
+        fix = SmallFix(folder=tmp_path / str(number), base=base)
+        assert fix.attempt({"shop/cart.py": cheats[cheat]}).credit == 0, cheat
+
+
+@pytest.mark.parametrize(
+    ("line", "use"),
+    [
+        ("sys.settrace(None)", "tracing"),
+        ("sys.setprofile(None)", "tracing"),
+        ("import ctypes; ctypes.CDLL(None)", "ctypes"),
+    ],
+)
+def test_code_that_could_change_its_tests_needs_to_be_allowed_to(tmp_path, line, use):
+    code = {"shop/cart.py": f"import sys\n{line}\n{SOLVED}"}
+    refused = SmallFix(folder=tmp_path / "a").attempt(code, sandbox="none")
+    assert refused.credit == 0
+    assert refused.reason.startswith(f"tampered: the code under test uses {use}: ")
+    assert SmallFix(folder=tmp_path / "b").attempt(code, sandbox="none", allow=[use]).credit == 1
+
+
+def test_what_tests_and_packages_use_needs_no_leave(tmp_path):
+    line = "import sys, ctypes, uuid\nctypes.CDLL(None)\nsys.settrace(sys.gettrace())\n"
+    hidden = {name: line + text for name, text in HIDDEN.items()}
+    code = {"shop/cart.py": f"import ctypes, multiprocessing.sharedctypes\n{SOLVED}"}
+    assert SmallFix(folder=tmp_path, hidden=hidden).attempt(code, sandbox="none").credit == 1
+
+
+def test_tests_of_many_forms_are_found_to_be_what_they_are(tmp_path):
+    forms = """
+import functools, unittest
+from unittest import mock
+import pytest
+from tests.helpers import Shared
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        function(*args, **kwargs)
+        function(*args, **kwargs)
+    return wrapper
+
+@twice
+def test_wrapped():
+    assert True
+
+@mock.patch("os.getcwd", return_value="x")
+def test_patched(getcwd):
+    assert True
+
+@pytest.mark.parametrize("table", [{"a": [1]}, [2]])
+def test_with_parameters(table, tmp_path, request):
+    assert table
+
+class TestShared(Shared):
+    @staticmethod
+    def test_static():
+        assert True
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_method(self, n):
+        assert n
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.value = 1
+
+    def test_case(self):
+        self.assertEqual(self.value, 1)
+
+for _n in range(2):
+    exec(f"def test_made_{_n}(): assert True")
+test_lambda = lambda: None
+"""
+    helpers = "class Shared:\n    def test_inherited(self):\n        assert self.test_static() is None\n"
+    hidden = {**HIDDEN, "tests/test_forms.py": forms, "tests/helpers.py": helpers}
+    names = (
+        "test_wrapped", "test_patched", "test_with_parameters[table0]", "test_with_parameters[table1]",
+        "TestShared::test_inherited", "TestShared::test_static", "TestShared::test_method[1]",
+        "Case::test_case", "test_made_1", "test_lambda",
+    )  # fmt: skip
+    wanted = [*FAIL_TO_PASS, *(f"tests/test_forms.py::{name}" for name in names)]
+    result = SmallFix(folder=tmp_path, hidden=hidden).attempt(
+        {"shop/cart.py": SOLVED}, sandbox="none", fail_to_pass=wanted
+    )
+    assert (result.credit, result.reason) == (1, "")
 
 
 def test_files_that_cheat_are_left_out_all_at_once(fix):
