@@ -33,6 +33,20 @@ FILES = 3
 REAP_S = 5.0
 AGAIN_MS = 5
 SUBREAPER = 36
+JOIN_SESSION_KEYRING = 1
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""As a filter of system calls knows them."""
+REFUSED = {
+    "x86_64": (163, 167, 168, 169, 172, 173, 175, 176, 246, 248, 249, 250, 298, 304, 313, 320, 321, 323,
+               425, 426, 427),
+    "aarch64": (89, 104, 105, 106, 142, 217, 218, 219, 224, 225, 241, 265, 273, 280, 282, 294, 425, 426, 427),
+}  # fmt: skip
+"""Numbers of what no program in a sandbox may call, as in containers: add_key, request_key, keyctl, bpf,
+perf_event_open, userfaultfd, io_uring, open_by_handle_at, modules, kexec, swap, reboot, ports, accounting.
+Mounts in a user namespace of its own may be made: a sandbox of the agent's own needs them."""
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+OTHER_ABI = 0x40000000
+"""x86-64 has each call a second time from here on."""
 RESTORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD)
 """Signals that Python handles or ignores, and a program must not."""
 
@@ -183,6 +197,11 @@ def _spawn(request: Mapping[str, Any], files: list[int]) -> int:
     """
     argv, environment = request["argv"], request["environment"]
     failure: OSError | None = None
+    filtered = -1
+    if os.path.basename(argv[0]) == b"bwrap":  # noqa: PTH119
+        _leave_keys()
+        filtered = _filter()
+        argv = [argv[0], *([b"--seccomp", b"%d" % filtered] if filtered >= 0 else []), *argv[1:]]
     places = [b""] if b"/" in argv[0] else environment.get(b"PATH", os.defpath.encode()).split(b":")
     os.chdir(request["folder"])
     try:
@@ -201,7 +220,39 @@ def _spawn(request: Mapping[str, Any], files: list[int]) -> int:
                     failure = error
     finally:
         os.chdir("/")
+        if filtered >= 0:
+            os.close(filtered)
     raise failure or OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+def _leave_keys() -> None:
+    """Join a session keyring of one's own: namespaces do not keep the kernel's keys of a login apart."""
+    import ctypes
+
+    number = KEYCTL.get(os.uname().machine)
+    if number is not None:
+        ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
+
+
+def _filter() -> int:
+    """Return an open file with a filter of system calls for bubblewrap; -1 where the machine's are not known.
+
+    See seccomp(2): of classic BPF a load, a jump if equal, and a return of EPERM.
+    """
+    machine = os.uname().machine
+    if machine not in REFUSED:
+        return -1
+    numbers = REFUSED[machine]
+    load, equal, larger, leave = 0x20, 0x15, 0x35, 0x06
+    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
+    rows = [(load, 0, 0, 4), (equal, 1, 0, ARCHITECTURES[machine]), (leave, 0, 0, refuse), (load, 0, 0, 0)]
+    rows.append((larger, len(numbers) + 1, 0, OTHER_ABI))
+    rows += [(equal, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
+    rows += [(leave, 0, 0, allow), (leave, 0, 0, refuse)]
+    file = os.memfd_create("filter", 0)
+    os.write(file, b"".join(struct.pack("=HBBI", *row) for row in rows))
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
 
 
 def _spawn_with_relays(request: Mapping[str, Any], files: list[int]) -> int:

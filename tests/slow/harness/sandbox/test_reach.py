@@ -1,9 +1,11 @@
 """What an agent can read, write and reach: every cell of the table in docs/security.md."""
 
 import asyncio
+import ctypes
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import sys
@@ -41,7 +43,7 @@ def table() -> dict[tuple[str, str], str]:
 
 
 AGENT = """
-import contextlib, json, os, pathlib, signal, socket, subprocess, sys
+import contextlib, ctypes, json, os, pathlib, signal, socket, subprocess, sys
 
 AT = json.loads({at!r})
 
@@ -99,6 +101,25 @@ def climbs():
            for one in tries for how in (["-Ur"], ["-Urpfm"], ["-Um"])]
     return [0 in run]
 
+def capable():
+    status = pathlib.Path("/proc/self/status").read_text()
+    has = int(status.partition("CapEff:")[2].split()[0], 16) != 0
+    call = ctypes.CDLL(None).mount
+    mounts = call(b"none", AT["mountpoint"].encode(), b"tmpfs", 0, None) == 0
+    if mounts:
+        ctypes.CDLL(None).umount(AT["mountpoint"].encode())
+    return [has, mounts]
+
+def keys():
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    add, keyctl = {{"x86_64": (248, 250), "aarch64": (217, 219)}}[os.uname().machine]
+    session, user, search = ctypes.c_long(-3), ctypes.c_long(-4), 10
+    named = b"user", b"tfgrpo-" + AT["key"].encode()
+    reads = call(keyctl, search, session, *named, 0) > 0
+    writes = [call(add, *named, b"x", 1, where) > 0 for where in (session, user)]
+    return [reads, *writes]
+
 probes = {{
     "read its program and its workspace": lambda: reads("program", "own"),
     "read what `sandbox_readable` lists": lambda: reads("readable"),
@@ -115,6 +136,8 @@ probes = {{
         lambda: writes("program", "source", "journal", "home"),
     "write to kernel settings (`/proc/sys`)": lambda: [opens("/proc/sys/kernel/core_pattern")],
     "write to them from a new user namespace": climbs,
+    "have capabilities, or mount": capable,
+    "read the kernel's keys of your login, and leave some": keys,
     "reach Unix sockets in folders (Docker, D-Bus, ssh-agent)":
         lambda: [connects(socket.AF_UNIX, AT["socket"])],
     "reach abstract Unix sockets": lambda: [connects(socket.AF_UNIX, "\\0" + AT["abstract"])],
@@ -158,6 +181,7 @@ def targets(place: Path) -> Iterator[dict[str, Any]]:
     for name, where in at.items():
         Path(where).parent.mkdir(parents=True, exist_ok=True)
         Path(where).write_text(name)
+    at["mountpoint"] = str(place / "work" / "own" / "mountpoint")
     with ExitStack() as stack:
         for family, name, where in (
             (socket.AF_UNIX, "socket", str(place / "docker.sock")),
@@ -171,7 +195,23 @@ def targets(place: Path) -> Iterator[dict[str, Any]]:
             bound = server.getsockname()
             at[name] = bound.decode().lstrip("\0") if isinstance(bound, bytes) else bound
             stack.enter_context(Greeting(server))
+        Path(at["mountpoint"]).mkdir()
+        at["key"] = secrets.token_hex(8)
+        add_key(at["key"])
         yield at
+
+
+def add_key(name: str) -> bool:
+    """Add a key to this process's session, as a login does; return whether the kernel lets us."""
+    number = {"x86_64": 248, "aarch64": 217}[os.uname().machine]
+    session = ctypes.c_long(-3)
+    return int(ctypes.CDLL(None).syscall(number, b"user", f"tfgrpo-{name}".encode(), b"x", 1, session)) > 0
+
+
+def may_mount() -> list[bool]:
+    """Return whether this process has capabilities, and that to mount."""
+    has = int(Path("/proc/self/status").read_text().partition("CapEff:")[2].split()[0], 16)
+    return [has != 0, bool(has >> 21 & 1)]
 
 
 class Greeting:
@@ -236,13 +276,19 @@ def explore(place: Path, targets: dict[str, Any], mode: dict[str, Any]) -> dict[
     return dict(json.loads(outcome.answer))
 
 
+AS_YOU = {
+    "have capabilities, or mount": may_mount,
+    "read the kernel's keys of your login, and leave some": lambda: [add_key("more")] * 3,
+}
+
+
 @pytest.mark.parametrize(("row", "mode"), table(), ids=lambda part: re.sub(r"\W+", "-", part).strip("-"))
 def test_a_cell_of_the_table_is_true(
     row: str, mode: str, found: Callable[[str], dict[str, Any]], targets: dict[str, Any]
 ) -> None:
     cell, here = table()[row, mode], found(mode)
     if cell == "as you":
-        wanted = [os.access("/proc/sys/kernel/core_pattern", os.W_OK)]
+        wanted = AS_YOU.get(row, lambda: [os.access("/proc/sys/kernel/core_pattern", os.W_OK)])()
     else:
         wanted = [{"yes": True, "no": False}[cell]] * len(here[row])
     assert here[row] == wanted
