@@ -1,6 +1,6 @@
 // Runs one file of tests with node:test, and reports each test. It is the program and its reporter in one module,
 // so that both share the report, and nothing else can: what is exported works once, before the file is loaded.
-import { createRequire } from 'node:module';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import nodeTest from 'node:test';
 
@@ -61,6 +61,19 @@ function recordOf(type, data, names) {
   return { kind: 'test', file, names: path(names, data.nesting, words(data.name)), outcome, ms: took ?? 0, message: outcome === 'failed' ? cause : '' };
 }
 
+/** Show nobody the tests: node keeps each as a resource, whose function could be exchanged. */
+function hideTests() {
+  const hooks = require('node:async_hooks');
+  const { createHook } = hooks;
+  const shown = (resource) => (['Test', 'Suite', 'TestHook'].includes(resource?.constructor?.name) ? {} : resource);
+  hooks.createHook = (callbacks) => {
+    const { init } = callbacks;
+    if (typeof init !== 'function') return createHook(callbacks);
+    return createHook({ ...callbacks, init: (id, type, trigger, resource) => init.call(callbacks, id, type, trigger, shown(resource)) });
+  };
+  syncBuiltinESMExports();
+}
+
 /** Declare a test that passes and wait for it, load the file, then declare one that passes and one that fails. */
 async function main() {
   const { equal } = require('node:assert');
@@ -84,6 +97,7 @@ async function main() {
     process.exitCode = code;
     setTimeout(() => exit(code), GRACE_MS).unref();
   };
+  hideTests();
   process.argv.splice(1, 1, file);
   try {
     await import(pathToFileURL(file).href);

@@ -107,6 +107,16 @@ OWN = {
         ),
     },
 }
+OWN["node-test"] |= {
+    "catches tests as resources": """
+require('node:async_hooks').createHook({ init(id, type, trigger, res) {
+  if (type !== 'Test') return;
+  let fn;
+  Object.defineProperty(res, 'fn', {
+    get() { return this.name === 'gives a discount' ? () => {} : fn; }, set(v) { fn = v; },
+  });
+} }).enable();""",
+}
 CHEATS = [
     pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}")
     for runner, own in OWN.items()
