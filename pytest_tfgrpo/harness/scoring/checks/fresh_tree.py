@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import sys
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -86,15 +89,16 @@ def make_tree(
     base: BaseTree,
     hidden: Iterable[ArchiveEntry],
     environment: BuiltEnvironment | None = None,
+    deadline: float = math.inf,
 ) -> None:
     """Fill the empty folder `target`: the agent's files of `source`, protected ones from base and `hidden`.
 
     An agent's files that shadow modules of others are left out, as is what is no file. No link is followed.
-    Raises TooMuch, ArchiveProblem, OSError.
+    Raises TooMuch, also where the copy takes until `deadline` by the monotonic clock, ArchiveProblem, OSError.
     """
     roots = environment.imports if environment is not None else ()
     rules = _Rules(base=base, names=foreign_modules(environment), roots=roots)
-    _Copy(rules, target).run(source)
+    _Copy(rules, target, deadline).run(source)
     protected: dict[str, ArchiveEntry] = {entry.name: entry for entry in base.protected}
     protected |= {entry.name: entry for entry in hidden}
     lay((protected[name] for name in sorted(protected)), target)
@@ -124,9 +128,10 @@ class _Rules:
 class _Copy:
     """Copies files by descriptors; an agent's links lead nowhere."""
 
-    def __init__(self, rules: _Rules, target: Path) -> None:
+    def __init__(self, rules: _Rules, target: Path, deadline: float) -> None:
         self._rules = rules
         self._target = target
+        self._deadline = deadline
         self._packages: set[str] = set()
         self._files = MAX_FILES
         self._bytes = MAX_BYTES
@@ -142,7 +147,7 @@ class _Copy:
         if depth > DEEPEST:
             raise TooMuch(f"there are folders more than {DEEPEST} deep")
         with os.scandir(within) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            found = sorted(islice(entries, self._files + 1), key=lambda entry: entry.name)
         if path and path not in self._rules.base.places and any(entry.name == VENV for entry in found):
             return
         if any(entry.name == "__init__.py" for entry in found):
@@ -153,6 +158,8 @@ class _Copy:
                 self._files -= 1
                 if self._files < 0:
                     raise TooMuch(f"there are more than {MAX_FILES} files and folders")
+                if time.monotonic() > self._deadline:
+                    raise TooMuch("there are more files than can be copied in time")
                 name = f"{path}/{entry.name}" if path else entry.name
                 if entry.is_dir(follow_symlinks=False):
                     if not self._rules.skips_folder(name):

@@ -46,8 +46,8 @@ def run_hidden(check: Check, context: CheckContext) -> CheckResult:
     environment = context.workspace.environment or _environment(archive, context.environment)
     tree = Path(tempfile.mkdtemp(prefix="tfgrpo-check-"))
     try:
-        names = _fill(tree, check, context, archive, hidden, environment)
         limit_s = check.params["timeout_s"]
+        names = _fill(tree, check, context, archive, hidden, environment, began + limit_s)
         left = limit_s - (time.monotonic() - began) - min(1.0, 0.05 * limit_s)
         command = _command(check.params["runner"])
         if not (tree / command.folder).is_dir():
@@ -99,13 +99,16 @@ def _fill(
     archive: WorkspaceArchive,
     hidden: Path,
     environment: BuiltEnvironment | None,
+    deadline: float,
 ) -> tuple[str, ...]:
     """Make the tree; return the names of its protected files."""
     globs = tuple(check.params.get("protected", ()))
     context.workspace.secure()
     base = read_base(archive, globs).without(check.params.get("removed", ()))
     entries = tuple(read_archive(hidden))
-    make_tree(context.workspace.path, tree, base=base, hidden=entries, environment=environment)
+    make_tree(
+        context.workspace.path, tree, base=base, hidden=entries, environment=environment, deadline=deadline
+    )
     return tuple(entry.name for entry in (*base.protected, *entries))
 
 

@@ -167,6 +167,11 @@ def test_too_much_is_not_copied(tmp_path, monkeypatch, limit, value):
         fill(tmp_path, left)
 
 
+def test_a_copy_for_which_there_is_no_time_scores_nothing(fix):
+    result = fix.attempt({}, sandbox="none", timeout_s=1e-9)
+    assert (result.credit, result.reason) == (0, "there are more files than can be copied in time")
+
+
 def test_what_an_agent_installed_to_work_is_not_its_work(tmp_path, monkeypatch):
     left = tmp_path / "left"
     for name in (".venv/lib/a.py", "my-env/lib/b.py", "my-env/pyvenv.cfg", "sub/.tox/c.py", "shop/cart.py"):
