@@ -41,6 +41,7 @@ from pytest_tfgrpo.patterns.environment.setup_commands import lock_node_packages
 from pytest_tfgrpo.patterns.fixes import RecipePart
 from pytest_tfgrpo.patterns.recipe.node_recipe import LOCKS
 from pytest_tfgrpo.patterns.recipe.own_distributions import write_distributions
+from pytest_tfgrpo.patterns.recipe.recipe import OLDEST, pair
 from pytest_tfgrpo.patterns.recipe.requirement_text import normal
 
 RESOLVED = "resolved"
@@ -86,6 +87,11 @@ class EnvironmentBuilder:
         elsewhere = set(part.imports) - {part.folder}
         if not (part.python or part.setup or part.files or part.variables or elsewhere):
             return MadeEnvironment()
+        if part.command.runner == "pytest" and part.python and pair(part.python) < OLDEST:
+            raise BuildProblem(
+                f"the project wants Python {part.python}, and its tests are reported from "
+                f"{OLDEST[0]}.{OLDEST[1]} on; if it runs there, write it as python in harvest.toml"
+            )
         until = None if part.relaxed else until_of(committed_at)
         key = self._key(part, until)
         if key in self._problems:

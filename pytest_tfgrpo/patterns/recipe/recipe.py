@@ -34,6 +34,8 @@ RELEASED = {
     "3.12": date(2023, 10, 2), "3.13": date(2024, 10, 7), "3.14": date(2025, 10, 7),
 }  # fmt: skip
 """When a minor version of Python came out; one that is not listed came later."""
+OLDEST = (3, 8)
+"""The oldest Python on which the reporter of hidden tests runs."""
 LATEST = 250_000_000_000
 """Seconds since 1970 that a date can hold; a commit can say anything."""
 PLUGINS = frozenset(("flaky", "nbval", "syrupy"))
@@ -216,7 +218,7 @@ def _with_python(
     simple = set(part.imports) <= {part.folder} and not part.variables
     reviewed = told.dependencies is not None
     bare = (simple or reviewed) and all(" ".join(item.split()) == "pytest" for item in needs)
-    declared = tuple(v for v in found.pythons if allows(project.requires_python, _pair(v)))
+    declared = tuple(v for v in found.pythons if allows(project.requires_python, pair(v)))
     if told.python or (bare and (reviewed or not (declared or project.requires_python))):
         return replace(part, python=None)
     python, why = _python(declared, project.requires_python, knowledge.interpreters, committed_at)
@@ -231,26 +233,27 @@ def _python(
     declared: Sequence[str], specifier: str, interpreters: Sequence[str], committed_at: int
 ) -> tuple[str, str]:
     """Return a minor version, and why: the newest that is declared, here, and was out at the time."""
-    here = sorted(interpreters, key=_pair)
+    here = sorted((v for v in interpreters if pair(v) >= OLDEST), key=pair)
     day = datetime.fromtimestamp(min(max(committed_at, 0), LATEST), UTC).date()
     out = [v for v in here if RELEASED.get(v, date.max) <= day]
-    fitting = [v for v in here if allows(specifier, _pair(v))]
+    fitting = [v for v in here if allows(specifier, pair(v))]
     for choices in ([v for v in declared if v in out], [v for v in declared if v in here]):
         if choices:
-            return max(choices, key=_pair), "declared"
+            return max(choices, key=pair), "declared"
     if declared:
-        newest = max(declared, key=_pair)
-        above = [v for v in fitting if _pair(v) > _pair(newest)]
+        newest = max(declared, key=pair)
+        above = [v for v in fitting if pair(v) > pair(newest)]
         return (above[0], f"the next after {newest} on this machine") if above else (newest, "declared")
     timely = [v for v in fitting if v in out]
     if timely:
         return timely[-1], "the newest of its time on this machine"
     if fitting:
         return fitting[0], "the oldest on this machine"
-    return next((v for v in reversed(RELEASED) if allows(specifier, _pair(v))), "3.11"), "not on this machine"
+    return next((v for v in reversed(RELEASED) if allows(specifier, pair(v))), "3.11"), "not on this machine"
 
 
-def _pair(version: str) -> tuple[int, int]:
+def pair(version: str) -> tuple[int, int]:
+    """Return a minor version of Python as numbers."""
     major, _, minor = version.partition(".")
     return int(major), int(minor)
 

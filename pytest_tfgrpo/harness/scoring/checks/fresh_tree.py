@@ -94,7 +94,7 @@ def make_tree(
     """Fill the empty folder `target`: the agent's files of `source`, protected ones from base and `hidden`.
 
     An agent's files that shadow modules of others are left out, as is what is no file. No link is followed.
-    Raises TooMuch, also where the copy takes until `deadline` by the monotonic clock, ArchiveProblem, OSError.
+    Raises TooMuch, also where it lasts until `deadline` by the monotonic clock, ArchiveProblem, OSError.
     """
     roots = environment.imports if environment is not None else ()
     rules = _Rules(base=base, names=foreign_modules(environment), roots=roots)

@@ -37,6 +37,10 @@ WATCHED = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback",
 WRAPPERS = ("pytest_load_initial_conftests", "pytest_collection_modifyitems", "pytest_runtest_call")
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins that must not take part: ours, and those that choose an order."""
+LINTERS = ("pytest_black", "pytest_checkdocs", "pytest_codestyle", "pytest_flake8", "pytest_isort",
+           "pytest_mypy", "pytest_pycodestyle", "pytest_pydocstyle", "pytest_pylint",
+           "pytest_ruff")  # fmt: skip
+"""Plugins that add items of their own to each file, also to ours."""
 tell = sys.audit
 
 
@@ -243,6 +247,7 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
     """Return the hooks that put canaries among the tests, and note what is found."""
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
     places, join, dumps, last = list(request["at"]), os.path.join, json.dumps, frozenset(request["last"])
+    words = list(request["words"])
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
     def pytest_load_initial_conftests(early_config: Any) -> Any:
@@ -257,8 +262,10 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
 
     def pytest_collection_modifyitems(items: List[Any]) -> Any:
-        ours = [item for item in items if str(item.fspath) in own]
-        items[:] = [item for item in items if str(item.fspath) not in own]
+        ours = [
+            item for item in items if str(item.fspath) in own and any(word in item.name for word in words)
+        ]
+        items[:] = [item for item in items if str(item.fspath) not in own and not _is_linted(item)]
         yield
         left = [item for item in items if names(item.nodeid) not in skipped]
         late = [str.partition(names(item.nodeid), "[")[0] in last for item in left]
@@ -310,6 +317,11 @@ def _code(item: Any) -> int:
     called = getattr(item, "obj", None)
     code = getattr(getattr(called, "__func__", called), "__code__", None)
     return 0 if code is None else id(code)
+
+
+def _is_linted(item: Any) -> bool:
+    """Return whether an item is a linter's look at a file, which is no test."""
+    return str(type(item).__module__).partition(".")[0] in LINTERS
 
 
 def _canary(text: str, patterns: List[str]) -> str:

@@ -280,6 +280,7 @@ def _request(
         "protected": [name for name in request.protected if name.endswith(".py")],
         "allow": list(request.allow),
         "canaries": {canary.path: canary.text for canary in canaries},
+        "words": [word for canary in canaries for pair in canary.pairs for word in pair],
         "at": [secrets.randbelow(10**6) / 10**6 for _ in range(4 * len(canaries))],
         "skipped": list(found.outcomes),
         "last": [one.copy for one in changed],

@@ -256,6 +256,36 @@ def test_tests_that_are_put_back_and_a_conftest_for_the_next_process_are_seen(tr
     assert "'conftest.py' was written" in run(tree, "test_c.py").detail
 
 
+LINTS = """
+import pytest
+
+class Lint(pytest.Item):
+    __module__ = "pytest_ruff"
+    def runtest(self): assert 0
+
+class Other(pytest.Item):
+    def runtest(self): pass
+
+class File(pytest.File):
+    def collect(self):
+        lints = [Lint.from_parent(self, name=f"ruff{n}") for n in range(3)]
+        return [*lints, *(Other.from_parent(self, name=f"other{n}") for n in range(3))]
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".py":
+        return File.from_parent(parent, path=file_path)
+"""
+
+
+def test_plugins_that_add_items_to_each_file_add_none_to_ours_and_linters_are_no_tests(tree):
+    put(tree, conftest_py=LINTS, test_a_py="def test_a(): pass\n")
+    found = run(tree, "test_a.py")
+    assert found.problem is None, found.detail
+    assert sorted(found.outcomes) == [
+        f"test_a.py::{name}" for name in ("other0", "other1", "other2", "test_a")
+    ]
+
+
 def test_what_tests_write_beside_them_is_no_harm(tree):
     put(tree, test_a_py=WRITES + "def test_a(): write('data.txt', 'x'); write('test_new.py', 'x')\n")
     found = run(tree, "test_a.py")
