@@ -111,6 +111,8 @@ class FakeTests:
         self.work = WorkTree(folder / "work")
         self.requests: list[SuiteRequest] = []
         self.trees: dict[str, dict[str, bytes]] = {}
+        self.says = ""
+        """What each test says that does not pass."""
 
     def validate(
         self,
@@ -139,7 +141,11 @@ class FakeTests:
             return SuiteRun(
                 outcomes=made,
                 seconds=dict.fromkeys(made, seconds),
-                messages={t: f"because of {letters[t][place]}" for t, end in made.items() if end != "passed"},
+                messages={
+                    t: self.says or f"because of {letters[t][place]}"
+                    for t, end in made.items()
+                    if end != "passed"
+                },
                 elapsed_s=0.5,
             )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protected import is_protected
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
@@ -35,6 +36,18 @@ CHECK_MAX_S = 3600
 """Seconds that a check may have at most."""
 NAMED = 200
 """How many wavering tests are named."""
+
+HINTS = (
+    (
+        re.compile(r"No module named|cannot import name|undefined symbol|PackageNotFound"),
+        "; declare it as dependencies, or make it by setup, in harvest.toml",
+    ),
+    (
+        re.compile(r"gaierror|name resolution|Network is unreachable|ConnectionRefused|Max retries|URLError"),
+        "; tests have no network",
+    ),
+)
+"""What a person could do where a test says this after the fix."""
 
 RunTests = Callable[[SuiteRequest], SuiteRun]
 
@@ -138,7 +151,7 @@ class _Series:
             if (problem := _problem("fix", self._run("fix"))) is not None:
                 return problem
             result = self._outcomes()
-        return _unproven(result, self.plan.tests)
+        return _unproven(result, self.plan.tests, self.runs["fix"][-1].messages)
 
     def _run(self, name: TreeName) -> SuiteRun:
         tree = self.trees.tree(name)
@@ -233,18 +246,25 @@ def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
     )
 
 
-def _unproven(tests: TreeOutcomes, changed: Sequence[str]) -> FixValidation:
-    """Return why no test proves the fix, by the tests in the files that it changed."""
+def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str, str]) -> FixValidation:
+    """Return why no test proves the fix, by the tests in the files that it changed.
+
+    `messages` are those of the fix's last run, by test.
+    """
     wavering = tests.wavering()
     own = [test for test in tests.fix if test.partition("::")[0] in changed]
     failing = _failing(tests, changed)
     skipped = [t for t in own if tests.fix[t] is CaseOutcome.SKIPPED]
+    new = [t for t in skipped if t not in tests.base]
     if wavering:
         reason = f"flaky: {few(wavering, 2)}"
     elif failing:
-        reason = f"fails after the fix: {few(failing, 2)}"
+        reason = f"fails after the fix: {few(failing, 2)}{_why(failing, messages)}"
     elif own and len(skipped) == len(own):
-        reason = f"skipped after the fix: {few(skipped, 2)}"
+        reason = f"skipped after the fix: {few(skipped, 2)}{_why(skipped, messages)}"
+    elif new:
+        those = plural(len(new), "new test")
+        reason = f"{those} skipped after the fix, no other proves it: {few(new, 2)}{_why(new, messages)}"
     elif own:
         reason = "passes before the fix: no test of it fails there"
     else:
@@ -256,6 +276,15 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str]) -> FixValidation:
         cause=RootCause.TEST_FAILURE,
         reason=reason,
     )
+
+
+def _why(ids: Sequence[str], messages: Mapping[str, str]) -> str:
+    """Return what the first of these tests said, with what a person could do about it; else nothing."""
+    said = next((messages[id_] for id_ in ids if messages.get(id_)), "")
+    if not said:
+        return ""
+    hint = next((hint for pattern, hint in HINTS if pattern.search(said)), "")
+    return f" ({line(said, 160)}{hint})"
 
 
 def _failing(tests: TreeOutcomes, changed: Sequence[str]) -> list[str]:

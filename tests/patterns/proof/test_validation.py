@@ -81,8 +81,13 @@ def test_a_test_that_wavers_is_in_neither_list_and_named(fake, tree, place):
     ("before", "after", "reason"),
     [
         ({X: "p"}, {X: "p"}, "passes before the fix: no test of it fails there"),
-        ({X: "f"}, {X: "f"}, f"fails after the fix: {X}"),
-        ({X: "f"}, {X: "s"}, f"skipped after the fix: {X}"),
+        ({X: "f"}, {X: "f"}, f"fails after the fix: {X} (because of f)"),
+        ({X: "f"}, {X: "s"}, f"skipped after the fix: {X} (because of s)"),
+        (
+            {X: "s", Y: "p"},
+            {X: "s", Y: "p"},
+            f"1 new test skipped after the fix, no other proves it: {X} (because of s)",
+        ),
         ({X: "fpf"}, {X: "p"}, f"flaky: {X}"),
         ({X: "f"}, {X: "ppf"}, f"flaky: {X}"),
         ({}, {OTHER: "f"}, "its tests are not among those that ran"),
@@ -92,6 +97,23 @@ def test_a_change_that_proves_nothing_is_told_why(fake, before, after, reason):
     found = fake.validate(base_with_tests=before, fix=after)
     assert (found.cause, found.reason) == (RootCause.TEST_FAILURE, reason)
     assert found.fail_to_pass == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            "ModuleNotFoundError: No module named 'x'",
+            "; declare it as dependencies, or make it by setup, in ",
+        ),
+        ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "; tests have no network"),
+        ("AssertionError", ""),
+    ],
+)
+def test_what_a_test_says_after_the_fix_comes_with_what_to_do(fake, said, hint):
+    fake.says = said
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "f"})
+    assert found.reason.startswith(f"fails after the fix: {X} ({said}{hint}")
 
 
 def test_a_change_whose_tests_pass_before_takes_one_round(fake):

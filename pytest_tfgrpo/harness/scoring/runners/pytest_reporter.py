@@ -297,7 +297,9 @@ def _reporting(names: _Names) -> Tuple[Any, ...]:
             outcome = "skipped"
         if hasattr(report, "context") and outcome != "failed":  # a part of a test; the whole is reported too
             return
-        message = _message(report) if outcome == "failed" else ""
+        message = (
+            _message(report) if outcome == "failed" else _skipped(report) if outcome == "skipped" else ""
+        )
         seconds = float(report.duration or 0.0)
         tell(EVENT, "r", names(report.nodeid), str(report.when), outcome, seconds, message)
 
@@ -344,6 +346,13 @@ def _mixed(items: List[Any], ours: List[Any], places: List[float]) -> List[Any]:
         mixed += [*items[done:place], ours[which]]
         done = place
     return mixed + items[done:]
+
+
+def _skipped(report: Any) -> str:
+    """Return why a test was skipped."""
+    told = report.longrepr
+    said = told[2] if type(told) is tuple and len(told) == 3 else getattr(report, "wasxfail", "")
+    return str(said)[:MESSAGE].encode("utf-8", "replace").decode()
 
 
 def _message(report: Any) -> str:

@@ -187,6 +187,8 @@ class _Conversation:
             return
         if parts.get(when) != "failed":
             parts[when] = outcome
+        if outcome == "skipped" and message:
+            found.messages[id_] = message
         if outcome == "failed":
             found.fail(id_, message)
         elif "failed" in parts.values():
@@ -200,7 +202,7 @@ class _Conversation:
             else:
                 found.fail(id_, "it ended without a report")
         if when == "teardown":
-            if found.outcomes.get(id_) is not CaseOutcome.FAILED:
+            if found.outcomes.get(id_) not in (CaseOutcome.FAILED, CaseOutcome.SKIPPED):
                 found.messages.pop(id_, None)
             self.current = None
 

@@ -120,6 +120,7 @@ def test_each_test_has_its_outcome(tree):
         "tests/test_broken.py": "failed",
     }
     assert found.messages["tests/test_all.py::test_bad"] == "AssertionError: no"
+    assert found.messages["tests/test_all.py::test_skipped"].startswith("Skipped: ")
     assert "nothing_of_the_kind" in found.messages["tests/test_broken.py"]
     assert sorted(path.name for path in (tree / "tests").iterdir()) == ["test_all.py", "test_broken.py"]
 
