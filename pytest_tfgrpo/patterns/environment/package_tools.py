@@ -281,8 +281,7 @@ def else_from_source(
     """Return how an installer ended with wheels alone, and where that failed, in the sandbox from source."""
     if not first[0]:
         return first
-    again, more = inside(tools, argv, folder, programs)
-    return again, more if not again else f"{first[1][-TAIL // 2 :]}\n{more[-TAIL // 2 :]}"
+    return inside(tools, argv, folder, programs)  # what failed with wheels alone is no reason any more
 
 
 def outside(tools: BuildTools, argv: Sequence[str], folder: Path) -> tuple[int, str]:

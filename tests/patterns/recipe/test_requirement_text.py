@@ -152,5 +152,7 @@ def test_the_words_of_an_installation_are_told_apart():
 
 
 def test_what_checks_formats_and_documents_is_a_linter():
-    assert all(map(is_linter, ["flake8>=3", "Black", "sphinx_rtd_theme", "mypy; python_version>'3'"]))
-    assert not any(map(is_linter, ["pytest", "hypothesis", "blackjack", "typing-extensions"]))
+    assert all(
+        map(is_linter, ["flake8>=3", "Black", "sphinx_rtd_theme", "mypy; python_version>'3'", "pytest_mypy"])
+    )
+    assert not any(map(is_linter, ["pytest", "pytest-mock", "hypothesis", "blackjack", "typing-extensions"]))
