@@ -30,7 +30,7 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.environment_variables import with_environment
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.sandbox.programs import started
+from pytest_tfgrpo.harness.sandbox.programs import started, without_shims
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import open_sandbox
 
 MARGIN_S = 2 * TERM_GRACE_S
@@ -75,6 +75,7 @@ class CommandActor:
         } | ({} if events == OWN_EVENTS else {"events": events})
         self._argv = argv
         self._sandbox = sandbox
+        self._sandboxed = None if sandbox is None else root
         self._passed = passed
         self._events = events
 
@@ -125,7 +126,9 @@ class CommandActor:
 
     def _command_line(self, call: ActorCall, workspace: Path) -> list[str]:
         environment = call.workspace.environment
-        program = (self._argv[0],) if environment is None else started(self._argv[0], _search())
+        program = (
+            (self._argv[0],) if environment is None else started(self._argv[0], _search(self._sandboxed))
+        )
         filled = [*program, *fill(self._argv[1:], call, workspace)]
         sandbox = self._sandbox_with(environment)
         return filled if sandbox is None else sandbox.argv(filled, workspace)
@@ -150,7 +153,7 @@ class CommandActor:
             found = with_environment(_inherited(), environment, workspace)
             return found | spans.variables(found, reachable=reachable)
         passed = {name: os.environ[name] for name in self._passed if name in os.environ}
-        found = with_environment({**passed, "PATH": _search()}, environment, workspace)
+        found = with_environment({**passed, "PATH": _search(self._sandboxed)}, environment, workspace)
         found |= spans.variables(found, reachable=reachable)
         return sandbox.environment(found.pop("PATH"), found)
 
@@ -210,8 +213,9 @@ def open_command(argument: str, root: Path, settings: SettingValues) -> CommandA
     root = root.absolute()
     # Path.is_file raises on a word too long for a name
     rest = [str(root / arg) if os.path.isfile(root / arg) else arg for arg in argv[1:]]  # noqa: PTH113
-    argv = [_program(argv[0], root, spec), *rest]
-    sandbox, identity = open_sandbox(settings, root, argv, _search())
+    search = _search(root if settings.get("sandbox", "none") == "bwrap" else None)
+    argv = [_program(argv[0], root, spec, search), *rest]
+    sandbox, identity = open_sandbox(settings, root, argv, search)
     return CommandActor(
         spec,
         argv,
@@ -223,9 +227,9 @@ def open_command(argument: str, root: Path, settings: SettingValues) -> CommandA
     )
 
 
-def _program(name: str, root: Path, spec: str) -> str:
+def _program(name: str, root: Path, spec: str, search: str) -> str:
     if "/" not in name:
-        if found := shutil.which(name):
+        if found := shutil.which(name, path=search):
             return found
         hint = f"; write ./{name}" if (root / name).is_file() else "; install it or give its path"
         raise ActorError(f"{spec!r}: there is no program {name!r} on PATH{hint}")
@@ -237,8 +241,10 @@ def _program(name: str, root: Path, spec: str) -> str:
     return str(path)
 
 
-def _search() -> str:
-    return os.environ.get("PATH", os.defpath)
+def _search(sandboxed: Path | None) -> str:
+    """Return the PATH of programs; of those in a sandbox, whose project `sandboxed` is, without shims."""
+    search = os.environ.get("PATH", os.defpath)
+    return search if sandboxed is None else without_shims(search, sandboxed)
 
 
 def _inherited() -> dict[str, str]:
