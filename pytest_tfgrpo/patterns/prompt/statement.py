@@ -57,7 +57,7 @@ def statement_of(
             break
     else:
         heading, source = _heading(candidate, issues or {})
-        listed = "\n".join((_clean(heading), "", "These tests fail:", "", *tests))
+        listed = "\n".join((*([_clean(heading), ""] if heading else []), "These tests fail:", "", *tests))
         text, lost = without_leaks(listed, fixed)
         leaks += lost
     if rewrite is not None and (rewritten := rewrite(text, tests)) is not None:
@@ -85,11 +85,14 @@ def _texts(candidate: FixCandidate, issues: Mapping[int, str]) -> Iterator[tuple
 
 
 def _heading(candidate: FixCandidate, issues: Mapping[int, str]) -> tuple[str, str]:
-    """Return what stands above the failing tests, a brief issue or a subject, and the source of it all."""
+    """Return what stands above the failing tests, a brief issue or message, and the source of it all.
+
+    The subject of a merge is none: it names a branch and its author.
+    """
     for given, called in _texts(candidate, issues):
         if called != MESSAGE and given.strip():
             return given.strip(), f"{called}, failing tests"
-    return candidate.change.message.strip().partition("\n")[0], "failing tests"
+    return message_text(candidate.change.message).partition("\n\n")[0], "failing tests"
 
 
 def _clean(text: str) -> str:

@@ -63,6 +63,16 @@ def test_a_brief_issue_stands_above_the_failing_tests_where_the_message_is_brief
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "start"),
+    [("\n\nMake imports faster\n", "Make imports faster\n\nThese tests"), ("", "These tests")],
+)
+def test_the_subject_of_a_merge_is_no_task(body: str, start: str) -> None:
+    found = prompt(f"Merge pull request #534 from ada/faster-import{body}")
+    assert found.source == "failing tests"
+    assert found.text.startswith(f"{start} fail:\n\n- tests/test_money.py::test_x")
+
+
 def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None:
     found = prompt("Fix prices\n")
     assert found.source == "failing tests"
