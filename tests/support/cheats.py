@@ -319,6 +319,15 @@ IN_THE_TESTS: dict[str, str] = {
     "profiles": "sys.setprofile(lambda *a: None)\ndef total(prices):\n    return sum(prices)\n",
     "says that pytest is missing": "sys.audit('pytest_results', 'p', 'pytest cannot be imported: x')\n"
     "def total(prices):\n    return sum(prices)\n",
+    "digs in the traceback of a hook that fails": DIG
+    + "def _go(*said):\n    try:\n        sys.audit(*said)\n"
+    "    except BaseException as error:\n        at = error.__traceback__\n        while at:\n"
+    "            [_dig(value) for value in list(at.tb_frame.f_locals.values())]\n"
+    "            at = at.tb_next\n"
+    "def _deep(n):\n    _go('pytest_results', 's', 'x') if n == 0 else _deep(n - 1)\n"
+    "for event in ('open', 'object.__setattr__', 'import', 'pytest_results'):\n    _go(event)\n"
+    "for n in range(700, 1000):\n    try:\n        _deep(n)\n    except RecursionError:\n        pass\n"
+    "os._exit(0)\n",
     "shows a test of its own": "class _I:\n    nodeid = 'tests/test_cart.py::test_total'\n"
     "sys.audit('pytest_results', 'look', _I())\ndef total(prices):\n    return sum(prices)\n",
 }

@@ -22,6 +22,14 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteRequest
 
 MOST = 3
 """Tests that are copied for one run."""
+NAMELESS = {"self", "tmp_path", "tmpdir", "capsys", "capfd", "caplog", "monkeypatch", "recwarn"}
+"""Arguments that are the same whatever a test is called; a snapshot of another name is another one."""
+WORDS = (
+    "again", "alone", "also", "any", "both", "case", "each", "empty", "every", "few", "first", "last",
+    "later", "many", "more", "none", "once", "one", "only", "other", "pair", "plain", "same", "short",
+    "simple", "single", "small", "some", "text", "three", "twice", "two", "usual", "whole",
+)  # fmt: skip
+"""What the name of a copy has behind that of its test, as names of tests have."""
 OTHER_ERRORS = ("BufferError", "EOFError", "FloatingPointError")
 EQUAL = {f"assert{kind}" for kind in ("Equal", "Equals", "ListEqual", "DictEqual", "TupleEqual", "SetEqual",
                                       "SequenceEqual", "MultiLineEqual", "CountEqual")}  # fmt: skip
@@ -93,9 +101,14 @@ def with_changed_copy(data: bytes, name: str) -> tuple[bytes, str] | None:
     if not choices:
         return None
     source = _Source(data)
-    sure = [edits for edits, literal in choices if literal] or [edits for edits, _ in choices]
-    edits = _random.choice(sure)
-    copy = _other_name(function.name)
+    changed = [edits for edits, literal in choices if literal]
+    if not changed and not _arguments(function) <= NAMELESS | _parameters(function):
+        return None
+    edits = _random.choice(changed or [edits for edits, _ in choices])
+    taken = {
+        node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    copy = _other_name(function.name, taken)
     text = source.copy(function, copy, edits)
     if text is None:
         return None
@@ -157,10 +170,24 @@ def _find(module: ast.Module, names: Sequence[str]) -> _Function | None:
     return functions[0] if len(functions) == 1 else None
 
 
-def _other_name(name: str) -> str:
-    """Return another name that a project's pattern finds where it finds this one."""
-    word = random_word()[:4]
-    return f"{word}_{name}" if name.endswith("_test") and not name.startswith("test") else f"{name}_{word}"
+def _arguments(function: _Function) -> set[str]:
+    named = function.args
+    return {one.arg for one in (*named.posonlyargs, *named.args, *named.kwonlyargs)}
+
+
+def _parameters(function: _Function) -> set[str]:
+    """Return the arguments whose values stand in a decorator."""
+    calls = [one for one in function.decorator_list if isinstance(one, ast.Call) and one.args]
+    return {
+        name for call in calls if _last_name(call.func) == "parametrize" for name in _names_of(call.args[0])
+    }
+
+
+def _other_name(name: str, taken: set[str]) -> str:
+    """Return another name that a project's pattern finds where it finds this one; none of those `taken`."""
+    behind = not name.endswith("_test") or name.startswith("test")
+    words = [f"{name}_{word}" if behind else f"{word}_{name}" for word in WORDS]
+    return _random.choice([word for word in words if word not in taken] or [f"{name}_{random_word()}"])
 
 
 def _choices(function: _Function) -> Iterator[tuple[list[_Edit], bool]]:

@@ -60,7 +60,7 @@ def main() -> None:
     installed = guarding.Installed(request["tree"], here)
     kept: List[Any] = []
     watch = guarding.watch(installed, kept)
-    _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request["allow"])
+    _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request)
     _run(request, installed, kept)
 
 
@@ -117,13 +117,19 @@ def _arguments(request: Dict[str, Any]) -> List[str]:
 
 
 def _keep(
-    number: int, key: bytes, open_guard: Callable[..., Any], watch: Callable[..., str], allow: List[str]
+    number: int,
+    key: bytes,
+    open_guard: Callable[..., Any],
+    watch: Callable[..., str],
+    request: Dict[str, Any],
 ) -> None:
-    """Install the hook that holds the key and sends lines; `allow` is what the code under test may use.
+    """Install the hook that holds the key and sends lines.
 
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
-    it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
+    it: what would do good to a test counts only from pytest's own calls, and bad is always believed, but of
+    the copies that must fail.
     """
+    allow, copies = frozenset(request["allow"]), frozenset(request["last"])
     write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
     lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
     own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
@@ -151,14 +157,14 @@ def _keep(
             said.append(why)
             send(("x", why))
 
+    def is_copy(name: str) -> bool:
+        return str.partition(name, "[")[0] in copies
+
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
             guards.extend(open_guard(*values[:2], _run.__code__, *values[2:]))
         elif verb == "look":
-            try:
-                tampered(guards[2](frame, *values))
-            except Exception:  # noqa: BLE001 - its traceback would lead to the key
-                tampered("a message is not from the reporter")
+            tampered(guards[2](frame, *values))
         elif not _plain(values):  # what is no text or number could run code here
             tampered("a message is not from the reporter")
         elif verb == "tests":
@@ -167,7 +173,11 @@ def _keep(
                     tampered(f"the test {name!r} was replaced")
         elif verb == "torn" and (codes.get(values[0]) != values[1] or values[2]):
             tampered(f"the test {values[0]!r} was replaced")
-        elif (verb == "r" and values[1:3] == ("call", "passed")) or "rerun" in values[2:3]:
+        elif verb == "c" and is_copy(values[0]):
+            tampered("a message is not from the reporter")
+        elif verb == "r" and (
+            values[1:3] == ("call", "passed") or "rerun" in values[2:3] or is_copy(values[0])
+        ):
             found = guards[0](frame) if guards and get_thread() == thread else "-"
             tampered(found.strip("-"))
             if not found:
@@ -181,9 +191,15 @@ def _keep(
             send((verb, *values))
 
     def hook(event: str, values: Tuple[Any, ...]) -> None:
+        try:
+            hear(event, values)
+        except BaseException:  # noqa: BLE001 - its traceback would lead to the key
+            pending.append(("x", "the reporter was disturbed"))  # calls nothing, as there may be no room to
+
+    def hear(event: str, values: Tuple[Any, ...]) -> None:
         if event == EVENT:
             if type(values[0]) is str:
-                take(values[0], values[1:], get_frame(1))
+                take(values[0], values[1:], get_frame(2))
         elif event == "open":
             if type(values[0]) in (str, bytes) and MEMORY.fullmatch(os.fsdecode(values[0])):
                 tampered("the memory of the tests was opened")
@@ -193,7 +209,7 @@ def _keep(
         elif event == "sys._current_frames" and get_thread() != thread:
             tampered("another thread looked into the reporter")
         elif event in WATCHED or event[:7] == "ctypes.":
-            use = watch(event, values, get_frame(1))
+            use = watch(event, values, get_frame(2))
             if use and use not in allow:
                 tampered(f"the code under test uses {use}: {event}; `allow` says where it may")
             elif use and use not in used:

@@ -62,7 +62,8 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
     for canary in canaries:
         with contextlib.suppress(OSError):
             (request.tree / canary.path).unlink()
-    talk.tampered = talk.tampered or _unnoticed(changed, found)
+    if talk.over:
+        talk.tampered = talk.tampered or _unnoticed(changed, found)
     for id_ in [id_ for id_ in found.outcomes if _bare(id_) in {one.copy for one in changed}]:
         del found.outcomes[id_]
     return _concluded(request, canaries, found, talk, run, time.monotonic() - began)
@@ -74,13 +75,17 @@ def _bare(id_: str) -> str:
 
 
 def _unnoticed(changed: Sequence[ChangedTest], found: _Results) -> str:
-    """Return which copy passed although another value was expected than of the test, which passed too."""
+    """Return what is wrong with copies: beside a test that passed one that expects something else failed."""
     ends: dict[str, set[CaseOutcome]] = {}
     for id_, outcome in found.outcomes.items():
         ends.setdefault(_bare(id_), set()).add(outcome)
     for one in changed:
-        if ends.get(one.original) == {CaseOutcome.PASSED} and CaseOutcome.PASSED in ends.get(one.copy, ()):
+        if ends.get(one.original) != {CaseOutcome.PASSED}:
+            continue
+        if CaseOutcome.PASSED in ends.get(one.copy, ()):
             return f"a copy of {one.original!r} that expects something else passed as well"
+        if ends.get(one.copy) != {CaseOutcome.FAILED} or one.copy in found.ended:
+            return f"a copy of {one.original!r} that expects something else did not run to its end"
     return ""
 
 
@@ -102,6 +107,8 @@ class _Results:
         self.seconds: dict[str, float] = {}
         self.messages: dict[str, str] = {}
         self.uses: set[str] = set()
+        self.ended: set[str] = set()
+        """Tests without their parameters in which the process ended."""
 
     def fail(self, id_: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
         self.outcomes[id_] = outcome
@@ -214,6 +221,7 @@ class _Conversation:
             self.found.fail(self.current, "it hung", CaseOutcome.HUNG)
         else:
             self.found.fail(self.current, f"the process ended in it with {run.code}")
+            self.found.ended.add(_bare(self.current))
         return True
 
 
