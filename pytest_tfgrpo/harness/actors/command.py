@@ -244,7 +244,9 @@ def _program(name: str, root: Path, spec: str, search: str) -> str:
 def _search(sandboxed: Path | None) -> str:
     """Return the PATH of programs; of those in a sandbox, whose project `sandboxed` is, without shims."""
     search = os.environ.get("PATH", os.defpath)
-    return search if sandboxed is None else without_shims(search, sandboxed)
+    if sandboxed is None:
+        return search
+    return without_shims(search, sandboxed, os.environ.get("PYENV_VERSION", ""))
 
 
 def _inherited() -> dict[str, str]:

@@ -28,25 +28,24 @@ def needed(argv: Sequence[str], search: str, root: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def without_shims(search: str, root: Path) -> str:
+def without_shims(search: str, root: Path, version: str = "") -> str:
     """Return a PATH with the programs to which shims of pyenv lead in the place of the shims.
 
-    A shim asks pyenv, which no sandbox shows, for the version that is chosen in the folder `root`.
+    A shim asks pyenv, which no sandbox shows, for `version`, the value of its variable, else for what is
+    chosen in the folder `root`.
     """
     folders: list[str] = []
     for folder in search.split(os.pathsep):
         home = Path(folder).parent
         shims = Path(folder).name == "shims" and (home / "versions").is_dir()
-        folders += [str(path) for path in _pyenv_programs(home, root)] if shims else [folder]
+        folders += [str(path) for path in _pyenv_programs(home, root, version)] if shims else [folder]
     return os.pathsep.join(folders)
 
 
-def _pyenv_programs(home: Path, root: Path) -> Iterator[Path]:
+def _pyenv_programs(home: Path, root: Path, version: str) -> Iterator[Path]:
     """Yield the folders of programs of the versions that pyenv, with its files in `home`, has chosen."""
     places = [*(folder / ".python-version" for folder in (root, *root.parents)), home / "version"]
-    chosen = os.environ.get("PYENV_VERSION") or next(
-        (path.read_text("utf-8", "replace") for path in places if path.is_file()), ""
-    )
+    chosen = version or next((path.read_text("utf-8", "replace") for path in places if path.is_file()), "")
     for name in chosen.replace(":", " ").split():
         found = home / "versions" / name
         if not found.is_dir():  # 3.12 is the newest 3.12.x

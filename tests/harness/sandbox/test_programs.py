@@ -9,9 +9,8 @@ from pytest_tfgrpo.harness.sandbox.programs import without_shims
 
 
 @pytest.fixture
-def pyenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def pyenv(tmp_path: Path) -> Path:
     """A pyenv with four versions, and a project in a folder beside it."""
-    monkeypatch.delenv("PYENV_VERSION", raising=False)
     for version in ("3.11.2", "3.12.9", "3.12.10", "pypy3"):
         (tmp_path / "pyenv" / "versions" / version / "bin").mkdir(parents=True)
     (tmp_path / "pyenv" / "shims").mkdir()
@@ -41,10 +40,7 @@ def test_shims_of_pyenv_give_way_to_the_versions_that_are_chosen(
     assert folders == ["/bin", *real, "/opt/shims", "/usr/bin"]
 
 
-def test_the_variable_of_pyenv_is_stronger_than_its_files(
-    pyenv: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_of_pyenv_is_stronger_than_its_files(pyenv: Path) -> None:
     (pyenv / "pyenv" / "version").write_text("3.11.2")
-    monkeypatch.setenv("PYENV_VERSION", "3.12.9:pypy3")
-    found = without_shims(str(pyenv / "pyenv" / "shims"), pyenv / "project").split(os.pathsep)
+    found = without_shims(str(pyenv / "pyenv" / "shims"), pyenv, "3.12.9:pypy3").split(os.pathsep)
     assert [Path(folder).parent.name for folder in found] == ["3.12.9", "pypy3"]

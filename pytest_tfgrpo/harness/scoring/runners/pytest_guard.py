@@ -63,7 +63,9 @@ def open_guard(
         if not all(map(same, map(_get, spaces, names), values)):
             for where, name, was, _ in before:
                 now = where.get(name)
-                if now is not was and (frame is None or not (name in LATE or stands_in(name, now))):
+                if now is was or (frame is not None and (name in LATE or kept.is_of_tests(now))):
+                    continue
+                if frame is None or not stands_in(name, now):
                     return f"{name} of pytest was replaced"
         for name, last in deciding.items():
             impls = getattr(hooks, name).get_hookimpls()
@@ -157,13 +159,18 @@ def watch(installed: Installed, kept: List[Any]) -> Callable[[str, Tuple[Any, ..
     native, a module in machine code that is not the environment's.
     """
 
+    frozen = [sys.modules[name] for name in ("_frozen_importlib", "_frozen_importlib_external")]
+    importing = {
+        id(code) for module in frozen for value in vars(module).values() for code in _codes_of(value)
+    }
+
     def watched(event: str, values: Tuple[Any, ...], frame: Any) -> str:
         if event == "import":
             path = values[1]
             return "native" if type(path) is str and not installed.has(path) else ""
         while frame is not None:
             code = frame.f_code
-            if code.co_filename[:17] == "<frozen importlib":
+            if id(code) in importing:
                 return ""
             if not (installed.is_genuine(code) or any(one.has(code) for one in kept)):
                 return "ctypes" if event[:7] == "ctypes." else "tracing"
@@ -237,11 +244,20 @@ class SeenTests:
         self._kept = kept
         self._types = types_
         self._found: Dict[str, Tuple[Any, ...]] = {}
+        self._kinds: Dict[int, Any] = {}
+        self._classes: Dict[Any, List[Any]] = {}
         self.functions: List[Any] = []
         self._asserts = frozenset(vars(sys.modules["unittest.case"].TestCase)) - {"__module__", "__doc__"}
+        self._parts = sorted(
+            part for part in self._asserts if part.startswith(("assert", "fail", "run", "_call"))
+        )
 
     def fault(self, item: Any, *, first: bool) -> str:
         """Return what is wrong with a test; `first`: it was just found."""
+        if first:
+            self._kinds[id(item)] = type(item)
+        elif self._kinds.get(id(item)) is not type(item):
+            return "the class of a test was replaced"
         if id(type(item)) not in self._types:  # of a class that the tests' own files may define
             return ""
         held = object.__getattribute__(item, "__dict__")
@@ -255,7 +271,9 @@ class SeenTests:
         now = (function, *_parts(function), *_parameters(held.get("callspec")))
         if not first:
             was = self._found.get(nodeid, ())
-            if len(was) != len(now) or not all(map(_equal, was, now)):
+            if len(was) != len(now) or not all(map(same, was, now)):
+                return "" if self._kept.is_of_conftest(function) else f"the test {nodeid!r} was replaced"
+            if "runtest" in held:
                 return f"the test {nodeid!r} was replaced"
             return self._fault_of_instance(held)
         self._found[nodeid] = now
@@ -272,23 +290,17 @@ class SeenTests:
                 continue
             own = object.__getattribute__(instance, "__dict__")
             for part in self._asserts.intersection(own):
-                if part.startswith(("assert", "fail", "run", "_call")):
+                if part.startswith(("assert", "run", "_call")) or part == "fail":
                     return f"{part} of a test was replaced"
-            for one in kind.__mro__:
-                space = type.__dict__["__dict__"].__get__(one)
-                for part in self._asserts.intersection(space) if one is not _test_case() else ():
-                    made = space[part]
-                    if part.startswith("assert") and self._kept.is_foreign(made):
-                        return f"{part} of a test was replaced"
+            spaces = [type.__dict__["__dict__"].__get__(one) for one in kind.__mro__]
+            now = [space.get(part) for space in spaces for part in self._parts]
+            if not all(map(same, self._classes.setdefault(kind, now), now)):
+                return f"an assertion of {kind.__name__} was replaced"
         return ""
 
 
 def _test_case() -> Any:
     return sys.modules["unittest.case"].TestCase
-
-
-def _equal(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) is str and one == other)
 
 
 def _parts(function: Any) -> Tuple[Any, ...]:
@@ -300,23 +312,13 @@ def _parts(function: Any) -> Tuple[Any, ...]:
 
 
 def _parameters(spec: Any) -> Tuple[Any, ...]:
-    """Return the parameters of a test; plain ones as texts, as they may be changed in place."""
+    """Return the values of a test's parameters."""
     if spec is None:
         return ()
     params = object.__getattribute__(spec, "__dict__").get("params") if hasattr(spec, "__dict__") else None
     if type(params) is not dict:
         return ()
-    return tuple(repr(one) if _is_plain(one, 4) else one for one in params.values())
-
-
-def _is_plain(value: Any, depth: int) -> bool:
-    """Return whether a value is made of Python's own texts, numbers and containers alone."""
-    kind = type(value)
-    if kind in (str, bytes, int, float, bool, complex, type(None)):
-        return True
-    if depth == 0 or kind not in (list, tuple, dict, set, frozenset) or len(value) > 1000:
-        return False
-    return all(_is_plain(one, depth - 1) for one in (*value, *(value.values() if kind is dict else ())))
+    return tuple(params.values())
 
 
 def _types(config: Any) -> Set[int]:

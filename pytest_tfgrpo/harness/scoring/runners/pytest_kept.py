@@ -118,18 +118,18 @@ class KeptTests:
         if type(function) is types.MethodType:
             function = function.__func__
         wrong = f"the test {nodeid!r} was replaced"
+        names, name = self._codes(path), ".".join(nodeid.partition("[")[0].split("::")[1:])
         if type(function) is not types.FunctionType:
-            return wrong
+            return "?" if name in self._may_differ(path) else wrong
         space = function.__globals__
-        for name, value in self._imported.get(path, {}).items():
-            if space.get(name, value) is not value:
-                return f"{name} of pytest was replaced in {path[len(self._tree) + 1 :]}"
-        code, name = function.__code__, ".".join(nodeid.partition("[")[0].split("::")[1:])
-        names = self._codes(path)
+        for imported, value in self._imported.get(path, {}).items():
+            if space.get(imported, value) is not value:
+                return f"{imported} of pytest was replaced in {path[len(self._tree) + 1 :]}"
+        code = function.__code__
         if name in names:
             if _is_one(code, names[name]):
                 return ""
-            return "?" if name in self._may_differ(path) and self._may_wrap(code, name) else wrong
+            return "?" if name in self._may_differ(path) or self.is_of_conftest(function) else wrong
         if self.has(code):  # inherited, or made by a function
             last = name.rpartition(".")[2]
             defined = any(one.rpartition(".")[2] == last for found in self._names.values() for one in found)
@@ -148,11 +148,13 @@ class KeptTests:
             one.rpartition(".")[2] == last for one in self._may_differ(code.co_filename)
         )
 
-    def is_foreign(self, function: Any) -> bool:
-        """Return whether what stands in for an assertion is of an agent's file, or of none."""
-        if type(function) is not types.FunctionType:
-            return True
-        return not self._may_wrap(function.__code__, function.__code__.co_name)
+    def is_of_tests(self, function: Any) -> bool:
+        """Return whether something is a function of one of the files."""
+        return type(function) is types.FunctionType and self.has(function.__code__)
+
+    def is_of_conftest(self, function: Any) -> bool:
+        """Return whether something is a function of a conftest.py, which may wrap tests."""
+        return self.is_of_tests(function) and function.__code__.co_filename.endswith("/conftest.py")
 
     def fault_of_modules(self) -> str:
         """Return which function of the loaded modules beside the agent's is not what its file says."""

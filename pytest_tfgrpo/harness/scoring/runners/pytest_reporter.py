@@ -29,7 +29,7 @@ MESSAGE = 500
 LEAST_DESCRIPTOR = 64
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
-MEMORY = re.compile(r"/proc/(?:self|thread-self|\d+)/(?:task/\d+/)?mem")
+MEMORY = re.compile(r"mem|.*/mem")
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
 WATCHED = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "import")
@@ -201,7 +201,8 @@ def _keep(
             if type(values[0]) is str:
                 take(values[0], values[1:], get_frame(2))
         elif event == "open":
-            if type(values[0]) in (str, bytes) and MEMORY.fullmatch(os.fsdecode(values[0])):
+            path = values[0].decode("latin-1") if type(values[0]) is bytes else values[0]
+            if type(path) is str and path[-3:] == "mem" and MEMORY.fullmatch(path):
                 tampered("the memory of the tests was opened")
         elif event == "object.__setattr__":
             if type(values[1]) is str and values[1] == "__code__" and guards and guards[1](values[0]):
