@@ -33,12 +33,12 @@ _compile = compile
 
 def open_guard(
     config: Any, tree: str, bottom: Any, kept: Any
-) -> Tuple[Callable[[Any], str], Callable[[Any], bool], Callable[[Any, Any], str]]:
+) -> Tuple[Callable[[Any], str], Callable[[Any], bool], Callable[[Any, Any], str], Callable[[str], bool]]:
     """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing.
 
     It is asked with the frame of a report, or with None at the end. The second says whether something is a
     function of pytest, pluggy or unittest, or a test: a change of its code is seen when it is made. The third
-    is shown all tests that were found, and each before and after it is called.
+    is shown all tests that were found, and each before and after its call; the fourth says which it knows.
     """
     before = _snapshot()
     spaces, names = [row[0] for row in before], [row[1] for row in before]
@@ -119,7 +119,7 @@ def open_guard(
     gc.collect()
     gc.freeze()  # what is frozen is in no list of objects
     gc.unfreeze = lambda: None
-    return guard, is_of_runner, look
+    return guard, is_of_runner, look, seen.knows
 
 
 class Installed:
@@ -251,6 +251,10 @@ class SeenTests:
         self._parts = sorted(
             part for part in self._asserts if part.startswith(("assert", "fail", "run", "_call"))
         )
+
+    def knows(self, nodeid: str) -> bool:
+        """Return whether the function of a test is looked at around its call."""
+        return nodeid in self._found
 
     def fault(self, item: Any, *, first: bool) -> str:
         """Return what is wrong with a test; `first`: it was just found."""

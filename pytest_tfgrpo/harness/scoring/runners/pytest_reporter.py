@@ -171,7 +171,9 @@ def _keep(
             for name, code in loads(values[0]):
                 if codes.setdefault(name, code) != code:
                     tampered(f"the test {name!r} was replaced")
-        elif verb == "torn" and (codes.get(values[0]) != values[1] or values[2]):
+        elif verb == "torn" and (
+            values[2] or (codes.get(values[0]) != values[1] and not guards[3](values[0]))
+        ):
             tampered(f"the test {values[0]!r} was replaced")
         elif verb == "c" and is_copy(values[0]):
             tampered("a message is not from the reporter")

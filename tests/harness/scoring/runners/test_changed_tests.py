@@ -1,7 +1,9 @@
 """Copies of tests that expect something else."""
 
 import unittest
+from collections.abc import Callable
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -132,6 +134,52 @@ def test_every_value_of_a_parameter_is_another() -> None:
 def test_what_is_not_sure_to_fail_has_no_copy(body: str) -> None:
     found = with_changed_copy(f"def test_a():\n    {body}\n".encode(), "test_a")
     assert found is None or b" != " in found[0]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@pytest.mark.parametrize('n', [1, 2])\ndef test_a(n):\n    assert f(n) == n\n",
+        "@pytest.mark.parametrize('n', [1])\ndef test_a(n):\n    e = max(n, 0)\n    assert n == e\n",
+        "def test_a():\n    assert f() == pytest.approx(3, abs=5)\n",
+        "def test_a():\n    assert f() == pytest.approx([3], rel=1)\n",
+        "@retry\ndef test_a():\n    assert f() == 1\n",
+        "def test_a(snapshot):\n    assert f() == snapshot\n",
+        "def test_a():\n    with h.raises(ValueError):\n        f()\n",
+    ],
+)
+def test_what_may_pass_with_another_value_has_no_copy(source: str) -> None:
+    found = with_changed_copy(source.encode(), "test_a")
+    assert found is None or b" != " in found[0]
+
+
+class Lenient:
+    """An answer that equals more than itself."""
+
+    def __init__(self, equal: Callable[[Any], bool]) -> None:
+        self.equal = equal
+
+    def __eq__(self, other: object) -> bool:
+        return self.equal(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("literal", "equal"),
+    [
+        ("200", lambda other: other // 100 == 2),
+        ("'1.2'", lambda other: "1.2.3".startswith(other)),
+        ("'<b> x'", lambda other: "".join(other.split()).lower() == "<b>x"),
+        ("{'a': 1}", lambda other: {**other, "a": 1, "b": 2} == {"a": 1, "b": 2}),
+        ("{'id': 7}", lambda other: other == {"id": ANY}),
+        ("[7, 8]", lambda other: other == [ANY, ANY]),
+    ],
+)
+def test_a_lenient_answer_does_not_equal_what_the_copy_expects(
+    literal: str, equal: Callable[[Any], bool]
+) -> None:
+    run_both(f"def test_a():\n    assert f() == {literal}\n", "test_a", lambda: Lenient(equal))
 
 
 @pytest.mark.parametrize("name", ["test_b", "TestA::test_a", "test_a::test_b"])

@@ -56,6 +56,7 @@ def test_tests_of_many_forms_are_found_to_be_what_they_are(tmp_path):
 import functools, unittest
 from unittest import mock
 import pytest
+from shop.cart import around
 from tests.helpers import Shared
 
 def twice(function):
@@ -76,6 +77,22 @@ def test_patched(getcwd):
 @pytest.mark.parametrize("table", [{"a": [1]}, [2]])
 def test_with_parameters(table, tmp_path, request):
     assert table
+
+@pytest.mark.parametrize("values", [[1]])
+def test_changes_its_parameter(values, monkeypatch):
+    monkeypatch.setattr(pytest, "skip", replaced)
+    values.append(2)
+    assert values == [1, 2]
+
+def replaced():
+    pass
+
+@around
+def test_under_what_the_project_offers():
+    assert True
+
+def test_wrapped_by_a_conftest():
+    assert True
 
 class TestShared(Shared):
     @staticmethod
@@ -98,15 +115,24 @@ for _n in range(2):
 test_lambda = lambda: None
 """
     helpers = "class Shared:\n    def test_inherited(self):\n        assert self.test_static() is None\n"
-    hidden = {**HIDDEN, "tests/test_forms.py": forms, "tests/helpers.py": helpers}
+    wraps = (
+        "import functools\ndef pytest_pyfunc_call(pyfuncitem):\n    called = pyfuncitem.obj\n"
+        "    @functools.wraps(called)\n    def wrapper(*args, **kwargs):\n        called(*args, **kwargs)\n"
+        "    if 'by_a_conftest' in pyfuncitem.name:\n        pyfuncitem.obj = wrapper\n"
+    )
+    hidden = {
+        **HIDDEN, "tests/test_forms.py": forms, "tests/helpers.py": helpers, "tests/conftest.py": wraps,
+    }  # fmt: skip
+    around = "\n\ndef around(function):\n    def wrapper():\n        function()\n    return wrapper\n"
     names = (
         "test_wrapped", "test_patched", "test_with_parameters[table0]", "test_with_parameters[table1]",
         "TestShared::test_inherited", "TestShared::test_static", "TestShared::test_method[1]",
-        "Case::test_case", "test_made_1", "test_lambda",
+        "Case::test_case", "test_made_1", "test_lambda", "test_changes_its_parameter[values0]",
+        "test_under_what_the_project_offers", "test_wrapped_by_a_conftest",
     )  # fmt: skip
     wanted = [*FAIL_TO_PASS, *(f"tests/test_forms.py::{name}" for name in names)]
     result = SmallFix(folder=tmp_path, hidden=hidden).attempt(
-        {"shop/cart.py": SOLVED}, sandbox="none", fail_to_pass=wanted
+        {"shop/cart.py": SOLVED + around}, sandbox="none", fail_to_pass=wanted
     )
     assert (result.credit, result.reason) == (1, "")
 
