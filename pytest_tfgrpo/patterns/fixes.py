@@ -158,6 +158,8 @@ class FixValidation:
     relaxed: bool = False
     uses: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """What the code under test used that a check has to allow."""
+    lenient: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Tests, without parameters, that pass after the fix also where they expect something else."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ TREES = FixTrees(
 
 
 class FakeTests:
-    """A runner with prescribed outcomes: by tree and test a letter, or one for each of three rounds."""
+    """A runner with prescribed outcomes: by tree and test a letter, or one for each run."""
 
     def __init__(self, folder: Path) -> None:
         self.work = WorkTree(folder / "work")
@@ -113,6 +114,8 @@ class FakeTests:
         self.trees: dict[str, dict[str, bytes]] = {}
         self.says = ""
         """What each test says that does not pass."""
+        self.test = b"new"
+        """What the fix's file of tests holds."""
 
     def validate(
         self,
@@ -127,13 +130,13 @@ class FakeTests:
         def run(request: SuiteRequest) -> SuiteRun:
             files = list(request.tree.rglob("*.py"))
             held = {p.relative_to(request.tree).as_posix(): p.read_bytes() for p in files}
-            right, new = held["a.py"] == b"right", held["tests/test_a.py"] == b"new"
+            right, new = held["a.py"] == b"right", held["tests/test_a.py"] != b"old"
             name: TreeName = "fix" if right else "base_with_tests" if new else "base"
             self.requests.append(request)
             self.trees[name] = held
             place, counts[name] = counts[name], counts[name] + 1
             letters = {
-                test: ends * 3 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
+                test: ends * 4 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
             }
             made = {test: OUTCOMES[ends[place]] for test, ends in letters.items()}
             if problem := (problems or {}).get(name):
@@ -152,4 +155,5 @@ class FakeTests:
         plan = ValidationPlan(
             command=SuiteCommand(runner="pytest"), files=tuple(sorted(FILES)), tests=("tests/test_a.py",)
         )
-        return validate(TREES, plan, self.work, run)
+        trees = replace(TREES, hidden=tree_of(tests__test_a=self.test))
+        return validate(trees, plan, self.work, run)

@@ -143,6 +143,8 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
         check["protected"] = list(recipe.protected)
     if validation.uses:
         check["allow"] = list(validation.uses)
+    if validation.lenient:
+        check["lenient"] = list(validation.lenient)
     if provenance.removed_tests:
         check["removed"] = list(provenance.removed_tests)
     value: dict[str, Json] = {

@@ -28,6 +28,16 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
     assert found.messages == {X: "because of f"}
 
 
+@pytest.mark.parametrize(("end", "lenient"), [("f", ()), ("p", (X,)), ("s", (X,))])
+def test_a_test_that_does_not_fail_where_it_expects_something_else_is_lenient(fake, end, lenient):
+    fake.test = b"def test_x():\n    assert f() == 3\n\n\ndef test_y():\n    f()\n"
+    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: f"ppp{end}", Y: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass, found.lenient) == ((X,), (Y,), lenient)
+    assert len(fake.requests) == 10
+    assert fake.trees["fix"]["tests/test_a.py"].partition(b" == ")[0] == fake.test.partition(b" == ")[0]
+    assert fake.trees["fix"]["tests/test_a.py"] != fake.test
+
+
 def test_a_file_of_which_no_test_passes_is_left_out_as_no_check_runs_it(fake):
     found = fake.validate(base_with_tests={X: "f"}, fix={X: "p", OTHER: "sps"})
     assert (found.fail_to_pass, found.pass_to_pass, found.wavering) == ((X,), (), ())

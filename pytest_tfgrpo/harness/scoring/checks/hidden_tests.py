@@ -2,77 +2,179 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
+from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError, TfgrpoError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, WorkspaceArchive
 from pytest_tfgrpo.core.text import few, line
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
+from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, find_built
 from pytest_tfgrpo.harness.sandbox.removal import remove
-from pytest_tfgrpo.harness.scoring.checks.fresh_tree import TooMuch, distinctive_lines, make_tree, read_base
+from pytest_tfgrpo.harness.scoring.checks.fresh_tree import (
+    BaseTree,
+    TooMuch,
+    distinctive_lines,
+    make_tree,
+    read_base,
+)
 from pytest_tfgrpo.harness.scoring.checks.hidden_archives import digest_of, hidden_archive, suite_folder
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, failed, passed
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import ChangedTests, bare, change_tests
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
     CaseOutcome,
     RunProblem,
     SuiteCommand,
     SuiteRequest,
     SuiteRun,
+    never,
 )
 from pytest_tfgrpo.harness.scoring.runners.registry import run_suite
 
 HANG_SHARE = 0.4
 """A test hangs that takes this share of the time for all; less would end slow ones on a busy machine."""
 MAX_ANSWERS = 200
+MOST_OTHERS = 10
+"""Tests that passed before the fix of which other forms are run."""
 BASE_SUFFIX, HIDDEN_SUFFIX, SUFFIX = ".base.tar.gz", ".hidden.tar.gz", ".tar.gz"
 REFERENCES = "references"
+_random = secrets.SystemRandom()
 
 
 def run_hidden(check: Check, context: CheckContext) -> CheckResult:
-    """Return what the hidden tests find of an agent's work; raises CheckError where they cannot be run."""
-    began = time.monotonic()
+    """Return what the hidden tests find of an agent's work; raises CheckError where they cannot be run.
+
+    Beside them run tests that expect something else (`changed_tests`): what passes both has no credit.
+    """
     hidden = hidden_archive(check)
     archive = context.workspace.archive
     if archive is None:
         raise CheckError("a check of kind 'tests' needs a workspace; name its archive in the scenario")
     environment = context.workspace.environment or _environment(archive, context.environment)
-    tree = Path(tempfile.mkdtemp(prefix="tfgrpo-check-"))
     try:
-        limit_s = check.params["timeout_s"]
-        names = _fill(tree, check, context, archive, hidden, environment, began + limit_s)
-        left = limit_s - (time.monotonic() - began) - min(1.0, 0.05 * limit_s)
-        command = _command(check.params["runner"])
-        if not (tree / command.folder).is_dir():
-            return failed(check, f"the folder {command.folder!r} with the tests is gone")
-        run = run_suite(
-            SuiteRequest(
-                tree=tree,
-                command=command,
-                files=_files(check, tree, names),
-                protected=names,
-                fail_to_pass=tuple(check.params["fail_to_pass"]),
-                allow=tuple(check.params.get("allow", ())),
-                timeout_s=max(left, 0.1),
-                hang_s=HANG_SHARE * limit_s,
-                environment=environment,
-                isolation="none" if context.sandbox == "none" else "bwrap",
-            )
+        context.workspace.secure()
+        base = read_base(archive, tuple(check.params.get("protected", ())))
+        attempt = _Attempt(
+            check=check,
+            context=context,
+            base=base.without(check.params.get("removed", ())),
+            entries={entry.name: entry for entry in read_archive(hidden)},
+            environment=environment,
         )
-        return result_of(check, run)
-    except TooMuch as error:
-        return failed(check, str(error))
+        return attempt.result()
     except (ArchiveProblem, OSError) as error:
         raise CheckError(f"cannot make the tree of the hidden tests: {error}") from error
-    finally:
-        remove(tree)
+
+
+class _Ran(NamedTuple):
+    result: CheckResult
+    run: SuiteRun | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attempt:
+    """An agent's work under the tests of one check."""
+
+    check: Check
+    context: CheckContext
+    base: BaseTree
+    entries: Mapping[str, ArchiveEntry]
+    """The hidden files, by name."""
+    environment: BuiltEnvironment | None
+
+    def result(self) -> CheckResult:
+        """Return the credit of the work. Raises ArchiveProblem, OSError, CheckError.
+
+        In a sandbox both forms of the tests run at once; without one they could meet at a port or a file.
+        """
+        changed, over = self._changed(), threading.Event()
+        if changed is None:
+            return self._run({}).result
+        with ThreadPoolExecutor(1, "tfgrpo-tests") as pool:
+            beside = self.context.sandbox != "none"
+            second = pool.submit(self._run, changed.files, over.is_set) if beside else None
+            try:
+                first = self._run({})
+                if not first.result.credit:
+                    return first.result
+                return self._both(changed, first, second.result() if second else self._run(changed.files))
+            finally:
+                over.set()
+
+    def _changed(self) -> ChangedTests | None:
+        """Return tests that expect something else: those of the fix, and some others."""
+        params = self.check.params
+        if _command(params["runner"]).runner != "pytest":
+            return None
+        fixed, others = (
+            {bare(id_) for id_ in params.get(key, ())} for key in ("fail_to_pass", "pass_to_pass")
+        )
+        lenient = frozenset(params.get("lenient", ()))
+        some = [id_ for id_ in sorted(others - fixed - lenient) if _random.random() < 0.5]
+        texts = {entry.name: entry.data for entry in (*self.base.protected, *self.entries.values())}
+        return change_tests(
+            texts, [*sorted(fixed - lenient), *_random.sample(some, min(len(some), MOST_OTHERS))]
+        )
+
+    def _both(self, changed: ChangedTests, first: _Ran, second: _Ran) -> CheckResult:
+        """Return the credit of the first run, unless its tests passed whatever they expect."""
+        if first.run is None or second.run is None:
+            return second.result
+        passed = {bare(id_) for id_, outcome in first.run.outcomes.items() if outcome is CaseOutcome.PASSED}
+        doubt = changed.doubt(second.run, passed)
+        return failed(self.check, doubt) if doubt else first.result
+
+    def _run(self, changed: Mapping[str, bytes], unwanted: Callable[[], bool] = never) -> _Ran:
+        """Run the tests; `changed` are other contents of protected files."""
+        check, began, limit_s = self.check, time.monotonic(), self.check.params["timeout_s"]
+        entries = dict(self.entries)
+        for name, data in changed.items():
+            entries[name] = ArchiveEntry(name=name, data=data)
+        names = tuple({entry.name: 1 for entry in (*self.base.protected, *entries.values())})
+        tree = Path(tempfile.mkdtemp(prefix="tfgrpo-check-"))
+        try:
+            make_tree(
+                self.context.workspace.path,
+                tree,
+                base=self.base,
+                hidden=entries.values(),
+                environment=self.environment,
+                deadline=began + limit_s,
+            )
+            left = limit_s - (time.monotonic() - began) - min(1.0, 0.05 * limit_s)
+            command = _command(check.params["runner"])
+            if not (tree / command.folder).is_dir():
+                return _Ran(failed(check, f"the folder {command.folder!r} with the tests is gone"))
+            run = run_suite(
+                SuiteRequest(
+                    tree=tree,
+                    command=command,
+                    files=_files(check, tree, names),
+                    protected=names,
+                    allow=tuple(check.params.get("allow", ())),
+                    timeout_s=max(left, 0.1),
+                    hang_s=HANG_SHARE * limit_s,
+                    environment=self.environment,
+                    unwanted=unwanted,
+                    isolation="none" if self.context.sandbox == "none" else "bwrap",
+                )
+            )
+            return _Ran(result_of(check, run), run)
+        except TooMuch as error:
+            return _Ran(failed(check, str(error)))
+        finally:
+            remove(tree)
 
 
 def _command(value: Json) -> SuiteCommand:
@@ -90,26 +192,6 @@ def _environment(archive: WorkspaceArchive, stamp: str | None) -> BuiltEnvironme
         return find_built(suite_folder(archive), stamp)
     except TfgrpoError as error:
         raise CheckError(str(error)) from error
-
-
-def _fill(
-    tree: Path,
-    check: Check,
-    context: CheckContext,
-    archive: WorkspaceArchive,
-    hidden: Path,
-    environment: BuiltEnvironment | None,
-    deadline: float,
-) -> tuple[str, ...]:
-    """Make the tree; return the names of its protected files."""
-    globs = tuple(check.params.get("protected", ()))
-    context.workspace.secure()
-    base = read_base(archive, globs).without(check.params.get("removed", ()))
-    entries = tuple(read_archive(hidden))
-    make_tree(
-        context.workspace.path, tree, base=base, hidden=entries, environment=environment, deadline=deadline
-    )
-    return tuple(entry.name for entry in (*base.protected, *entries))
 
 
 def _files(check: Check, tree: Path, names: Iterable[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +10,12 @@ from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
+
+
+def never() -> bool:
+    """Return False."""
+    return False
+
 
 Isolation: TypeAlias = Literal["bwrap", "none"]
 
@@ -69,8 +75,6 @@ class SuiteRequest:
     """The files with the tests to run, relative to `tree`; empty: all that the runner finds."""
     protected: tuple[str, ...] = ()
     """Files of the tree that no agent wrote."""
-    fail_to_pass: tuple[str, ...] = ()
-    """Tests of which copies with another expected value may be made, which must fail."""
     allow: tuple[str, ...] = ()
     """What of `USES` counts as no tampering."""
     timeout_s: float
@@ -80,6 +84,8 @@ class SuiteRequest:
     environment: BuiltEnvironment | None = None
     """None: this interpreter's, with its packages."""
     isolation: Isolation = "bwrap"
+    unwanted: Callable[[], bool] = never
+    """Whether nobody waits for the run any more, which then ends soon."""
     canary: bool = True
     """Run, beside the tests, one of a random name that must pass and one that must fail."""
 

@@ -110,8 +110,10 @@ def open_guard(
             fault = seen.fault(item, first=type(found) is list)
             if fault:
                 return fault
+        if type(found) is not list:
+            return ""
         functions.update(id(function) for function in seen.functions)
-        return kept.fault_of_modules() if type(found) is list else ""
+        return str(kept.fault_of_modules())
 
     seen, functions = SeenTests(kept, _types(config)), set()  # type: Tuple[SeenTests, Set[int]]
     plugin = config.pluginmanager.get_plugin("pytest_results")

@@ -126,10 +126,9 @@ def _keep(
     """Install the hook that holds the key and sends lines.
 
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
-    it: what would do good to a test counts only from pytest's own calls, and bad is always believed, but of
-    the copies that must fail.
+    it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
     """
-    allow, copies = frozenset(request["allow"]), frozenset(request["last"])
+    allow = frozenset(request["allow"])
     write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
     lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
     own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
@@ -157,9 +156,6 @@ def _keep(
             said.append(why)
             send(("x", why))
 
-    def is_copy(name: str) -> bool:
-        return str.partition(name, "[")[0] in copies
-
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
             guards.extend(open_guard(*values[:2], _run.__code__, *values[2:]))
@@ -175,11 +171,7 @@ def _keep(
             values[2] or (codes.get(values[0]) != values[1] and not guards[3](values[0]))
         ):
             tampered(f"the test {values[0]!r} was replaced")
-        elif verb == "c" and is_copy(values[0]):
-            tampered("a message is not from the reporter")
-        elif verb == "r" and (
-            values[1:3] == ("call", "passed") or "rerun" in values[2:3] or is_copy(values[0])
-        ):
+        elif verb == "r" and (values[1:3] == ("call", "passed") or "rerun" in values[2:3]):
             found = guards[0](frame) if guards and get_thread() == thread else "-"
             tampered(found.strip("-"))
             if not found:
@@ -265,7 +257,7 @@ class _Names:
 def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any, ...]:
     """Return the hooks that put canaries among the tests, and note what is found."""
     tree, canaries, skipped = request["tree"], dict(request["canaries"]), frozenset(request["skipped"])
-    places, join, dumps, last = list(request["at"]), os.path.join, json.dumps, frozenset(request["last"])
+    places, join, dumps = list(request["at"]), os.path.join, json.dumps
     words = list(request["words"])
     own = {os.path.normpath(join(tree, name)) for name in canaries}
 
@@ -287,9 +279,7 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
         items[:] = [item for item in items if str(item.fspath) not in own and not _is_linted(item)]
         yield
         left = [item for item in items if names(item.nodeid) not in skipped]
-        late = [str.partition(names(item.nodeid), "[")[0] in last for item in left]
-        mixed = _mixed([item for i, item in enumerate(left) if not late[i]], ours, places)
-        items[:] = [*mixed, *(item for i, item in enumerate(left) if late[i])]
+        items[:] = _mixed(left, ours, places)
 
     def pytest_collection_finish(session: Any) -> None:
         tell(EVENT, "tests", dumps([(item.nodeid, _code(item)) for item in session.items]))

@@ -10,7 +10,7 @@ import secrets
 import struct
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +18,6 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import walk
 from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.canaries import Canary, judged, random_word
-from pytest_tfgrpo.harness.scoring.runners.changed_tests import ChangedTest, write_changed
 from pytest_tfgrpo.harness.scoring.runners.deciding_files import DecidingFiles
 from pytest_tfgrpo.harness.scoring.runners.isolation import (
     Exchange,
@@ -49,44 +48,19 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
         none = "no file is called test_*.py or *_test.py"
         return SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED, detail=none)
     canaries: list[Canary] = []
-    changed = write_changed(request) if request.canary else ()
     found, deciding = _Results(), DecidingFiles(request)
     for _ in range(RESTARTS + 1):
         left = began + request.timeout_s - time.monotonic()
         fresh = _canaries(request) if request.canary else ()
         canaries += fresh
-        talk, run = _run_once(request, fresh, changed, found, max(left, 0.0))
+        talk, run = _run_once(request, fresh, found, max(left, 0.0))
         talk.tampered = talk.tampered or deciding.changed()
         if not talk.ended_alone(run):
             break
     for canary in canaries:
         with contextlib.suppress(OSError):
             (request.tree / canary.path).unlink()
-    if talk.over:
-        talk.tampered = talk.tampered or _unnoticed(changed, found)
-    for id_ in [id_ for id_ in found.outcomes if _bare(id_) in {one.copy for one in changed}]:
-        del found.outcomes[id_]
     return _concluded(request, canaries, found, talk, run, time.monotonic() - began)
-
-
-def _bare(id_: str) -> str:
-    """Return the id of a test without its parameters."""
-    return id_.partition("[")[0]
-
-
-def _unnoticed(changed: Sequence[ChangedTest], found: _Results) -> str:
-    """Return what is wrong with copies: beside a test that passed one that expects something else failed."""
-    ends: dict[str, set[CaseOutcome]] = {}
-    for id_, outcome in found.outcomes.items():
-        ends.setdefault(_bare(id_), set()).add(outcome)
-    for one in changed:
-        if ends.get(one.original) != {CaseOutcome.PASSED}:
-            continue
-        if CaseOutcome.PASSED in ends.get(one.copy, ()):
-            return f"a copy of {one.original!r} that expects something else passed as well"
-        if ends.get(one.copy) != {CaseOutcome.FAILED} or one.copy in found.ended:
-            return f"a copy of {one.original!r} that expects something else did not run to its end"
-    return ""
 
 
 def _found(request: SuiteRequest) -> tuple[str, ...]:
@@ -107,8 +81,6 @@ class _Results:
         self.seconds: dict[str, float] = {}
         self.messages: dict[str, str] = {}
         self.uses: set[str] = set()
-        self.ended: set[str] = set()
-        """Tests without their parameters in which the process ended."""
 
     def fail(self, id_: str, message: str, outcome: CaseOutcome = CaseOutcome.FAILED) -> None:
         self.outcomes[id_] = outcome
@@ -118,7 +90,7 @@ class _Results:
 class _Conversation:
     """What the reporter of one process says."""
 
-    def __init__(self, found: _Results, hang_s: float | None) -> None:
+    def __init__(self, found: _Results, hang_s: float | None, unwanted: Callable[[], bool]) -> None:
         self.key = secrets.token_bytes(32)
         self.found = found
         self.over = self.heard = False
@@ -126,13 +98,17 @@ class _Conversation:
         self.current: str | None = None
         self._next = self.key
         self._hang_s = hang_s
+        self._unwanted = unwanted
         self._since = 0.0
+        self._left = 0
         self._parts: dict[str, dict[str, str]] = {}
         self._text = b""
         self._room = SPOKEN_MAX
 
     def deadline(self) -> float:
-        """Return when the test that runs counts as hung."""
+        """Return when the test that runs counts as hung; a time that is over for a run that nobody wants."""
+        if self._unwanted():
+            return -math.inf
         return math.inf if self.current is None or self._hang_s is None else self._since + self._hang_s
 
     def receive(self, data: bytes) -> bool:
@@ -144,7 +120,7 @@ class _Conversation:
                 self._line(line)
         if len(self._text) > LINE_MAX or self._room < 0:
             self.tampered = self.tampered or "the report is too long"
-        return not self.tampered
+        return not (self.tampered or self._unwanted())
 
     def _line(self, line: bytes) -> None:
         mac, _, body = line.partition(b" ")
@@ -160,8 +136,8 @@ class _Conversation:
         except (AttributeError, TypeError, ValueError):  # code of the tests spoke to the reporter
             self.tampered = "a message of the report has another form"
 
-    def _n(self, _count: int) -> None:
-        return
+    def _n(self, count: int) -> None:
+        self._left += count
 
     def _c(self, id_: str, message: str) -> None:
         self.found.fail(id_, message)
@@ -182,6 +158,9 @@ class _Conversation:
         self.over = True
 
     def _s(self, id_: str) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self.tampered = "more tests ran than were found"
         self.current, self._since = id_, time.monotonic()
 
     def _r(self, id_: str, when: str, outcome: str, seconds: float, message: str) -> None:
@@ -215,29 +194,33 @@ class _Conversation:
 
     def ended_alone(self, run: IsolatedRun) -> bool:
         """Note a test that hung, or with which the process ended; True if the others can be run again."""
-        if self.current is None or self.over or self.tampered or run.stopped in ("time", "disk"):
+        if (
+            self.current is None
+            or self.over
+            or self.tampered
+            or self._unwanted()
+            or run.stopped in ("time", "disk")
+        ):
             return False
         if run.stopped == "exchange":
             self.found.fail(self.current, "it hung", CaseOutcome.HUNG)
         else:
             self.found.fail(self.current, f"the process ended in it with {run.code}")
-            self.found.ended.add(_bare(self.current))
         return True
 
 
 def _run_once(
     request: SuiteRequest,
     canaries: Sequence[Canary],
-    changed: Sequence[ChangedTest],
     found: _Results,
     timeout_s: float,
 ) -> tuple[_Conversation, IsolatedRun]:
-    talk = _Conversation(found, request.hang_s)
+    talk = _Conversation(found, request.hang_s, request.unwanted)
     python, readable = interpreter(request.environment)
     cache = "/tmp/pytest-cache"
     own = Path(tempfile.mkdtemp(prefix="tfgrpo-pytest-")) if request.isolation == "none" else None
     try:
-        body = json.dumps(_request(request, canaries, changed, found, str(own or cache), talk.key)).encode()
+        body = json.dumps(_request(request, canaries, found, str(own or cache), talk.key)).encode()
         try:
             run = run_isolated(
                 [python, str(REPORTER)],
@@ -272,7 +255,6 @@ def _environment(request: SuiteRequest, python: str) -> dict[str, str]:
 def _request(
     request: SuiteRequest,
     canaries: Sequence[Canary],
-    changed: Sequence[ChangedTest],
     found: _Results,
     cache: str,
     key: bytes,
@@ -293,7 +275,6 @@ def _request(
         "words": [word for canary in canaries for pair in canary.pairs for word in pair],
         "at": [secrets.randbelow(10**6) / 10**6 for _ in range(4 * len(canaries))],
         "skipped": list(found.outcomes),
-        "last": [one.copy for one in changed],
         "cache": cache,
     }
 

@@ -37,6 +37,10 @@ def test_an_agent_that_left_no_folder_to_run_in_scores_nothing(fix):
         ({"fail_to_pass": []}, "/fail_to_pass"),
         ({"fail_to_pass": ["/etc/passwd::test_a"]}, "/fail_to_pass: '/etc/passwd' must be"),
         ({"pass_to_pass": list(FAIL_TO_PASS)}, f"/pass_to_pass: {FAIL_TO_PASS[0]!r} is in fail_to_pass too"),
+        (
+            {"lenient": ["tests/test_cart.py::test_totl"]},
+            "/lenient: 'tests/test_cart.py::test_totl' is",
+        ),
         ({"credit": "most"}, "/credit"),
     ],
 )

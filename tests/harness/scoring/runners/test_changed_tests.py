@@ -1,200 +1,83 @@
-"""Copies of tests that expect something else."""
-
-import unittest
-from collections.abc import Callable
-from typing import Any
-from unittest.mock import ANY
+"""Tests that expect something else, and what their run says of those that passed."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.scoring.runners.changed_tests import with_changed_copy
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import change_tests
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
-
-def run_both(source: str, name: str, function: object) -> None:
-    """Run a test, which passes, and its copy, which does not."""
-    found = with_changed_copy(source.encode(), name)
-    assert found is not None
-    text, copy = found
-    assert text.decode().startswith(source)
-    space: dict[str, Any] = {"f": function, "pytest": pytest, "unittest": unittest}
-    exec(text, space)
-    _call(space, name)
-    with pytest.raises((AssertionError, ValueError, pytest.fail.Exception)):
-        _call(space, copy)
+TEST = b"def test_a():\n    assert f() == 3\n\n\ndef test_b():\n    f()\n"
+A = "tests/x.py::test_a"
 
 
-def _call(space: dict[str, Any], name: str) -> None:
-    start, _, method = name.rpartition("::")
-    if start:
-        getattr(space[start](method), method)()
-        return
-    rows = [mark.args for mark in getattr(space[name], "pytestmark", ())]
-    if not rows:
-        space[name]()
-    for names, values in rows:
-        for value in values:
-            cells = value if isinstance(value, tuple) else (value,)
-            space[name](**dict(zip(names.split(","), cells, strict=True)))
+def outcomes(**by_name: CaseOutcome) -> dict[str, CaseOutcome]:
+    return {f"tests/x.py::{name}": outcome for name, outcome in by_name.items()}
 
 
-def fails() -> None:
-    raise ValueError
-
-
-SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-9, 10**9), st.floats(-1e6, 1e6), st.text(max_size=5),
-    st.binary(max_size=5),
-)  # fmt: skip
-LITERALS = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(SCALARS, inner, max_size=2)
-    ),
-    max_leaves=5,
-)
-
-
-@reaches("a scalar", "a container")
-@given(LITERALS, st.booleans())
-def test_whatever_literal_is_expected_the_copy_expects_another(value: object, turned: bool) -> None:
-    reached("a container" if isinstance(value, list | tuple | dict) else "a scalar")
-    sides = ["f()", repr(value)]
-    left, right = reversed(sides) if turned else sides
-    run_both(f"def test_a():\n    assert {left} == {right}\n", "test_a", lambda: value)
+def test_the_tests_that_can_be_are_edited_in_their_file() -> None:
+    changed = change_tests(
+        {"tests/x.py": TEST, "tests/y.py": TEST}, [f"{A}[1]", f"{A}[2]", "tests/x.py::test_b"]
+    )
+    assert changed is not None
+    assert changed.ids == (A,)
+    (text,) = changed.files.values()
+    assert text.startswith(b"def test_a():\n    assert f() == ")
+    assert text.endswith(TEST.partition(b" == 3")[2])
+    assert text != TEST
 
 
 @pytest.mark.parametrize(
-    ("body", "value"),
+    "text",
     [
-        ("assert f() == pytest.approx(1.5)", 1.5),
-        ("assert f()", 1),
-        ("assert not f()", 0),
-        ("assert f() is None", None),
-        ("assert 'a' in f()", "a"),
-        ("assert f() != f()", float("nan")),
-        ("assert [f()] == [f()]", 1),
+        b"def test_a():\n    f()\n",
+        b"def test_a(:\n",
+        b"\0",
+        b"def test_b():\n    assert f() == 3\n",
+        TEST + TEST,
+        b"# coding: latin-1\n" + TEST,
+        b"# coding: none\n" + TEST,
+        b"def test_a():\n    assert f() == " + b"-" * 3000 + b"1\n",
+        b"class A:\n    def test_a(self):\n        assert f() == 3\n",
     ],
 )
-def test_an_assertion_is_turned_into_one_that_fails(body: str, value: object) -> None:
-    run_both(f"def test_a():\n    x = 'é'\n    {body}  # why\n", "test_a", lambda: value)
+def test_where_no_test_can_be_edited_there_is_no_second_form(text: bytes) -> None:
+    assert change_tests({"tests/x.py": text}, [A]) is None
+
+
+@pytest.mark.parametrize("id_", ["tests/z.py::test_a", "tests/x.py", "tests.x::test_a"])
+def test_a_test_of_no_file_is_not_edited(id_: str) -> None:
+    assert change_tests({"tests/x.py": TEST}, [id_]) is None
+
+
+P, F = CaseOutcome.PASSED, CaseOutcome.FAILED
 
 
 @pytest.mark.parametrize(
-    ("body", "value"),
+    ("ends", "doubt"),
     [
-        ("self.assertEqual(f(), 3)", 3),
-        ("self.assertEqual(\n            'abc',\n            f())", "abc"),
-        ("self.assertTrue(f())", 1),
-        ("self.assertIsNone(f())", None),
-        ("self.assertIn(f(), [1])", 1),
+        ({"test_a": F, "test_b": P}, ""),
+        ({"test_a": CaseOutcome.HUNG}, ""),
+        ({"test_a[1]": F, "test_a[2]": CaseOutcome.SKIPPED}, ""),
+        ({"test_a": P}, "does not fail"),
+        ({"test_a[1]": F, "test_a[2]": P}, "does not fail"),
+        ({"test_a": CaseOutcome.SKIPPED}, "does not fail"),
+        ({}, "does not fail"),
     ],
 )
-def test_a_method_of_unittest_has_its_copy_in_its_class(body: str, value: object) -> None:
-    source = f"class TestA(unittest.TestCase):\n    def test_a(self):\n        {body}"
-    run_both(f"{source}\n", "TestA::test_a", lambda: value)
+def test_each_must_fail_where_it_expects_something_else(ends: dict[str, CaseOutcome], doubt: str) -> None:
+    changed = change_tests({"tests/x.py": TEST}, [A])
+    assert changed is not None
+    run = SuiteRun(outcomes=outcomes(**ends))
+    said = changed.doubt(run, {A})
+    assert said == (f"tampered: {A!r} does not fail where it expects something else" if doubt else "")
+    assert changed.unfailed(run) == ((A,) if doubt else ())
+    assert changed.doubt(run, ()) == ""  # one that did not pass needs no doubt
 
 
-@pytest.mark.parametrize(
-    ("source", "name"),
-    [
-        ("def test_a():\n    with pytest.raises(ValueError):\n        f()\n", "test_a"),
-        (
-            "class TestA(unittest.TestCase):\n    def test_a(self):\n"
-            "        with self.assertRaises(ValueError):\n            f()\n",
-            "TestA::test_a",
-        ),
-    ],
-)
-def test_another_exception_is_expected(source: str, name: str) -> None:
-    run_both(source, name, fails)
-
-
-def test_every_value_of_a_parameter_is_another() -> None:
-    rows = "[(1, 'one'), (2, 'two')]"
-    source = f"@pytest.mark.parametrize('a,b', {rows})\ndef test_a(a, b):\n    assert f(a) == b\n"
-    run_both(source, "test_a", {1: "one", 2: "two"}.get)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "if f():\n        assert f() == 1",
-        "for _ in f():\n        assert f() == 1",
-        "assert f() < 3",
-        "f()",
-        "return f() == 1",
-        "assert f() == 1\n    return None",
-        "with pytest.raises(Exception):\n        f()",
-        "assert 1 == 1.0",
-    ],
-)
-def test_what_is_not_sure_to_fail_has_no_copy(body: str) -> None:
-    found = with_changed_copy(f"def test_a():\n    {body}\n".encode(), "test_a")
-    assert found is None or b" != " in found[0]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "@pytest.mark.parametrize('n', [1, 2])\ndef test_a(n):\n    assert f(n) == n\n",
-        "@pytest.mark.parametrize('n', [1])\ndef test_a(n):\n    e = max(n, 0)\n    assert n == e\n",
-        "def test_a():\n    assert f() == pytest.approx(3, abs=5)\n",
-        "def test_a():\n    assert f() == pytest.approx([3], rel=1)\n",
-        "@retry\ndef test_a():\n    assert f() == 1\n",
-        "def test_a(snapshot):\n    assert f() == snapshot\n",
-        "def test_a():\n    with h.raises(ValueError):\n        f()\n",
-    ],
-)
-def test_what_may_pass_with_another_value_has_no_copy(source: str) -> None:
-    found = with_changed_copy(source.encode(), "test_a")
-    assert found is None or b" != " in found[0]
-
-
-class Lenient:
-    """An answer that equals more than itself."""
-
-    def __init__(self, equal: Callable[[Any], bool]) -> None:
-        self.equal = equal
-
-    def __eq__(self, other: object) -> bool:
-        return self.equal(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    ("literal", "equal"),
-    [
-        ("200", lambda other: other // 100 == 2),
-        ("'1.2'", lambda other: "1.2.3".startswith(other)),
-        ("'<b> x'", lambda other: "".join(other.split()).lower() == "<b>x"),
-        ("{'a': 1}", lambda other: {**other, "a": 1, "b": 2} == {"a": 1, "b": 2}),
-        ("{'id': 7}", lambda other: other == {"id": ANY}),
-        ("[7, 8]", lambda other: other == [ANY, ANY]),
-    ],
-)
-def test_a_lenient_answer_does_not_equal_what_the_copy_expects(
-    literal: str, equal: Callable[[Any], bool]
-) -> None:
-    run_both(f"def test_a():\n    assert f() == {literal}\n", "test_a", lambda: Lenient(equal))
-
-
-@pytest.mark.parametrize("name", ["test_b", "TestA::test_a", "test_a::test_b"])
-def test_a_test_that_is_not_there_or_there_twice_has_no_copy(name: str) -> None:
-    twice = "def test_b():\n    assert f() == 1\n" * 2
-    assert with_changed_copy(f"def test_a():\n    assert f() == 1\n{twice}".encode(), name) is None
-
-
-def test_a_copy_is_found_by_the_pattern_that_finds_the_test() -> None:
-    for name, start, end in (
-        ("test_a", "test_a_", ""),
-        ("a_test", "", "_a_test"),
-        ("should_a", "should_a_", ""),
+def test_a_run_that_is_tampered_with_or_out_of_time_says_so() -> None:
+    changed = change_tests({"tests/x.py": TEST}, [A])
+    assert changed is not None
+    for problem, said in (
+        (RunProblem.TAMPERED, "tampered: why"),
+        (RunProblem.TIMEOUT, "why where they expect something else"),
     ):
-        found = with_changed_copy(f"def {name}():\n    assert f() == 1\n".encode(), name)
-        assert found is not None
-        assert found[1].startswith(start)
-        assert found[1].endswith(end)
+        assert changed.doubt(SuiteRun(outcomes={}, problem=problem, detail="why"), {A}) == said

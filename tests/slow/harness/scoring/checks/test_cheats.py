@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.cheats import EARLY, FILES, RUNTIME
+from support.cheats_inside import ANSWERS, RUNNERS
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
 from support.tools import require_tool
 
@@ -20,12 +21,33 @@ IMPORTED = {**BASE, "tests/conftest.py": "import shop.cart\n"}
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(("base", "cheats"), [(BASE, RUNTIME), (IMPORTED, EARLY)], ids=["in tests", "before"])
+@pytest.mark.parametrize(
+    ("base", "cheats"),
+    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS)],
+    ids=["in tests", "before", "by one who knows"],
+)
 def test_a_module_that_cheats_scores_nothing(tmp_path, campaign, base, cheats):
     require_tool("bwrap")
     for number, cheat in enumerate(campaign.sample(sorted(cheats), SAMPLE)):
         fix = SmallFix(folder=tmp_path / str(number), base=base)
         assert fix.attempt({"shop/cart.py": cheats[cheat]}).credit == 0, cheat
+
+
+@pytest.mark.parametrize("sandbox", ["bwrap", "none"])
+@pytest.mark.parametrize("cheat", sorted(ANSWERS))
+def test_an_answer_to_whatever_is_expected_scores_nothing(tmp_path, cheat, sandbox):
+    require_tool("bwrap")
+    found = SmallFix(folder=tmp_path).attempt({"shop/cart.py": ANSWERS[cheat]}, sandbox=sandbox)
+    assert found.credit == 0
+    assert found.reason.endswith("does not fail where it expects something else")
+
+
+def test_a_test_that_passes_with_the_true_fix_whatever_it_expects_is_not_tried(tmp_path):
+    lenient = "class Whole(int):\n    def __eq__(self, other): return True\n    __hash__ = None\n\n\n"
+    code = {"shop/cart.py": lenient + SOLVED.replace("sum(prices)", "Whole(sum(prices))")}
+    for number, (names, credit) in enumerate([([], 0), (list(FAIL_TO_PASS), 1)]):
+        fix = SmallFix(folder=tmp_path / str(number))
+        assert fix.attempt(code, sandbox="none", lenient=names).credit == credit
 
 
 @pytest.mark.parametrize(

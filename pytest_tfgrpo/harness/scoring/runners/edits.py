@@ -1,0 +1,331 @@
+"""Edits of a test after which it expects something else: with a true answer it surely fails.
+
+Only a statement that always runs is edited: a literal that something is compared with, the exception that
+must be raised, or what is asserted into its opposite. What is written could be a person's: who guesses by
+its looks which value is the true one gains nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from pytest_tfgrpo.core.dataclass import dataclass
+
+OTHER_ERRORS = (
+    BrokenPipeError, BufferError, FloatingPointError, InterruptedError, IsADirectoryError,
+    ModuleNotFoundError, RecursionError, UnboundLocalError, ZeroDivisionError,
+)  # fmt: skip
+"""Exceptions that hardly any error of a project is."""
+EQUAL = {f"assert{kind}" for kind in ("Equal", "Equals", "ListEqual", "DictEqual", "TupleEqual", "SetEqual",
+                                      "SequenceEqual", "MultiLineEqual", "CountEqual")}  # fmt: skip
+WHOLE = ("assertEqual", "assertEquals")
+"""Those of which a value and a container of it are not the same."""
+OPPOSITE = {
+    "assertTrue": "assertFalse", "assertIsNone": "assertIsNotNone", "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot", "assertIsInstance": "assertNotIsInstance",
+}  # fmt: skip
+OPPOSITE |= {other: one for one, other in OPPOSITE.items()}
+CLOSE = ("isclose", "allclose", "assert_allclose", "assert_array_equal", "assert_equal", "assertAlmostEqual")
+"""Functions that compare their two arguments, of libraries; a third may be a tolerance."""
+CALLED = ("assert_called_with", "assert_called_once_with", "assert_any_call", "assert_awaited_once_with")
+"""Methods of mocks that compare their arguments with those of calls."""
+OTHER_TYPES = ("bytearray", "complex", "frozenset", "memoryview", "range", "slice")
+RAISES = ("pytest.raises", "raises", "self.assertRaises")
+NEGATED: dict[type[ast.cmpop], tuple[bytes, bytes]] = {
+    ast.Is: (rb"\bis\b", b"is not"), ast.IsNot: (rb"\bis\s+not\b", b"is"), ast.In: (rb"\bin\b", b"not in"),
+    ast.NotIn: (rb"\bnot\s+in\b", b"in"), ast.Eq: (rb"==", b"!="), ast.NotEq: (rb"!=", b"=="),
+}  # fmt: skip
+"""How an operator is written, and its opposite."""
+ALPHABETS = ("bcdfghjklmnpqrstvwxyz", "aeiou", "BCDFGHJKLMNPQRSTVWXYZ", "AEIOU", "0123456789")
+"""Letters and digits of which one may stand in the place of another."""
+EMPTY = {"None": "0", "()": "(1,)", "[]": "[1]", "{}": "{'a': 1}"}
+"""What is expected in the place of nothing."""
+
+Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
+Spot: TypeAlias = tuple[int, int]
+"""A row from 0, and a column in bytes, as `ast` counts them."""
+_random = secrets.SystemRandom()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Other text from one place of a file to another."""
+
+    start: Spot
+    end: Spot
+    text: bytes
+
+
+def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
+    """Return a file with edits that do not overlap."""
+    lines = _lines(data)
+    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
+        (row, column), (last, last_column) = edit.start, edit.end
+        lines[row : last + 1] = [lines[row][:column] + edit.text + lines[last][last_column:]]
+    return b"".join(lines)
+
+
+def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
+    """Return edits of which each makes a passing test fail; `data` is its file.
+
+    They are those that tell most: of an expected value, else of another, else into the opposite. There is
+    none where none is sure to count: the test returns or yields, or a decorator may run it again or take
+    what it raises.
+    """
+    if any(isinstance(node, ast.Return | ast.Yield) for node in ast.walk(function)):
+        return []
+    if not all(map(_is_mark, function.decorator_list)):
+        return []
+    choices = list(_Choices(function, data).find())
+    most = max((told for _, told in choices), default=NOTHING)
+    return [edits for edits, told in choices if told == most]
+
+
+NOTHING, OPPOSITES, OTHERS, EXPECTED = range(4)
+"""How much edits tell of an answer: what is asserted into its opposite, another value, an expected value."""
+_Choice: TypeAlias = tuple[list[Edit], int]
+"""Edits that belong together, and how much they tell."""
+
+
+class _Choices:
+    """What can be edited in one test."""
+
+    def __init__(self, function: Function, data: bytes) -> None:
+        self._function = function
+        self._lines = _lines(data)
+
+    def find(self) -> Iterator[_Choice]:
+        for node in self._function.body:
+            if isinstance(node, ast.Assert):
+                yield from self._of_assert(node.test)
+            elif isinstance(node, ast.Expr):
+                call = node.value.value if isinstance(node.value, ast.Await) else node.value
+                if isinstance(call, ast.Call):
+                    yield from self._of_call(call, _last_name(call.func))
+            elif isinstance(node, ast.With) and len(node.items) == 1:
+                yield from self._of_raises(node.items[0].context_expr)
+
+    def _of_assert(self, test: ast.expr) -> Iterator[_Choice]:
+        start = _start(test)
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            left, right, operator = test.left, test.comparators[0], test.ops[0]
+            if isinstance(operator, ast.Eq):
+                yield from self._of_equal(left, right, whole=True)
+            edit = self._negated(left, right, operator)
+            if edit is not None:
+                yield [edit], OPPOSITES
+        elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            yield [Edit(start, (start[0], start[1] + len("not")), b"")], OPPOSITES
+        elif isinstance(test, ast.Call | ast.Name | ast.Attribute):
+            yield [Edit(start, start, b"not ")], OPPOSITES
+            if isinstance(test, ast.Call):
+                yield from self._of_call(test, _last_name(test.func))
+
+    def _negated(self, left: ast.expr, right: ast.expr, operator: ast.cmpop) -> Edit | None:
+        """Return the edit of an operator; None where it is not alone between its sides."""
+        if type(operator) not in NEGATED:
+            return None
+        written, opposite = NEGATED[type(operator)]
+        start, end = _end(left), _start(right)
+        between = self._text(start, end)
+        changed, count = re.subn(written, opposite, between)
+        return Edit(start, end, changed) if count == 1 and b"#" not in between else None
+
+    def _of_equal(self, one: ast.expr, other: ast.expr, *, whole: bool) -> Iterator[_Choice]:
+        """Yield changes of either side of an equation; `whole`: nothing equals it that contains it."""
+        for side, beside in ((one, other), (other, one)):
+            if isinstance(side, ast.Call) and _last_name(side.func) == "approx":
+                if len(side.args) != 1 or side.keywords:  # a tolerance may hold for another value too
+                    continue
+                side = side.args[0]
+            if _is_literal(beside) or any(_last_name(node) == "ANY" for node in ast.walk(beside)):
+                continue
+            if _is_literal(side):
+                edit = self._of_literal(side)
+                edits = [edit] if edit is not None else []
+            else:
+                edits = self._of_parameter(side.id) if isinstance(side, ast.Name) else []
+            if edits:
+                yield edits, EXPECTED
+            elif whole and not isinstance(side, ast.Starred):
+                yield _held(side), OTHERS
+
+    def _of_parameter(self, name: str) -> list[Edit]:
+        """Return a change of each value of a parameter that has no other use; none if one is no literal."""
+        if sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(self._function)) != 1:
+            return []
+        for decorator in self._function.decorator_list:
+            if not (isinstance(decorator, ast.Call) and _last_name(decorator.func) == "parametrize"):
+                continue
+            if len(decorator.args) != 2 or not isinstance(decorator.args[1], ast.List | ast.Tuple):
+                continue
+            names = _names_of(decorator.args[0])
+            if name in names:
+                rows = [_cells(row, len(names)) for row in decorator.args[1].elts]
+                cells = [cells[names.index(name)] for cells in rows if cells is not None]
+                edits = [self._of_literal(cell) for cell in cells if _is_literal(cell)]
+                found = [edit for edit in edits if edit is not None]
+                return found if len(found) == len(rows) else []
+        return []
+
+    def _of_call(self, call: ast.Call, name: str) -> Iterator[_Choice]:
+        """Yield changes of a call that asserts, or whose result is asserted."""
+        method = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if isinstance(method, ast.Name) and method.id == "self":
+            if name in EQUAL and len(call.args) >= 2:
+                yield from self._of_equal(call.args[0], call.args[1], whole=name in WHOLE)
+            elif name in OPPOSITE:
+                end = _end(call.func)
+                yield [Edit((end[0], end[1] - len(name)), end, OPPOSITE[name].encode())], OPPOSITES
+        if name in CLOSE and len(call.args) == 2 and not call.keywords:
+            yield from self._of_equal(call.args[0], call.args[1], whole=False)
+        elif name in CALLED:
+            values = [*call.args, *(word.value for word in call.keywords)]
+            for edit in [self._of_literal(value) for value in values if _is_literal(value)]:
+                if edit is not None:
+                    yield [edit], EXPECTED
+        elif name == "isinstance" and len(call.args) == 2 and not _is_literal(call.args[0]):
+            others = [kind for kind in OTHER_TYPES if kind not in ast.unparse(call.args[1])]
+            yield [_other(call.args[1], _random.choice(others))], EXPECTED
+
+    @staticmethod
+    def _of_raises(call: ast.expr) -> Iterator[_Choice]:
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) in RAISES and call.args):
+            return
+        wanted = call.args[0]
+        kinds = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
+        errors = [getattr(builtins, _last_name(kind), None) for kind in kinds]
+        known = tuple(error for error in errors if isinstance(error, type))
+        others = [error.__name__ for error in OTHER_ERRORS if not issubclass(error, known)]
+        if all(map(_last_name, kinds)) and others:
+            yield [_other(wanted, _random.choice(others))], EXPECTED
+
+    def _of_literal(self, node: ast.expr) -> Edit | None:
+        """Return another value in the place of a literal, or of a part of it; None where none is known."""
+        parts = _values(node) if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        if parts:
+            found = [edit for part in parts if (edit := self._of_literal(part)) is not None]
+            return _random.choice(found) if found else None
+        value = ast.literal_eval(node)
+        if isinstance(value, str | bytes):
+            return _other(node, self._with_other_letter(node, value) or _other_text(value))
+        text = _other_value(value)
+        return None if text is None else _other(node, text)
+
+    def _with_other_letter(self, node: ast.expr, value: str | bytes) -> str:
+        """Return a literal as it is written but for one letter or digit; nothing where that is not plain."""
+        text = self._text(_start(node), _end(node)).decode()
+        places = [at for at in range(text.find(text[-1]), len(text)) if any(text[at] in a for a in ALPHABETS)]
+        if "\\" in text or not places:
+            return ""
+        changed = _with_other(text, _random.choice(places))
+        try:
+            other = ast.literal_eval(changed)
+        except (ValueError, SyntaxError):
+            return ""
+        return changed if type(other) is type(value) and other != value else ""
+
+    def _text(self, start: Spot, end: Spot) -> bytes:
+        """Return the text from one place to another."""
+        rows = self._lines[start[0] : end[0] + 1]
+        rows[-1] = rows[-1][: end[1]]
+        return b"".join(rows)[start[1] :]
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [*data.splitlines(keepends=True), b""]
+
+
+def _start(node: ast.expr) -> Spot:
+    return node.lineno - 1, node.col_offset
+
+
+def _end(node: ast.expr) -> Spot:
+    return (node.end_lineno or 0) - 1, node.end_col_offset or 0
+
+
+def _other(node: ast.expr, text: str) -> Edit:
+    """Return other text in the place of a node."""
+    return Edit(_start(node), _end(node), text.encode())
+
+
+def _held(node: ast.expr) -> list[Edit]:
+    """Return edits that put what a node gives into a container, which nothing equals that equals it."""
+    before, behind = _random.choice(((b"[", b"]"), (b"(", b",)"), (b"(0, ", b")")))
+    return [Edit(_start(node), _start(node), before), Edit(_end(node), _end(node), behind)]
+
+
+def _names_of(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [name.strip() for name in node.value.split(",") if name.strip()]
+    if isinstance(node, ast.List | ast.Tuple):
+        return [str(one.value) for one in node.elts if isinstance(one, ast.Constant)]
+    return []
+
+
+def _cells(row: ast.expr, count: int) -> Sequence[ast.expr] | None:
+    if isinstance(row, ast.Call) and _last_name(row.func) == "param":
+        return row.args if len(row.args) == count else None
+    if count == 1:
+        return [row]
+    return row.elts if isinstance(row, ast.List | ast.Tuple) and len(row.elts) == count else None
+
+
+def _values(node: ast.Dict) -> list[ast.expr]:
+    """Return the values of a mapping; of a key that is there twice, the last."""
+    return list(
+        {ast.dump(key): value for key, value in zip(node.keys, node.values, strict=True) if key}.values()
+    )
+
+
+def _last_name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _is_mark(node: ast.expr) -> bool:
+    """Return whether a decorator leaves a test what it is."""
+    named = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+    return named.startswith(("pytest.mark.", "mark."))
+
+
+def _other_value(value: object) -> str | None:
+    """Return a literal of another value of the same kind and about the same size."""
+    if isinstance(value, bool):
+        return repr(not value)
+    if isinstance(value, int):
+        near = [n for n in range(value - 9, value + 10) if n != value and (n < 0) == (value < 0)]
+        far = [value + value // 5, value - value // 5]
+        return repr(_random.choice(near if abs(value) < 100 else far))
+    if isinstance(value, float) and math.isfinite(value):
+        digits = len(repr(value).partition(".")[2]) if "e" not in repr(value) else 1
+        other = round(value + max(abs(value), 1.0) * _random.uniform(0.2, 0.8), digits)
+        return repr(other if math.isfinite(other) and other != value else value / 2 - 1)
+    return EMPTY.get(repr(value))
+
+
+def _other_text(text: str | bytes) -> str:
+    """Return a literal of a text with another letter or digit, or with one more where it has none."""
+    plain = text if isinstance(text, str) else text.decode("latin-1")
+    places = [at for at, letter in enumerate(plain) if any(letter in alphabet for alphabet in ALPHABETS)]
+    other = _with_other(plain, _random.choice(places)) if places else plain + _random.choice(ALPHABETS[0])
+    return repr(other if isinstance(text, str) else other.encode("latin-1"))
+
+
+def _with_other(text: str, at: int) -> str:
+    """Return a text with another letter or digit of the same kind at a place."""
+    letters = next(alphabet for alphabet in ALPHABETS if text[at] in alphabet)
+    return text[:at] + _random.choice(letters.replace(text[at], "")) + text[at + 1 :]
