@@ -9,6 +9,7 @@ that does nothing, a report that is not pytest's.
 from __future__ import annotations
 
 import ast
+import codecs
 import secrets
 import tokenize
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.runners.edits import Edit, Function, edited, edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
+UTF_8 = ("utf-8", "utf-8-sig", "ascii")
 UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _random = secrets.SystemRandom()
@@ -85,7 +87,7 @@ def _edits(data: bytes, names: Iterable[str]) -> dict[str, list[Edit]]:
         choices = {name: edits_of(test, data) for name, test in tests.items()}
     except UNREADABLE:
         return {}
-    if encoding != "utf-8":  # columns would not count its bytes
+    if codecs.lookup(encoding).name not in UTF_8:  # columns would not count its bytes
         return {}
     found = {name: _random.choice(edits) for name, edits in choices.items() if edits}
     if _parses(data, found.values()):

@@ -12,7 +12,7 @@ import builtins
 import math
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -42,6 +42,10 @@ NEGATED: dict[type[ast.cmpop], tuple[bytes, bytes]] = {
     ast.NotIn: (rb"\bnot\s+in\b", b"in"), ast.Eq: (rb"==", b"!="), ast.NotEq: (rb"!=", b"=="),
 }  # fmt: skip
 """How an operator is written, and its opposite."""
+ASSIGNED_MARK = re.compile(rb"^(\w+)\s*=\s*pytest\.mark\.", re.MULTILINE)
+HARMLESS = re.compile(r"(?:pytest\.)?mark\..*|(?:unittest\.)?skip(?:If|Unless)?|(?:.*\.)?patch(?:\.\w+)?")
+"""Decorators that leave a test what it is, those of mocks among them."""
+NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 ALPHABETS = ("bcdfghjklmnpqrstvwxyz", "aeiou", "BCDFGHJKLMNPQRSTVWXYZ", "AEIOU", "0123456789")
 """Letters and digits of which one may stand in the place of another."""
 EMPTY = {"None": "0", "()": "(1,)", "[]": "[1]", "{}": "{'a': 1}"}
@@ -74,20 +78,20 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
 def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     """Return edits of which each makes a passing test fail; `data` is its file.
 
-    They are those that tell most: of an expected value, else of another, else into the opposite. There is
-    none where none is sure to count: the test returns or yields, or a decorator may run it again or take
-    what it raises.
+    They are those that tell most: of an expected value, else of another, else into the opposite, else one
+    that fails before all others. There is none where a decorator may run the test again, or take what it
+    raises.
     """
-    if any(isinstance(node, ast.Return | ast.Yield) for node in ast.walk(function)):
+    marks = {found.decode() for found in ASSIGNED_MARK.findall(data)}
+    if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
         return []
-    if not all(map(_is_mark, function.decorator_list)):
-        return []
-    choices = list(_Choices(function, data).find())
-    most = max((told for _, told in choices), default=NOTHING)
-    return [edits for edits, told in choices if told == most]
+    leaves = any(isinstance(node, ast.Return | ast.Yield) for node in ast.walk(function))
+    choices = [] if leaves else list(_Choices(function, data).find())
+    most = max((told for _, told in choices), default=0)
+    return [edits for edits, told in choices if told == most] or _first(function, data)
 
 
-NOTHING, OPPOSITES, OTHERS, EXPECTED = range(4)
+OPPOSITES, OTHERS, EXPECTED = 1, 2, 3
 """How much edits tell of an answer: what is asserted into its opposite, another value, an expected value."""
 _Choice: TypeAlias = tuple[list[Edit], int]
 """Edits that belong together, and how much they tell."""
@@ -296,10 +300,25 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _is_mark(node: ast.expr) -> bool:
-    """Return whether a decorator leaves a test what it is."""
-    named = ast.unparse(node.func if isinstance(node, ast.Call) else node)
-    return named.startswith(("pytest.mark.", "mark."))
+def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
+    """Return whether a decorator leaves a test what it is; `marks` are names of such."""
+    dotted = ast.unparse(node.func if isinstance(node, ast.Call) else node)
+    return dotted in marks or HARMLESS.fullmatch(dotted) is not None
+
+
+def _first(function: Function, data: bytes) -> list[list[Edit]]:
+    """Return an edit that makes a test fail at its start; none where that is in the row of its name."""
+    first = function.body[1 if ast.get_docstring(function) is not None and function.body[1:] else 0]
+    lines, row = _lines(data), first.lineno - 1
+    start = lines[row][: first.col_offset]
+    if start.strip() or (isinstance(first, NAMED) and first.decorator_list):
+        return []
+    said = _random.choice(("assert len([]) == 1", "assert [] == [0]", "assert not str(7)", "assert '1' == 1"))
+    return [[Edit((row, first.col_offset), (row, first.col_offset), said.encode() + _ending(lines) + start)]]
+
+
+def _ending(lines: Sequence[bytes]) -> bytes:
+    return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
 
 
 def _other_value(value: object) -> str | None:

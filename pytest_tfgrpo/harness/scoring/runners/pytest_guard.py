@@ -41,8 +41,13 @@ def open_guard(
     is shown all tests that were found, and each before and after its call; the fourth says which it knows.
     """
     before = _snapshot()
-    spaces, names = [row[0] for row in before], [row[1] for row in before]
-    values = [row[2] for row in before]
+    held = [row for row in before if row[1] not in LATE]
+    modules = [row for row in held if type(row[0]) is dict]
+    classes = [row for row in held if type(row[0]) is not dict]
+    looked = [
+        (get, [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        for get, rows in ((dict.get, modules), (types.MappingProxyType.get, classes))
+    ]
     known = {id(one) for one in config.pluginmanager.get_plugins()}
     hooks, loop = config.hook, sys.modules["_pytest.main"].pytest_runtestloop.__code__
     speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
@@ -60,10 +65,12 @@ def open_guard(
         for where, name, was, code in before if frame is None else ():
             if code is not None and where.get(name) is was and was.__code__ is not code:
                 return f"{name} of pytest was replaced"
-        if not all(map(same, map(_get, spaces, names), values)):
-            for where, name, was, _ in before:
+        if frame is None or not all(
+            all(map(same, map(get, spaces, names), values)) for get, spaces, names, values in looked
+        ):
+            for where, name, was, _ in before if frame is None else held:
                 now = where.get(name)
-                if now is was or (frame is not None and (name in LATE or kept.is_of_tests(now))):
+                if now is was or (frame is not None and kept.is_of_tests(now)):
                     continue
                 if frame is None or not stands_in(name, now):
                     return f"{name} of pytest was replaced"
@@ -204,10 +211,6 @@ def _foreign(function: Any, tree: str) -> bool:
     if not path.startswith(os.path.realpath(tree) + os.sep):
         return not os.path.exists(path)  # noqa: PTH110 - made by exec, or a callable of another kind
     return not TEST_PLACE.search(os.path.relpath(path, os.path.realpath(tree)))
-
-
-def _get(space: Any, name: str) -> Any:
-    return space.get(name)
 
 
 def _snapshot() -> List[Tuple[Any, str, Any, Any]]:

@@ -5,7 +5,7 @@ import pytest
 from pytest_tfgrpo.harness.scoring.runners.changed_tests import change_tests
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
-TEST = b"def test_a():\n    assert f() == 3\n\n\ndef test_b():\n    f()\n"
+TEST = b"def test_a():\n    assert f() == 3\n\n\ndef test_b(): f()\n"
 A = "tests/x.py::test_a"
 
 
@@ -28,7 +28,7 @@ def test_the_tests_that_can_be_are_edited_in_their_file() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"def test_a():\n    f()\n",
+        b"def test_a(): f()\n",
         b"def test_a(:\n",
         b"\0",
         b"def test_b():\n    assert f() == 3\n",
@@ -41,6 +41,11 @@ def test_the_tests_that_can_be_are_edited_in_their_file() -> None:
 )
 def test_where_no_test_can_be_edited_there_is_no_second_form(text: bytes) -> None:
     assert change_tests({"tests/x.py": text}, [A]) is None
+
+
+@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# coding: utf8\n", b"# coding: ascii\r\n"])
+def test_a_file_of_any_name_of_utf_8_is_edited(start: bytes) -> None:
+    assert change_tests({"tests/x.py": start + TEST}, [A]) is not None
 
 
 @pytest.mark.parametrize("id_", ["tests/z.py::test_a", "tests/x.py", "tests.x::test_a"])
