@@ -209,13 +209,21 @@ class TreeOutcomes:
     def fail_to_pass(self) -> tuple[str, ...]:
         """Return the tests that passed after the fix, and failed, hung or were missing before it."""
         failed = (None, CaseOutcome.PASSED, CaseOutcome.SKIPPED)
-        return tuple(
-            sorted(test for test in self._passed() if self.before.get(test, CaseOutcome.FAILED) not in failed)
-        )
+        found = {test for test in self._passed() if self.before.get(test, CaseOutcome.FAILED) not in failed}
+        return tuple(sorted(found - self._kept() or found))
 
     def pass_to_pass(self) -> tuple[str, ...]:
         """Return the tests that passed before and after."""
-        return tuple(sorted(t for t in self._passed() if self.before.get(t) is CaseOutcome.PASSED))
+        both = {test for test in self._passed() if self.before.get(test) is CaseOutcome.PASSED}
+        return tuple(sorted((both | self._kept()) - {*self.fail_to_pass()}))
+
+    def _kept(self) -> set[str]:
+        """Return the tests that pass after the fix and on the base alone, where the fix's tests cannot run.
+
+        An import or a setting of the fix keeps all of them from being found there, old ones too.
+        """
+        passing = (test for test in self._passed() if self.base.get(test) is CaseOutcome.PASSED)
+        return {test for test in passing if test not in self.before}
 
     def wavering(self) -> tuple[str, ...]:
         """Return the tests that came out differently on the same tree."""

@@ -30,7 +30,7 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
 
 @pytest.mark.parametrize(("end", "lenient"), [("f", ()), ("p", (X,)), ("s", (X,))])
 def test_a_test_that_does_not_fail_where_it_expects_something_else_is_lenient(fake, end, lenient):
-    fake.test = b"def test_x():\n    assert f() == 3\n\n\ndef test_y():\n    f()\n"
+    fake.test = b"def test_x():\n    assert f() == 3\n\n\ndef test_y(): f()\n"
     found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: f"ppp{end}", Y: "p"})
     assert (found.fail_to_pass, found.pass_to_pass, found.lenient) == ((X,), (Y,), lenient)
     assert len(fake.requests) == 10
@@ -156,6 +156,19 @@ def test_a_base_that_ends_its_runner_proves_nothing(fake):
 def test_a_base_on_which_nothing_is_found_fails_all(fake):
     problems = {"base_with_tests": RunProblem.NOTHING_COLLECTED, "base": RunProblem.NOTHING_COLLECTED}
     assert fake.validate(fix={X: "p"}, problems=problems).fail_to_pass == (X,)
+
+
+@pytest.mark.parametrize("before", [{}, {"tests/test_a.py": "f"}])
+def test_an_old_test_that_an_import_keeps_from_being_found_before_the_fix_passed_before_it(fake, before):
+    found = fake.validate(base={Y: "p", OTHER: "f"}, base_with_tests=before, fix={X: "p", Y: "p", OTHER: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X, OTHER), (Y,))
+    alone = fake.validate(base={Y: "p"}, base_with_tests=before, fix={Y: "p"})
+    assert (alone.fail_to_pass, alone.pass_to_pass) == ((Y,), ())  # what else could the fix be proven by
+
+
+def test_an_old_test_that_ran_and_failed_with_the_fixs_tests_was_broken_before_it(fake):
+    found = fake.validate(base={X: "p"}, base_with_tests={X: "f"}, fix={X: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), ())
 
 
 def test_a_check_has_well_more_time_than_the_fix_took(fake):
