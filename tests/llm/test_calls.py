@@ -51,14 +51,19 @@ async def test_an_answer_on_file_to_another_question_is_not_taken() -> None:
     assert len(model.requests) == 2
 
 
-async def test_a_failed_call_is_journaled_and_made_again_by_a_resumed_run() -> None:
+@pytest.mark.parametrize("cost_usd", [0.002, None])
+async def test_a_failed_call_is_journaled_with_its_cost_and_made_again_by_a_resumed_run(
+    cost_usd: float | None,
+) -> None:
     def fail(_: Request) -> Completion:
-        raise ModelError("the server is busy", "rate_limit")
+        raise ModelError("the server is busy", "rate_limit", cost_usd=cost_usd)
 
     written: list[ModelCall] = []
+    calls = make_calls(written)
     with pytest.raises(ModelError, match="busy"):
-        await make_calls(written).complete(ScriptedCompleter(fail), ask(), key="k", purpose="judge", epoch=1)
-    assert written[0].error == "rate_limit: the server is busy"
+        await calls.complete(ScriptedCompleter(fail), ask(), key="k", purpose="judge", epoch=1)
+    assert (written[0].error, written[0].cost_usd) == ("rate_limit: the server is busy", cost_usd)
+    assert calls.spent_usd == (cost_usd or 0.0)
     model = ScriptedCompleter(lambda _: "Now.")
     answer = await make_calls(recorded={"k": written[0]}).complete(
         model, ask(), key="k", purpose="judge", epoch=1

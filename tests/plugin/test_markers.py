@@ -98,11 +98,14 @@ def test_a_checker_that_breaks_is_an_error_and_fails_only_with_its_whole_group(
     assert [(row["errors"], row["gt_score"]["mean"]) for row in rows] == [(2, None)]
 
 
-def test_a_checker_that_breaks_now_and_then_does_not_fail_the_item(project: Project) -> None:
-    body = "def test_it(rollout):\n    assert rollout.index or 1 / 0\n"
+def test_a_checker_that_breaks_now_and_then_does_not_fail_the_item_and_gives_no_score(
+    project: Project,
+) -> None:
+    body = "def test_it(rollout):\n    tfgrpo.score(0.4)\n    assert rollout.index or 1 / 0\n"
     project.checker("@pytest.mark.tfgrpo(split='eval', **MARK)\n" + body)
     project.learn().assert_outcomes(passed=3)
-    assert [row["errors"] for row in project.report()["epochs"]] == [1]
+    rows = project.report()["epochs"]
+    assert [(row["errors"], row["gt_score"]["n"], row["gt_score"]["mean"]) for row in rows] == [(1, 1, 0.4)]
 
 
 @pytest.mark.parametrize("how", ["pytest.skip('not here')", "pass"])

@@ -68,6 +68,17 @@ def test_what_went_into_an_agent_is_a_text_however_it_is_wrapped(value: str, tex
     assert reading_of(**{KIND: "CHAIN", "input.value": value}).asked == text
 
 
+@pytest.mark.parametrize("identity", [{}, {"id": "a"}])
+def test_calls_without_an_id_or_with_one_id_get_their_results_in_order(identity: dict[str, str]) -> None:
+    calls = [{"type": "tool_use", "name": "f", "input": n, **identity} for n in range(3)]
+    results = [{"type": "tool_result", "content": f"result {n}", **identity} for n in range(3)]
+    said = [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    step = step_of(**{"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(said)})
+    assert [(call.arguments, call.result) for call in step.calls] == [
+        (f"{n}", f"result {n}") for n in range(3)
+    ]
+
+
 def test_evaluations_in_attributes_are_outcomes() -> None:
     first, second = reading_of(**{
         KIND: "CHAIN",

@@ -214,6 +214,13 @@ def test_a_recorded_latency_must_be_one(tmp_path: Path, latency_ms: Any) -> None
     assert code(outcome) == ("failed", "garbage")
 
 
+@pytest.mark.parametrize("letter", ["x", "ä", "日", "😀"])
+def test_an_answer_may_have_as_many_bytes_as_the_limit_and_no_more(tmp_path: Path, letter: str) -> None:
+    fits = "x" * (1000 % len(letter.encode())) + letter * (1000 // len(letter.encode()))
+    assert ask(lambda call: fits, tmp_path).answer == fits
+    assert code(ask(lambda call: f"{fits}x", tmp_path)) == ("failed", "oversize")
+
+
 def test_a_recorded_latency_counts_instead_of_the_measured_one(tmp_path: Path) -> None:
     frame = Frame(kind="model", name="m")
     assert (

@@ -144,9 +144,26 @@ def test_a_way_that_won_at_several_tasks_beats_one_with_many_lucky_attempts_at_o
     assert "use split_words" in lesson.summary32
 
 
-def test_a_way_that_earned_less_than_half_is_no_example() -> None:
-    poor = group_of(DISTINCT[0], [attempt(0.2, *WAY), attempt(0.0, "char_count"), attempt(0.0, "lines")])
-    assert lessons(propose(context_of([poor], SUITE))) == []
+@pytest.mark.parametrize(("reward", "taught"), [(0.4, False), (0.5, True)])
+def test_a_way_or_a_form_that_earned_less_than_half_is_no_example(reward: float, taught: bool) -> None:
+    for better, worse in (
+        (attempt(reward, *WAY), attempt(0.0, "char_count")),
+        (attempt(reward, answer="3"), attempt(0.0, answer="There are three words in it.")),
+    ):
+        group = group_of(DISTINCT[0], [better, worse])
+        assert bool(lessons(propose(context_of([group], SUITE)))) is taught
+
+
+@pytest.mark.parametrize(
+    ("losers", "winners", "avoided"), [(1, 0, False), (2, 0, True), (3, 1, True), (2, 1, False)]
+)
+def test_a_tool_is_to_be_avoided_from_two_losers_on_where_three_in_four_users_lost(
+    losers: int, winners: int, avoided: bool
+) -> None:
+    tried = attempt(1.0, make_frame("char_count", error="no text"), *WAY)
+    attempts = [attempt(0.0, "char_count")] * losers + [tried] * winners + [attempt(1.0, *WAY)]
+    found = lessons(propose(context_of([group_of(DISTINCT[0], attempts)], SUITE)), "avoid")
+    assert ["avoid char_count" in lesson.summary32 for lesson in found] == [True] * avoided
 
 
 def test_calls_that_failed_are_not_part_of_the_way() -> None:
@@ -192,6 +209,16 @@ def test_a_form_that_only_losers_share_is_to_be_avoided() -> None:
     attempts = [attempt(1.0, answer=a) for a in answers] + [attempt(0.0, answer="```\nx\n```\nwhy?")] * 4
     (lesson,) = lessons(propose(context_of([group_of(DISTINCT[0], attempts)], SUITE)), "avoid")
     assert "avoid answering with a code fence; it failed in 4 of 4 attempts." in lesson.summary32
+
+
+@pytest.mark.parametrize(("others", "taught"), [(0, True), (1, True), (2, False)])
+def test_a_form_is_taught_from_half_more_of_one_side_than_of_the_other(others: int, taught: bool) -> None:
+    plain = "There are three words in it."
+    one_side = ["3", *[plain] * others]
+    for reward, polarity in ((1.0, "do"), (0.0, "avoid")):
+        attempts = [attempt(reward, answer=a) for a in one_side] + [attempt(1.0 - reward, answer=plain)]
+        found = lessons(propose(context_of([group_of(DISTINCT[0], attempts)], SUITE)), polarity)
+        assert ["a bare number" in lesson.summary32 for lesson in found] == [True] * taught
 
 
 def test_when_the_tools_are_the_same_the_lesson_is_about_their_arguments() -> None:

@@ -1,0 +1,27 @@
+"""The commands ``tfgrpo labels ...``: what may be drawn once there are labels."""
+
+import csv
+import io
+
+import pytest
+from support.journals import write_run
+from support.project import Project
+from support.report.labels import filled, forty, save
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.harness.run import journal_contents
+
+
+def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_run(project.name_task("demo").root / "out/demo/runs/run1", [])
+    monkeypatch.setattr(journal_contents, "load_run", lambda _: forty())
+    tfgrpo("labels", "sample", "--tasks=12")
+    labelled = filled(folder / "labels.csv", "1")
+    save(folder / "labels.csv", labelled)
+    tfgrpo("labels", "read")
+    tfgrpo("labels", "sample", "--tasks=12", "--file=again.csv")
+    again = (project.root / "again.csv").read_text("utf-8-sig")
+    assert list(csv.reader(io.StringIO(again))) == labelled
+    assert "Only --tasks may grow" in tfgrpo("labels", "sample", "--tasks=11", "--file=less.csv", code=1)
