@@ -137,12 +137,12 @@ class ValidationRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixValidation:
-    """What nine runs of the tests proved of a fix."""
+    """What nine runs of tests proved of a fix."""
 
     fail_to_pass: tuple[str, ...]
     """Failed three times on the base with the fix's protected paths, passed three times on the fix."""
     pass_to_pass: tuple[str, ...]
-    """Passed in all six."""
+    """Passed before and after, in each run of its file."""
     wavering: tuple[str, ...] = ()
     """Passed and failed on the same tree: in neither list."""
     runs: tuple[ValidationRun, ...] = ()

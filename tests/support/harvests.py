@@ -98,8 +98,8 @@ def tree_of(**files: bytes) -> dict[str, ArchiveEntry]:
 
 
 TREES = FixTrees(
-    base=tree_of(a=b"wrong", gone=b"", tests__test_a=b"old"),
-    hidden=tree_of(tests__test_a=b"new"),
+    base=tree_of(a=b"wrong", gone=b"", tests__test_a=b"old", tests__test_b=b"b"),
+    hidden=tree_of(tests__test_a=b"new", tests__test_b=b"b"),
     reference=tree_of(a=b"right"),
     removed=("gone.py",),
 )
@@ -138,7 +138,12 @@ class FakeTests:
             letters = {
                 test: ends * 4 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
             }
-            made = {test: OUTCOMES[ends[place]] for test, ends in letters.items()}
+            left = FILES - {*request.files}
+            made = {
+                test: OUTCOMES[ends[place]]
+                for test, ends in letters.items()
+                if test.partition("::")[0] not in left
+            }
             if problem := (problems or {}).get(name):
                 return SuiteRun(outcomes=made, problem=problem, detail="it said why")
             return SuiteRun(
@@ -155,5 +160,5 @@ class FakeTests:
         plan = ValidationPlan(
             command=SuiteCommand(runner="pytest"), files=tuple(sorted(FILES)), tests=("tests/test_a.py",)
         )
-        trees = replace(TREES, hidden=tree_of(tests__test_a=self.test))
+        trees = replace(TREES, hidden=tree_of(tests__test_a=self.test, tests__test_b=b"b"))
         return validate(trees, plan, self.work, run)

@@ -1,4 +1,4 @@
-"""Validation: nine runs of the tests prove that some fail before a fix and pass after it (decision 42)."""
+"""Validation: three rounds of runs prove that some tests fail before a fix and pass after it (decision 42)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.text import few, line, plural
@@ -95,8 +96,14 @@ def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTest
         environment=plan.environment.stamp if plan.environment else None,
         isolation=plan.isolation,
         relaxed=plan.relaxed,
-        uses=tuple(sorted({use for run in series.runs["fix"] for use in run.uses})),
+        uses=tuple(sorted({use for run in series.runs["fix"] for use in run.run.uses})),
     )
+
+
+class _Ran(NamedTuple):
+    run: SuiteRun
+    files: frozenset[str]
+    """The files whose tests ran."""
 
 
 class _Series:
@@ -105,28 +112,33 @@ class _Series:
     def __init__(self, trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests) -> None:
         self.trees, self.plan, self.work, self.run = trees, plan, work, run
         self.rows: list[ValidationRun] = []
-        self.runs: dict[TreeName, list[SuiteRun]] = {name: [] for name in ORDER}
+        self.runs: dict[TreeName, list[_Ran]] = {name: [] for name in ORDER}
         self.hang_s = FIX_HANG_S
         self.files = plan.files
 
     def prove(self) -> FixValidation:
-        """Run round after round; return what they prove."""
-        result = TreeOutcomes({}, {}, {})
-        for _ in range(ROUNDS):
+        """Run round after round; return what they prove.
+
+        After the first, only the files that have tests of the fix run again; after the fix all of them once.
+        """
+        files, result = self.files, TreeOutcomes({}, {}, {})
+        for number in range(ROUNDS):
             for name in ORDER:
-                ran = self._run(name)
+                ran = self._run(name, self.files if (number, name) == (1, "fix") else files)
                 if (problem := _problem(name, ran)) is not None:
                     return problem
             result = self._outcomes()
             if not result.fail_to_pass():
                 return self._unproven(result)
             self._narrow()
-        before = self.runs["base_with_tests"][0].messages
+            files = self._of(result.fail_to_pass(), result.wavering())
+        self.files = files
+        before = self.runs["base_with_tests"][0].run.messages
         proven, others = result.fail_to_pass(), result.pass_to_pass()
         return FixValidation(
             fail_to_pass=proven,
             pass_to_pass=others,
-            lenient=self._lenient((*proven, *others)),
+            lenient=self._lenient([test for test in (*proven, *others) if test.partition("::")[0] in files]),
             wavering=result.wavering()[:NAMED],
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
@@ -143,6 +155,11 @@ class _Series:
         ran = self.run(self._request(tree, self.files))
         return changed.ids if ran.problem is not None else changed.unfailed(ran)
 
+    def _of(self, *ids: Iterable[str]) -> tuple[str, ...]:
+        """Return the files of tests; all where a report names tests by something else."""
+        named = {test.partition("::")[0] for some in ids for test in some}
+        return tuple(file for file in self.files if file in named) if named <= {*self.files} else self.files
+
     def _narrow(self) -> None:
         """Leave out the files of which no test passed after the fix: a check does not run them either.
 
@@ -151,27 +168,27 @@ class _Series:
         passed = {
             test.partition("::")[0]
             for run in self.runs["fix"]
-            for test, outcome in run.outcomes.items()
+            for test, outcome in run.run.outcomes.items()
             if outcome is CaseOutcome.PASSED
         }
         if passed <= {*self.files}:  # else a report names tests by something else
             self.files = tuple(file for file in self.files if file in passed)
 
     def _outcomes(self) -> TreeOutcomes:
-        out = {*self.plan.files} - {*self.files}
-        return TreeOutcomes(*(_together(self.runs[name], out) for name in ORDER))
+        every = {*self.plan.files}
+        return TreeOutcomes(*(_together(self.runs[name], every) for name in ORDER))
 
     def _unproven(self, result: TreeOutcomes) -> FixValidation:
         """Return why there is no proof; what fails after the fix is run again, as it may be flaky."""
         while _failing(result, self.plan.tests) and not result.wavering() and len(self.runs["fix"]) < ROUNDS:
-            if (problem := _problem("fix", self._run("fix"))) is not None:
+            if (problem := _problem("fix", self._run("fix", self.files))) is not None:
                 return problem
             result = self._outcomes()
-        return _unproven(result, self.plan.tests, self.runs["fix"][-1].messages)
+        return _unproven(result, self.plan.tests, self.runs["fix"][-1].run.messages)
 
-    def _run(self, name: TreeName) -> SuiteRun:
+    def _run(self, name: TreeName, wanted: Sequence[str]) -> SuiteRun:
         tree = self.trees.tree(name)
-        files = tuple(file for file in self.plan.files if file in tree)
+        files = tuple(file for file in wanted if file in tree)
         if files or not self.plan.files:
             self.work.become(tree)
             ran = self.run(self._request(tree, files))
@@ -179,7 +196,7 @@ class _Series:
             ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
         if name == "fix" and ran.problem is None:
             self.hang_s = max(HANG_S, HANG_TIMES * max(ran.seconds.values(), default=0.0))
-        self.runs[name].append(ran)
+        self.runs[name].append(_Ran(ran, frozenset(files)))
         self.rows.append(_row(name, ran))
         return ran
 
@@ -235,14 +252,16 @@ class TreeOutcomes:
         return (t for t, end in self.fix.items() if end is CaseOutcome.PASSED and t not in wavering)
 
 
-def _together(runs: Sequence[SuiteRun], out: Collection[str]) -> dict[str, CaseOutcome | None]:
-    """Return the outcome of each test where all runs of a tree agree, else None; a missing one failed.
+def _together(runs: Sequence[_Ran], every: Collection[str]) -> dict[str, CaseOutcome | None]:
+    """Return the outcome of each test where all runs of its file agree, else None; a missing one failed.
 
-    `out` are files that were not run each time, and have no say.
+    `every` are the files that may be run; a test of none of them is one of each run.
     """
     made: dict[str, CaseOutcome | None] = {}
-    for test in {t: None for run in runs for t in run.outcomes if t.partition("::")[0] not in out}:
-        ends = {_end(run.outcomes.get(test, CaseOutcome.FAILED)) for run in runs}
+    for test in {test: None for ran in runs for test in ran.run.outcomes}:
+        file = test.partition("::")[0]
+        counted = [ran.run for ran in runs if file in ran.files or file not in every]
+        ends = {_end(run.outcomes.get(test, CaseOutcome.FAILED)) for run in counted}
         made[test] = ends.pop() if len(ends) == 1 else None
     return made
 

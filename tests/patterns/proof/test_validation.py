@@ -43,6 +43,15 @@ def test_a_file_of_which_no_test_passes_is_left_out_as_no_check_runs_it(fake):
     assert (found.fail_to_pass, found.pass_to_pass, found.wavering) == ((X,), (), ())
 
 
+def test_after_one_round_the_files_of_the_fixs_tests_run_alone_but_once(fake):
+    found = fake.validate(base_with_tests={X: "f", OTHER: "p"}, fix={X: "p", OTHER: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (OTHER,))
+    both, one = ("tests/test_a.py", "tests/test_b.py"), ("tests/test_a.py",)
+    assert [request.files for request in fake.requests] == [both] * 4 + [one] * 5
+    wavers = fake.validate(base_with_tests={X: "f", OTHER: "p"}, fix={X: "p", OTHER: "pfp"})
+    assert (wavers.pass_to_pass, wavers.wavering) == ((), (OTHER,))
+
+
 def test_a_report_that_names_no_files_leaves_none_out(fake):
     found = fake.validate(base_with_tests={"a.B::x": "f"}, fix={"a.B::x": "p", OTHER: "sps"})
     assert (found.fail_to_pass, found.wavering) == (("a.B::x",), (OTHER,))
@@ -50,9 +59,19 @@ def test_a_report_that_names_no_files_leaves_none_out(fake):
 
 def test_each_run_has_its_tree(fake):
     fake.validate(base={Y: "p"}, base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"})
-    assert fake.trees["base"] == {"a.py": b"wrong", "gone.py": b"", "tests/test_a.py": b"old"}
-    assert fake.trees["base_with_tests"] == {"a.py": b"wrong", "gone.py": b"", "tests/test_a.py": b"new"}
-    assert fake.trees["fix"] == {"a.py": b"right", "tests/test_a.py": b"new"}
+    assert fake.trees["base"] == {
+        "a.py": b"wrong",
+        "gone.py": b"",
+        "tests/test_a.py": b"old",
+        "tests/test_b.py": b"b",
+    }
+    assert fake.trees["base_with_tests"] == {
+        "a.py": b"wrong",
+        "gone.py": b"",
+        "tests/test_a.py": b"new",
+        "tests/test_b.py": b"b",
+    }
+    assert fake.trees["fix"] == {"a.py": b"right", "tests/test_a.py": b"new", "tests/test_b.py": b"b"}
 
 
 def test_a_test_that_hangs_before_the_fix_fails_alone(fake):
@@ -186,7 +205,7 @@ outcomes = st.dictionaries(tests, st.tuples(series, series)) | sure
 
 @reaches("fail to pass", "pass to pass", "neither", "wavering")
 @given(outcomes, st.sets(tests, max_size=1))
-def test_whatever_comes_out_a_listed_test_did_so_in_all_six_runs(tmp_path_factory, drawn, new):
+def test_whatever_comes_out_a_listed_test_did_so_in_all_runs_of_its_file(tmp_path_factory, drawn, new):
     before = {test: runs for test, (runs, _) in drawn.items() if test not in new}
     after = {test: runs for test, (_, runs) in drawn.items()}
     found = FakeTests(tmp_path_factory.mktemp("any")).validate(base_with_tests=before, fix=after)
@@ -197,7 +216,10 @@ def test_whatever_comes_out_a_listed_test_did_so_in_all_six_runs(tmp_path_factor
     for test in found.fail_to_pass:
         assert set(before.get(test, "f")) <= {"f", "h"}
         assert after[test] == "ppp"
+    files = {test.partition("::")[0] for test in found.fail_to_pass + found.wavering}
     for test in found.pass_to_pass:
-        assert before[test] == after[test] == "ppp"
+        times = 3 if test.partition("::")[0] in files else 1
+        assert before[test][:times] == "p" * times
+        assert after[test][: max(2, times)] == "p" * max(2, times)
     assert (found.cause is None) == bool(found.fail_to_pass)
     assert not {*found.wavering} & {*found.fail_to_pass, *found.pass_to_pass}

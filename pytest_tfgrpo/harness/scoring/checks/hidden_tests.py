@@ -113,7 +113,7 @@ class _Attempt:
                 over.set()
 
     def _changed(self) -> ChangedTests | None:
-        """Return tests that expect something else: those of the fix, and some others."""
+        """Return tests that expect something else: those of the fix, and some beside them."""
         params = self.check.params
         if _command(params["runner"]).runner != "pytest":
             return None
@@ -121,7 +121,9 @@ class _Attempt:
             {bare(id_) for id_ in params.get(key, ())} for key in ("fail_to_pass", "pass_to_pass")
         )
         lenient = frozenset(params.get("lenient", ()))
-        some = [id_ for id_ in sorted(others - fixed - lenient) if _random.random() < 0.5]
+        files = {id_.partition("::")[0] for id_ in fixed}
+        beside = sorted(id_ for id_ in others - fixed - lenient if id_.partition("::")[0] in files)
+        some = [id_ for id_ in beside if _random.random() < 0.5]
         texts = {entry.name: entry.data for entry in (*self.base.protected, *self.entries.values())}
         return change_tests(
             texts, [*sorted(fixed - lenient), *_random.sample(some, min(len(some), MOST_OTHERS))]
