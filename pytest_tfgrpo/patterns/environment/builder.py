@@ -46,6 +46,8 @@ from pytest_tfgrpo.patterns.recipe.requirement_text import normal
 
 RESOLVED = "resolved"
 """Folder of the cache with what recipes resolved to."""
+LOADED_BY_PYTEST = {"iniconfig", "packaging", "pluggy", "pytest"}
+"""Packages that are there before anything of a project is; a project that is one of them needs it too."""
 MADE_OF = (
     *("python", "dependencies", "setup", "imports", "variables", "files"),
     *("distributions", "entry_points"),
@@ -91,6 +93,12 @@ class EnvironmentBuilder:
             raise BuildProblem(
                 f"the project wants Python {part.python}, and its tests are reported from "
                 f"{OLDEST[0]}.{OLDEST[1]} on; if it runs there, write it as python in harvest.toml"
+            )
+        if part.command.runner == "pytest" and (own := sorted(_own(part) & LOADED_BY_PYTEST)):
+            raise BuildProblem(
+                f"pytest needs {own[0]}, and loads the installed one before that of the project: let a "
+                'pytest of its own run the tests, by runner = "command" and run = ["python", "-m", '
+                '"pytest", "--junitxml={report}", "{tests}"] in harvest.toml'
             )
         until = None if part.relaxed else until_of(committed_at)
         key = self._key(part, until)
@@ -189,7 +197,7 @@ class EnvironmentBuilder:
         lines: tuple[str, ...] = ()
         if part.python:
             found = lock(self._tools, part.python, part.dependencies, until, work)
-            own = {normal(name) for name in part.distributions}
+            own = _own(part) - LOADED_BY_PYTEST
             lines = tuple(line for line in found.lines if normal(line.partition("==")[0]) not in own)
             notes = (*notes, *found.notes)
         link = "node_modules" if part.folder == "." else f"{part.folder}/node_modules"
@@ -239,6 +247,11 @@ def _kept(path: Path) -> tuple[Environment, tuple[str, ...]] | None:
         return from_wire(Environment, value), tuple(map(str, data["notes"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def _own(part: RecipePart) -> set[str]:
+    """Return the normalised names of the project's own packages."""
+    return {normal(name) for name in part.distributions}
 
 
 def _cleared(folder: Path) -> None:

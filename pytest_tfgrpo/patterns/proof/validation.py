@@ -1,4 +1,4 @@
-"""Validation: three rounds of runs prove that some tests fail before a fix and pass after it (decision 42)."""
+"""Validation: rounds of runs prove that some tests fail before a fix and pass after it (decision 42)."""
 
 from __future__ import annotations
 

@@ -18,3 +18,10 @@ def test_a_python_on_which_tests_cannot_be_reported_is_refused_with_what_to_do(t
         BuildProblem, match=r"wants Python 3\.7, and its tests are reported from 3\.8 on; if it "
     ):
         EnvironmentBuilder(nothing, tmp_path).make(recipe, AT)
+
+
+def test_a_project_that_pytest_needs_itself_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    nothing: Any = None
+    recipe = part(command=SuiteCommand(runner="pytest"), distributions={"Pluggy": "1.5"})
+    with pytest.raises(BuildProblem, match=r'pytest needs pluggy, .* by runner = "command" and run = '):
+        EnvironmentBuilder(nothing, tmp_path).make(recipe, AT)
