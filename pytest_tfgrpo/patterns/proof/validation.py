@@ -134,11 +134,11 @@ class _Series:
             files = self._of(result.fail_to_pass(), result.wavering())
         self.files = files
         before = self.runs["base_with_tests"][0].run.messages
-        proven, others = result.fail_to_pass(), result.pass_to_pass()
+        proven = result.fail_to_pass()
         return FixValidation(
             fail_to_pass=proven,
-            pass_to_pass=others,
-            lenient=self._lenient([test for test in (*proven, *others) if test.partition("::")[0] in files]),
+            pass_to_pass=result.pass_to_pass(),
+            lenient=self._lenient(proven),
             wavering=result.wavering()[:NAMED],
             messages={test: line(before[test], 500) for test in proven if test in before},
         )

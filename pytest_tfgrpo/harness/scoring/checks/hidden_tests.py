@@ -45,8 +45,8 @@ from pytest_tfgrpo.harness.scoring.runners.registry import run_suite
 HANG_SHARE = 0.4
 """A test hangs that takes this share of the time for all; less would end slow ones on a busy machine."""
 MAX_ANSWERS = 200
-MOST_OTHERS = 10
-"""Tests that passed before the fix of which other forms are run."""
+ALONE = 0.5
+"""How often a third run has one test that expects something else beside the others as they are."""
 BASE_SUFFIX, HIDDEN_SUFFIX, SUFFIX = ".base.tar.gz", ".hidden.tar.gz", ".tar.gz"
 REFERENCES = "references"
 _random = secrets.SystemRandom()
@@ -96,46 +96,46 @@ class _Attempt:
     def result(self) -> CheckResult:
         """Return the credit of the work. Raises ArchiveProblem, OSError, CheckError.
 
-        In a sandbox both forms of the tests run at once; without one they could meet at a port or a file.
+        In a sandbox all forms of the tests run at once; without one they could meet at a port or a file.
         """
         changed, over = self._changed(), threading.Event()
-        if changed is None:
-            return self._run({}).result
-        with ThreadPoolExecutor(1, "tfgrpo-tests") as pool:
-            beside = self.context.sandbox != "none"
-            second = pool.submit(self._run, changed.files, over.is_set) if beside else None
+        if self.context.sandbox == "none":
+            first = self._run({})
+            return self._judged(first, ((form, self._run(form.files)) for form in changed))
+        with ThreadPoolExecutor(1 + len(changed), "tfgrpo-tests") as pool:
             try:
-                first = self._run({})
-                if not first.result.credit:
-                    return first.result
-                return self._both(changed, first, second.result() if second else self._run(changed.files))
+                forms = [None, *changed]
+                _random.shuffle(forms)  # which tree is older tells nothing
+                runs = [
+                    (form, pool.submit(self._run, form.files if form else {}, over.is_set)) for form in forms
+                ]
+                (first,) = (run.result() for form, run in runs if form is None)
+                return self._judged(first, ((form, run.result()) for form, run in runs if form is not None))
             finally:
                 over.set()
 
-    def _changed(self) -> ChangedTests | None:
-        """Return tests that expect something else: those of the fix, and some beside them."""
+    def _changed(self) -> list[ChangedTests]:
+        """Return forms of the fix's tests that expect something else: all, at times one alone too."""
         params = self.check.params
         if _command(params["runner"]).runner != "pytest":
-            return None
-        fixed, others = (
-            {bare(id_) for id_ in params.get(key, ())} for key in ("fail_to_pass", "pass_to_pass")
-        )
-        lenient = frozenset(params.get("lenient", ()))
-        files = {id_.partition("::")[0] for id_ in fixed}
-        beside = sorted(id_ for id_ in others - fixed - lenient if id_.partition("::")[0] in files)
-        some = [id_ for id_ in beside if _random.random() < 0.5]
+            return []
+        fixed = sorted({bare(id_) for id_ in params["fail_to_pass"]} - {*params.get("lenient", ())})
         texts = {entry.name: entry.data for entry in (*self.base.protected, *self.entries.values())}
-        return change_tests(
-            texts, [*sorted(fixed - lenient), *_random.sample(some, min(len(some), MOST_OTHERS))]
-        )
+        several = len(params["fail_to_pass"]) > 1
+        kinds = (False, True) if several and _random.random() < ALONE else (False,)
+        forms = [change_tests(texts, fixed, alone=alone) for alone in kinds]
+        return [form for form in forms if form is not None]
 
-    def _both(self, changed: ChangedTests, first: _Ran, second: _Ran) -> CheckResult:
+    def _judged(self, first: _Ran, others: Iterable[tuple[ChangedTests, _Ran]]) -> CheckResult:
         """Return the credit of the first run, unless its tests passed whatever they expect."""
-        if first.run is None or second.run is None:
-            return second.result
-        passed = {bare(id_) for id_, outcome in first.run.outcomes.items() if outcome is CaseOutcome.PASSED}
-        doubt = changed.doubt(second.run, passed)
-        return failed(self.check, doubt) if doubt else first.result
+        if first.run is None or not first.result.credit:
+            return first.result
+        for form, ran in others:
+            if ran.run is None:
+                return ran.result
+            if doubt := form.doubt(first.run, ran.run):
+                return failed(self.check, doubt)
+        return first.result
 
     def _run(self, changed: Mapping[str, bytes], unwanted: Callable[[], bool] = never) -> _Ran:
         """Run the tests; `changed` are other contents of protected files."""

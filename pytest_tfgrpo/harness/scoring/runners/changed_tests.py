@@ -4,6 +4,9 @@ What would have credit runs once more in a tree of its own, its tests edited in 
 order, so that nothing but what is expected tells the two runs apart. An edited test must fail there. It finds
 an answer that equals everything or keeps to what it met first, a value read from its caller, an assertion
 that does nothing, a report that is not pytest's.
+
+All tests are edited at once; at times, in another run, one alone that is drawn, and the others must pass:
+else who solves one of them honestly would always know by it which run it is.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import ast
 import codecs
 import secrets
 import tokenize
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -27,31 +31,48 @@ _random = secrets.SystemRandom()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangedTests:
-    """Files with tests that expect something else."""
+    """Files with tests that expect something else; ids are without parameters."""
 
     files: Mapping[str, bytes]
     """Their contents, by name."""
     ids: tuple[str, ...]
-    """The tests that must fail, without parameters."""
+    """The tests that must fail."""
+    others: tuple[str, ...] = ()
+    """Tests that must still pass."""
+    one_row: bool = False
+    """Of the test's parameters one expects something else, not all."""
 
     def unfailed(self, run: SuiteRun) -> tuple[str, ...]:
-        """Return the tests that did not fail in a run of the files."""
-        ends: dict[str, set[CaseOutcome]] = {}
-        for id_, outcome in run.outcomes.items():
-            ends.setdefault(bare(id_), set()).add(outcome)
-        failed = {id_ for id_, found in ends.items() if {CaseOutcome.FAILED, CaseOutcome.HUNG} & found}
-        return tuple(id_ for id_ in self.ids if id_ not in failed or CaseOutcome.PASSED in ends[id_])
+        """Return the tests that must fail, but did not in a run of the files."""
+        ends = _ends(run)
 
-    def doubt(self, run: SuiteRun, passed: Collection[str]) -> str:
-        """Return why a run of the files leaves no credit, nothing if each of `passed` tests failed there."""
-        if run.problem is RunProblem.TAMPERED:
-            return f"tampered: {run.detail}"
-        for id_ in self.unfailed(run):
-            if id_ in passed and run.problem is RunProblem.TIMEOUT:
-                return f"{run.detail} where they expect something else"
-            if id_ in passed:
-                return f"tampered: {id_!r} does not fail where it expects something else"
+        def is_as_it_must(id_: str) -> bool:
+            failed = ends[id_][CaseOutcome.FAILED] + ends[id_][CaseOutcome.HUNG]
+            return failed == 1 if self.one_row else failed > 0 and not ends[id_][CaseOutcome.PASSED]
+
+        return tuple(id_ for id_ in self.ids if not is_as_it_must(id_))
+
+    def doubt(self, first: SuiteRun, second: SuiteRun) -> str:
+        """Return why a run of the files leaves no credit to what passed first, nothing where it does."""
+        if second.problem is RunProblem.TAMPERED:
+            return f"tampered: {second.detail}"
+        before, after, late = _ends(first), _ends(second), second.problem is RunProblem.TIMEOUT
+        for id_ in self.unfailed(second):
+            if before[id_][CaseOutcome.PASSED]:
+                what = f"tampered: {id_!r} does not fail where it expects something else"
+                return f"{second.detail} where they expect something else" if late else what
+        for id_ in self.others:
+            if {*before[id_]} == {CaseOutcome.PASSED} and before[id_] != after[id_]:
+                return f"tampered: {id_!r} does not pass where another test expects something else"
         return ""
+
+
+def _ends(run: SuiteRun) -> Mapping[str, Counter[CaseOutcome]]:
+    """Return how often each test ended in each way, by its id without parameters."""
+    ends: defaultdict[str, Counter[CaseOutcome]] = defaultdict(Counter)
+    for id_, outcome in run.outcomes.items():
+        ends[bare(id_)][outcome] += 1
+    return ends
 
 
 def bare(id_: str) -> str:
@@ -59,23 +80,38 @@ def bare(id_: str) -> str:
     return id_.partition("[")[0]
 
 
-def change_tests(texts: Mapping[str, bytes], ids: Iterable[str]) -> ChangedTests | None:
+def change_tests(
+    texts: Mapping[str, bytes], ids: Iterable[str], *, alone: bool = False
+) -> ChangedTests | None:
     """Return files in which tests `ids`, those that can be edited, expect something else; None without any.
 
-    `texts` are files by name.
+    `texts` are files by name. `alone`: one of them that is drawn, in one row of its parameters; all others
+    must pass.
     """
     by_file: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(map(bare, ids)):
         file, _, name = id_.partition("::")
         if name and file in texts:
             by_file.setdefault(file, []).append(name)
-    files, changed = {}, list[str]()
-    for file, names in by_file.items():
-        found = _edits(texts[file], names)
-        if found:
-            files[file] = edited(texts[file], [edit for edits in found.values() for edit in edits])
-            changed += [f"{file}::{name}" for name in found]
-    return ChangedTests(files=files, ids=tuple(changed)) if changed else None
+    found = {
+        (file, name): one for file in by_file for name, one in _edits(texts[file], by_file[file]).items()
+    }
+    if not found:
+        return None
+    every = [(file, name) for file, names in by_file.items() for name in names]
+    chosen = _random.choice(list(found)) if alone else None
+    rows = chosen is not None and len(found[chosen]) > 1
+    if chosen is not None:
+        found = {chosen: [_random.choice(found[chosen])]}
+    return ChangedTests(
+        files={
+            file: edited(texts[file], [edit for (of, _), one in found.items() if of == file for edit in one])
+            for file in {file for file, _ in found}
+        },
+        ids=tuple("::".join(one) for one in found),
+        others=tuple("::".join(one) for one in every if one != chosen) if alone else (),
+        one_row=rows,
+    )
 
 
 def _edits(data: bytes, names: Iterable[str]) -> dict[str, list[Edit]]:

@@ -17,10 +17,9 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 
-OTHER_ERRORS = (
-    BrokenPipeError, BufferError, FloatingPointError, InterruptedError, IsADirectoryError,
-    ModuleNotFoundError, RecursionError, UnboundLocalError, ZeroDivisionError,
-)  # fmt: skip
+COMMON_ERRORS = (AttributeError, IndexError, KeyError, NotImplementedError, OSError, TypeError, ValueError)
+"""Exceptions that are expected in the place of another one of Python's."""
+OTHER_ERRORS = (BrokenPipeError, FloatingPointError, InterruptedError, IsADirectoryError, ZeroDivisionError)
 """Exceptions that hardly any error of a project is."""
 EQUAL = {f"assert{kind}" for kind in ("Equal", "Equals", "ListEqual", "DictEqual", "TupleEqual", "SetEqual",
                                       "SequenceEqual", "MultiLineEqual", "CountEqual")}  # fmt: skip
@@ -33,9 +32,16 @@ OPPOSITE = {
 OPPOSITE |= {other: one for one, other in OPPOSITE.items()}
 CLOSE = ("isclose", "allclose", "assert_allclose", "assert_array_equal", "assert_equal", "assertAlmostEqual")
 """Functions that compare their two arguments, of libraries; a third may be a tolerance."""
-CALLED = ("assert_called_with", "assert_called_once_with", "assert_any_call", "assert_awaited_once_with")
+CALLED = ("assert_called_with", "assert_called_once_with", "assert_awaited_once_with")
 """Methods of mocks that compare their arguments with those of calls."""
-OTHER_TYPES = ("bytearray", "complex", "frozenset", "memoryview", "range", "slice")
+COMMON_TYPES = ("bytes", "dict", "float", "list", "set", "str", "tuple")
+OTHER_TYPES = ("memoryview", "slice")
+"""Types that nothing of a project is."""
+BUILTIN = {"bool", "int", *COMMON_TYPES}
+VALUES = {"Decimal", "Path", "PurePath", "bytes", "call", "dict", "frozenset", "list", "set", "str", "tuple"}
+"""What makes other values of other arguments."""
+SWALLOWING = re.compile(r"raises|warns|suppress|subTest|assert\w+|ExitStack|deprecated_call", re.IGNORECASE)
+"""Contexts that may take what is raised in them."""
 RAISES = ("pytest.raises", "raises", "self.assertRaises")
 NEGATED: dict[type[ast.cmpop], tuple[bytes, bytes]] = {
     ast.Is: (rb"\bis\b", b"is not"), ast.IsNot: (rb"\bis\s+not\b", b"is"), ast.In: (rb"\bin\b", b"not in"),
@@ -76,7 +82,7 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
-    """Return edits of which each makes a passing test fail; `data` is its file.
+    """Return edits of which each makes a passing test fail, several that of one row each; `data` is its file.
 
     They are those that tell most: of an expected value, else of another, else into the opposite, else one
     that fails before all others. There is none where a decorator may run the test again, or take what it
@@ -85,8 +91,7 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     marks = {found.decode() for found in ASSIGNED_MARK.findall(data)}
     if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
         return []
-    leaves = any(isinstance(node, ast.Return | ast.Yield) for node in ast.walk(function))
-    choices = [] if leaves else list(_Choices(function, data).find())
+    choices = list(_Choices(function, data).find(function.body))
     most = max((told for _, told in choices), default=0)
     return [edits for edits, told in choices if told == most] or _first(function, data)
 
@@ -103,17 +108,28 @@ class _Choices:
     def __init__(self, function: Function, data: bytes) -> None:
         self._function = function
         self._lines = _lines(data)
+        self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
+        self._lenient = any(_last_name(node) == "ANY" for node in self._names)
 
-    def find(self) -> Iterator[_Choice]:
-        for node in self._function.body:
+    def find(self, body: Iterable[ast.stmt]) -> Iterator[_Choice]:
+        """Yield what can be edited in statements that always run."""
+        for node in body:
             if isinstance(node, ast.Assert):
                 yield from self._of_assert(node.test)
             elif isinstance(node, ast.Expr):
                 call = node.value.value if isinstance(node.value, ast.Await) else node.value
                 if isinstance(call, ast.Call):
                     yield from self._of_call(call, _last_name(call.func))
-            elif isinstance(node, ast.With) and len(node.items) == 1:
-                yield from self._of_raises(node.items[0].context_expr)
+            elif isinstance(node, ast.With | ast.AsyncWith):
+                contexts = [one.context_expr for one in node.items]
+                if len(contexts) == 1:
+                    yield from self._of_raises(contexts[0])
+                if not any(map(_may_swallow, contexts)):
+                    yield from self.find(node.body)
+            elif isinstance(node, ast.Try) and not node.handlers:
+                yield from self.find(node.body)
+            if any(isinstance(one, ast.Return | ast.Yield | ast.YieldFrom) for one in _within(node)):
+                return
 
     def _of_assert(self, test: ast.expr) -> Iterator[_Choice]:
         start = _start(test)
@@ -121,6 +137,10 @@ class _Choices:
             left, right, operator = test.left, test.comparators[0], test.ops[0]
             if isinstance(operator, ast.Eq):
                 yield from self._of_equal(left, right, whole=True)
+            elif isinstance(operator, ast.In) and _is_long(left):
+                found = self._of_literal(left)
+                if found is not None and not self._lenient:
+                    yield [found], EXPECTED
             edit = self._negated(left, right, operator)
             if edit is not None:
                 yield [edit], OPPOSITES
@@ -148,22 +168,39 @@ class _Choices:
                 if len(side.args) != 1 or side.keywords:  # a tolerance may hold for another value too
                     continue
                 side = side.args[0]
-            if _is_literal(beside) or any(_last_name(node) == "ANY" for node in ast.walk(beside)):
+            if _is_literal(beside) or self._lenient:
                 continue
             if _is_literal(side):
                 edit = self._of_literal(side)
                 edits = [edit] if edit is not None else []
             else:
-                edits = self._of_parameter(side.id) if isinstance(side, ast.Name) else []
+                edits = self._of_name(side.id) if isinstance(side, ast.Name) else self._of_made(side)
             if edits:
                 yield edits, EXPECTED
             elif whole and not isinstance(side, ast.Starred):
-                yield _held(side), OTHERS
+                before, behind = _random.choice((("[", "]"), ("(", ",)"), ("(0, ", ")")))
+                said = self._text(_start(side), _end(side)).decode()
+                yield [_other(side, f"{before}{said}{behind}")], OTHERS
+
+    def _of_name(self, name: str) -> list[Edit]:
+        """Return a change of a name's value that has no other use: of a parameter, or assigned before."""
+        used = [node for node in self._names if isinstance(node, ast.Name) and node.id == name]
+        if len(used) == 1:
+            return self._of_parameter(name)
+        for node in self._function.body:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in used:
+                return self._of_made(node.value) if len(used) == 2 else []
+        return []
+
+    def _of_made(self, node: ast.expr) -> list[Edit]:
+        """Return a change of a literal, or of one argument of what makes a value of literals."""
+        made = isinstance(node, ast.Call) and _last_name(node.func) in VALUES
+        parts = [*node.args, *(word.value for word in node.keywords)] if made else [node]  # type: ignore[attr-defined]
+        edits = [edit for part in parts if _is_literal(part) and (edit := self._of_literal(part)) is not None]
+        return [_random.choice(edits)] if edits else []
 
     def _of_parameter(self, name: str) -> list[Edit]:
-        """Return a change of each value of a parameter that has no other use; none if one is no literal."""
-        if sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(self._function)) != 1:
-            return []
+        """Return a change of each value of a parameter; none if one is no literal."""
         for decorator in self._function.decorator_list:
             if not (isinstance(decorator, ast.Call) and _last_name(decorator.func) == "parametrize"):
                 continue
@@ -195,7 +232,9 @@ class _Choices:
                 if edit is not None:
                     yield [edit], EXPECTED
         elif name == "isinstance" and len(call.args) == 2 and not _is_literal(call.args[0]):
-            others = [kind for kind in OTHER_TYPES if kind not in ast.unparse(call.args[1])]
+            wanted = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+            names = {_last_name(kind) for kind in wanted}
+            others = [kind for kind in COMMON_TYPES if kind not in names] if names <= BUILTIN else OTHER_TYPES
             yield [_other(call.args[1], _random.choice(others))], EXPECTED
 
     @staticmethod
@@ -206,7 +245,12 @@ class _Choices:
         kinds = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
         errors = [getattr(builtins, _last_name(kind), None) for kind in kinds]
         known = tuple(error for error in errors if isinstance(error, type))
-        others = [error.__name__ for error in OTHER_ERRORS if not issubclass(error, known)]
+        drawn = COMMON_ERRORS if len(known) == len(kinds) else OTHER_ERRORS
+        others = [
+            error.__name__
+            for error in drawn
+            if not any(issubclass(error, one) or issubclass(one, error) for one in known)
+        ]
         if all(map(_last_name, kinds)) and others:
             yield [_other(wanted, _random.choice(others))], EXPECTED
 
@@ -259,10 +303,23 @@ def _other(node: ast.expr, text: str) -> Edit:
     return Edit(_start(node), _end(node), text.encode())
 
 
-def _held(node: ast.expr) -> list[Edit]:
-    """Return edits that put what a node gives into a container, which nothing equals that equals it."""
-    before, behind = _random.choice(((b"[", b"]"), (b"(", b",)"), (b"(0, ", b")")))
-    return [Edit(_start(node), _start(node), before), Edit(_end(node), _end(node), behind)]
+def _may_swallow(context: ast.expr) -> bool:
+    """Return whether a context may take what is raised in it."""
+    return not isinstance(context, ast.Call) or SWALLOWING.search(ast.unparse(context.func)) is not None
+
+
+def _within(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield a statement and what is in it, but not what is in functions within."""
+    left: list[ast.AST] = [node]
+    for one in left:
+        yield one
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            left += ast.iter_child_nodes(one)
+
+
+def _is_long(node: ast.expr) -> bool:
+    """Return whether a node is a text that with another letter in it is hardly found where it was."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) > 4
 
 
 def _names_of(node: ast.expr) -> list[str]:

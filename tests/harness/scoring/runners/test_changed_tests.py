@@ -57,25 +57,59 @@ P, F = CaseOutcome.PASSED, CaseOutcome.FAILED
 
 
 @pytest.mark.parametrize(
-    ("ends", "doubt"),
+    ("ends", "right"),
     [
-        ({"test_a": F, "test_b": P}, ""),
-        ({"test_a": CaseOutcome.HUNG}, ""),
-        ({"test_a[1]": F, "test_a[2]": CaseOutcome.SKIPPED}, ""),
-        ({"test_a": P}, "does not fail"),
-        ({"test_a[1]": F, "test_a[2]": P}, "does not fail"),
-        ({"test_a": CaseOutcome.SKIPPED}, "does not fail"),
-        ({}, "does not fail"),
+        ({"test_a": F, "test_b": P}, True),
+        ({"test_a": CaseOutcome.HUNG}, True),
+        ({"test_a[1]": F, "test_a[2]": CaseOutcome.SKIPPED}, True),
+        ({"test_a": P}, False),
+        ({"test_a[1]": F, "test_a[2]": P}, False),
+        ({"test_a": CaseOutcome.SKIPPED}, False),
+        ({}, False),
     ],
 )
-def test_each_must_fail_where_it_expects_something_else(ends: dict[str, CaseOutcome], doubt: str) -> None:
+def test_each_must_fail_where_it_expects_something_else(ends: dict[str, CaseOutcome], right: bool) -> None:
     changed = change_tests({"tests/x.py": TEST}, [A])
     assert changed is not None
     run = SuiteRun(outcomes=outcomes(**ends))
-    said = changed.doubt(run, {A})
-    assert said == (f"tampered: {A!r} does not fail where it expects something else" if doubt else "")
-    assert changed.unfailed(run) == ((A,) if doubt else ())
-    assert changed.doubt(run, ()) == ""  # one that did not pass needs no doubt
+    said = changed.doubt(SuiteRun(outcomes={A: P}), run)
+    assert said == ("" if right else f"tampered: {A!r} does not fail where it expects something else")
+    assert changed.unfailed(run) == (() if right else (A,))
+    assert changed.doubt(SuiteRun(outcomes={A: F}), run) == ""  # one that did not pass needs no doubt
+
+
+TWO = TEST.replace(b"def test_b(): f()", b"def test_b():\n    assert f() == 4")
+B = "tests/x.py::test_b"
+
+
+def test_where_one_test_alone_is_edited_the_others_must_pass() -> None:
+    seen = set()
+    for _ in range(50):
+        changed = change_tests({"tests/x.py": TWO}, [A, B, "tests/y.py::test_c"], alone=True)
+        assert changed is not None
+        (one,), (other,) = changed.ids, changed.others
+        seen.add(one)
+        assert {one, other} == {A, B}
+        first = SuiteRun(outcomes={A: P, B: P})
+        assert changed.doubt(first, SuiteRun(outcomes={one: F, other: P})) == ""
+        assert "does not pass" in changed.doubt(first, SuiteRun(outcomes={one: F, other: F}))
+        assert "does not fail" in changed.doubt(first, SuiteRun(outcomes={one: P, other: P}))
+        assert (
+            changed.doubt(SuiteRun(outcomes={one: P, other: F}), SuiteRun(outcomes={one: F, other: F})) == ""
+        )
+    assert seen == {A, B}
+
+
+def test_of_the_rows_of_a_test_that_is_edited_alone_one_must_fail() -> None:
+    rows = b"@pytest.mark.parametrize('n, m', [(1, 2), (3, 4)])\ndef test_a(n, m):\n    assert f(n) == m\n"
+    changed = change_tests({"tests/x.py": rows}, [f"{A}[1-2]", f"{A}[3-4]"], alone=True)
+    assert changed is not None
+    (text,) = changed.files.values()
+    assert (b"(1, 2)" in text) is not (b"(3, 4)" in text)
+    first = SuiteRun(outcomes=outcomes(**{"test_a[1-2]": P, "test_a[3-4]": P}))
+    for ends, right in (((F, P), True), ((F, F), False), ((P, P), False)):
+        run = SuiteRun(outcomes=outcomes(**{"test_a[1-2]": ends[0], "test_a[3-9]": ends[1]}))
+        assert (changed.doubt(first, run) == "") is right
 
 
 def test_a_run_that_is_tampered_with_or_out_of_time_says_so() -> None:
@@ -85,4 +119,5 @@ def test_a_run_that_is_tampered_with_or_out_of_time_says_so() -> None:
         (RunProblem.TAMPERED, "tampered: why"),
         (RunProblem.TIMEOUT, "why where they expect something else"),
     ):
-        assert changed.doubt(SuiteRun(outcomes={}, problem=problem, detail="why"), {A}) == said
+        run = SuiteRun(outcomes={}, problem=problem, detail="why")
+        assert changed.doubt(SuiteRun(outcomes={A: P}), run) == said

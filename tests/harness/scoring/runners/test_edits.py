@@ -4,6 +4,8 @@ import ast
 import builtins
 import math
 import unittest
+from contextlib import nullcontext
+from decimal import Decimal
 from typing import Any
 from unittest.mock import Mock
 
@@ -37,7 +39,14 @@ def run_each(source: str, name: str, function: object) -> list[str]:
 
 
 def _space(text: bytes, function: object) -> dict[str, Any]:
-    space: dict[str, Any] = {"f": function, "pytest": pytest, "unittest": unittest, "math": math}
+    space: dict[str, Any] = {
+        "f": function,
+        "pytest": pytest,
+        "unittest": unittest,
+        "math": math,
+        "Decimal": Decimal,
+        "nullcontext": nullcontext,
+    }
     exec(text, space)
     return space
 
@@ -101,6 +110,13 @@ def test_whatever_literal_is_expected_its_edit_expects_another(value: object, tu
         ("assert [f()] == [f()]", 1),
         ("assert f() == {'a': 1, 'a': 2, 'b': {1, 2}}", {"a": 2, "b": {1, 2}}),
         ("assert math.isclose(f(), 0.5)", 0.5),
+        ("assert 'ab cd' in f()", "x ab cd"),
+        ("wanted = 3\n    assert f() == wanted", 3),
+        ("wanted = {'a': [3]}\n    assert f() == wanted", {"a": [3]}),
+        ("assert f() == Decimal('3.00')", Decimal(3)),
+        ("with nullcontext():\n        assert f() == 3\n    return None", 3),
+        ("try:\n        assert f() == 3\n    finally:\n        f()", 3),
+        ("def inner():\n        return 7\n    assert f() == 3", 3),
         ("assert isinstance(f(), (float, range))", 0.5),
         ("f.assert_called_once_with(1, key='x')", called(1, key="x")),
     ],
@@ -155,7 +171,10 @@ def test_every_value_of_a_parameter_is_another() -> None:
         "assert f() < 3",
         "f()",
         "return f() == 1",
-        "assert f() == 1\n    return None",
+        "if f():\n        return\n    assert f() == 1",
+        "with suppress(Exception):\n        assert f() == 1",
+        "with f:\n        assert f() == 1",
+        "try:\n        assert f() == 1\n    except ValueError:\n        pass",
         "with pytest.raises(Exception):\n        f()",
     ],
 )
