@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from support import guard
 from support.guard import Counts, broken_rules, over_budget, read_budget, room
 
 
@@ -18,8 +19,17 @@ from support.guard import Counts, broken_rules, over_budget, read_budget, room
         (Counts(), 1.6, ["takes 1.6 s of processor time"]),
     ],
 )
-def test_what_a_default_test_may_do_is_counted(counts: Counts, cpu_s: float, says: list[str]) -> None:
+def test_what_a_default_test_may_do_is_counted(
+    monkeypatch: pytest.MonkeyPatch, counts: Counts, cpu_s: float, says: list[str]
+) -> None:
+    monkeypatch.setattr(guard, "slowness", lambda: 1.0)
     assert broken_rules(counts, cpu_s) == says
+
+
+def test_a_processor_that_is_slow_at_the_time_gives_a_test_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert guard.slowness() >= 1.0
+    monkeypatch.setattr(guard, "PACE_S", 1e-9)
+    assert broken_rules(Counts(), 1.6) == []
 
 
 def test_a_folder_with_more_runs_than_its_budget_is_named_and_one_without_a_row_has_none() -> None:
