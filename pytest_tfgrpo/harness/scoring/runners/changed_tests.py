@@ -39,8 +39,6 @@ class ChangedTests:
     """The tests that must fail."""
     others: tuple[str, ...] = ()
     """Tests that must still pass."""
-    one_row: bool = False
-    """Of the test's parameters one expects something else, not all."""
 
     def unfailed(self, run: SuiteRun) -> tuple[str, ...]:
         """Return the tests that must fail, but did not in a run of the files."""
@@ -48,7 +46,7 @@ class ChangedTests:
 
         def is_as_it_must(id_: str) -> bool:
             failed = ends[id_][CaseOutcome.FAILED] + ends[id_][CaseOutcome.HUNG]
-            return failed == 1 if self.one_row else failed > 0 and not ends[id_][CaseOutcome.PASSED]
+            return failed > 0 and not ends[id_][CaseOutcome.PASSED]
 
         return tuple(id_ for id_ in self.ids if not is_as_it_must(id_))
 
@@ -85,8 +83,7 @@ def change_tests(
 ) -> ChangedTests | None:
     """Return files in which tests `ids`, those that can be edited, expect something else; None without any.
 
-    `texts` are files by name. `alone`: one of them that is drawn, in one row of its parameters; all others
-    must pass.
+    `texts` are files by name. `alone`: one of them that is drawn; all others must pass.
     """
     by_file: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(map(bare, ids)):
@@ -100,9 +97,8 @@ def change_tests(
         return None
     every = [(file, name) for file, names in by_file.items() for name in names]
     chosen = _random.choice(list(found)) if alone else None
-    rows = chosen is not None and len(found[chosen]) > 1
     if chosen is not None:
-        found = {chosen: [_random.choice(found[chosen])]}
+        found = {chosen: found[chosen]}
     return ChangedTests(
         files={
             file: edited(texts[file], [edit for (of, _), one in found.items() if of == file for edit in one])
@@ -110,7 +106,6 @@ def change_tests(
         },
         ids=tuple("::".join(one) for one in found),
         others=tuple("::".join(one) for one in every if one != chosen) if alone else (),
-        one_row=rows,
     )
 
 

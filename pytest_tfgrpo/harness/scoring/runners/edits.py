@@ -82,7 +82,7 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
 
 
 def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
-    """Return edits of which each makes a passing test fail, several that of one row each; `data` is its file.
+    """Return edits of which each makes a passing test fail; `data` is its file.
 
     They are those that tell most: of an expected value, else of another, else into the opposite, else one
     that fails before all others. There is none where a decorator may run the test again, or take what it

@@ -100,16 +100,21 @@ def test_where_one_test_alone_is_edited_the_others_must_pass() -> None:
     assert seen == {A, B}
 
 
-def test_of_the_rows_of_a_test_that_is_edited_alone_one_must_fail() -> None:
-    rows = b"@pytest.mark.parametrize('n, m', [(1, 2), (3, 4)])\ndef test_a(n, m):\n    assert f(n) == m\n"
-    changed = change_tests({"tests/x.py": rows}, [f"{A}[1-2]", f"{A}[3-4]"], alone=True)
+def test_all_rows_of_a_test_that_is_edited_alone_must_fail_but_those_that_are_skipped() -> None:
+    rows = (
+        b"@pytest.mark.parametrize('x', [0, 1])\n"
+        b"@pytest.mark.parametrize('n, m', [(1, 2), pytest.param(3, 4, marks=skip)])\n"
+        b"def test_a(n, m, x):\n    assert f(n) == m\n"
+    )
+    changed = change_tests({"tests/x.py": rows}, [A, B], alone=True)
     assert changed is not None
     (text,) = changed.files.values()
-    assert (b"(1, 2)" in text) is not (b"(3, 4)" in text)
-    first = SuiteRun(outcomes=outcomes(**{"test_a[1-2]": P, "test_a[3-4]": P}))
-    for ends, right in (((F, P), True), ((F, F), False), ((P, P), False)):
-        run = SuiteRun(outcomes=outcomes(**{"test_a[1-2]": ends[0], "test_a[3-9]": ends[1]}))
-        assert (changed.doubt(first, run) == "") is right
+    assert b"(1, 2)" not in text
+    assert b"param(3, 4," not in text
+    first = SuiteRun(outcomes=outcomes(**{"test_a[0]": P, "test_a[1]": P, "test_a[2]": CaseOutcome.SKIPPED}))
+    for end, right in ((F, True), (P, False)):
+        ends = {"test_a[0]": F, "test_a[1]": end, "test_a[2]": CaseOutcome.SKIPPED}
+        assert (changed.doubt(first, SuiteRun(outcomes=outcomes(**ends))) == "") is right
 
 
 def test_a_run_that_is_tampered_with_or_out_of_time_says_so() -> None:
