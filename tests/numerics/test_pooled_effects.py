@@ -1,6 +1,5 @@
 """Effects of all lessons at once: what is recovered, what is learned, and what degenerate evidence does."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -207,14 +206,6 @@ def test_the_cross_fitted_gain_of_degenerate_rollouts_is_finite() -> None:
     w = world(19, scenarios=2, each=3)
     for part in (parts(w), np.ones(len(w.about), dtype=int)):
         assert np.isfinite(cross_fitted(cells(w), w.about, part)).all()
-
-
-def test_a_hundred_scenarios_and_thirty_lessons_take_a_tenth_of_a_second() -> None:
-    w = world(16, scenarios=100, lessons=30)
-    found(w)
-    started = time.process_time()
-    found(w)
-    assert time.process_time() - started < 0.4  # twice what is promised, for slow machines
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A coroutine that blocks the loop is named, once; others are not."""
 
+import asyncio
 import time
-from pathlib import Path
 
 import pytest
 from support.project import Project
@@ -53,20 +53,19 @@ def test_a_replay_is_not_watched(project: Project, monkeypatch: pytest.MonkeyPat
     assert project.learn("--tfgrpo-actor", "replay:r.jsonl").ret == 0
 
 
-def test_watching_costs_a_run_next_to_nothing(tmp_path: Path) -> None:
-    import asyncio
+def test_a_loop_that_runs_does_no_more_than_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats, looks = list[float](), list[lag._Watch]()
+    monkeypatch.setattr(lag, "LAG_S", 1_000.0)
+    monkeypatch.setattr(lag._Watch, "_agent", looks.append)
 
-    async def busy() -> float:
-        began = time.process_time()
-        for _ in range(20_000):
-            await asyncio.sleep(0)
-        return time.process_time() - began
-
-    async def both() -> tuple[float, float]:
-        alone = min([await busy() for _ in range(3)])
+    async def busy() -> None:
+        loop = asyncio.get_running_loop()
+        beat = loop.call_later
+        monkeypatch.setattr(loop, "call_later", lambda *args: beats.append(time.monotonic()) or beat(*args))
         with lag.watching_lag(print):
-            watched = min([await busy() for _ in range(3)])
-        return alone, watched
+            while len(beats) < 8:
+                await asyncio.sleep(0)
 
-    alone, watched = asyncio.run(both())
-    assert watched < 1.5 * alone
+    asyncio.run(busy())
+    assert beats[-1] - beats[0] >= 6 * lag.BEAT_S
+    assert looks == []
