@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import LineChange
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 
 
@@ -158,8 +159,13 @@ class FixValidation:
     relaxed: bool = False
     uses: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """What the code under test used that a check has to allow."""
-    lenient: tuple[str, ...] = field(default=(), metadata=SPARSE)
-    """Tests, without parameters, that pass after the fix also where they expect something else."""
+    changes: tuple[LineChange, ...] | None = field(default=None, metadata=SPARSE)
+    """What makes tests fail after the fix, as they expect something else; None: nobody asked."""
+
+    def unchanged(self) -> tuple[str, ...]:
+        """Return the tests of the fix that no change makes fail."""
+        failing = {test for change in self.changes or () for test in change.fails}
+        return tuple(test for test in self.fail_to_pass if self.changes is not None and test not in failing)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

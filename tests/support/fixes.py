@@ -84,6 +84,7 @@ class SmallFix:
     def attempt(
         self,
         changes: Mapping[str, str | None],
+        /,
         *,
         sandbox: Literal["auto", "bwrap", "none"] = "auto",
         prepared: Path | None = None,

@@ -24,7 +24,7 @@ from pytest_tfgrpo.patterns.fixes import (
     Statement,
     ValidationRun,
 )
-from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, TreeName
+from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
 from pytest_tfgrpo.patterns.proof.validation import ValidationPlan, validate
 from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
 from pytest_tfgrpo.patterns.suite.provenance import Provenance
@@ -121,7 +121,7 @@ class FakeTests:
         self,
         *,
         seconds: float = 0.0,
-        problems: Mapping[TreeName, RunProblem] | None = None,
+        problems: Mapping[str, RunProblem] | None = None,
         **outcomes: Mapping[str, str],
     ) -> FixValidation:
         """Validate the fix of `TREES`."""
@@ -130,13 +130,15 @@ class FakeTests:
         def run(request: SuiteRequest) -> SuiteRun:
             files = list(request.tree.rglob("*.py"))
             held = {p.relative_to(request.tree).as_posix(): p.read_bytes() for p in files}
-            right, new = held["a.py"] == b"right", held["tests/test_a.py"] != b"old"
-            name: TreeName = "fix" if right else "base_with_tests" if new else "base"
+            right, test = held["a.py"] == b"right", held["tests/test_a.py"]
+            name = "fix" if right else "base" if test == b"old" else "base_with_tests"
+            if test not in (b"old", self.test):
+                name = "changed"
             self.requests.append(request)
             self.trees[name] = held
             place, counts[name] = counts[name], counts[name] + 1
             letters = {
-                test: ends * 4 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
+                test: ends * 12 if len(ends) == 1 else ends for test, ends in outcomes.get(name, {}).items()
             }
             left = FILES - {*request.files}
             made = {

@@ -124,6 +124,7 @@ def _verify(
         isolation=isolation,
         relaxed=recipe.relaxed,
         protected=recipe.protected,
+        changes=provenance.validation.changes or (),
     )
     return _compared(provenance.validation, validate(trees, plan, work, run))
 
@@ -173,6 +174,8 @@ def _require_proven_check(suite: Path, provenance: Provenance) -> None:
             raise ArchiveProblem(
                 f"{key} in {path.name} is {check.get(key)!r}, not {was.get(key)!r}; restore it"
             )
+    if check.get("changes") != was.get("changes"):
+        raise ArchiveProblem(f"changes in {path.name} are not those that were proven; restore them")
     for key in ("fail_to_pass", "pass_to_pass"):
         named = check.get(key)
         tests = named if isinstance(named, list) else []
@@ -192,4 +195,8 @@ def _compared(before: FixValidation, now: FixValidation) -> tuple[RootCause | No
     lost = sorted({*before.pass_to_pass} - {*now.pass_to_pass})
     if lost:
         return RootCause.TEST_FAILURE, f"no longer from pass to pass: {few(lost, 3)}"
+    changed = {*(before.changes or ())} - {*(now.changes or ())}
+    if lost := sorted({test for change in changed for test in change.fails}):
+        reason = f"where they expect something else they do not fail alone: {few(lost, 3)}"
+        return RootCause.TEST_FAILURE, reason
     return None, ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SnapshotError, StoreError, TfgrpoError
-from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem
 from pytest_tfgrpo.harness.sandbox.environments import Environment
 from pytest_tfgrpo.harness.sandbox.paths import check_name
@@ -249,6 +249,9 @@ class HarvestWorker:
         validation, notes = provenance.validation, []
         if validation.wavering:
             notes.append(f"wavering tests left out: {few(validation.wavering, 3)}")
+        if same := validation.unchanged():
+            those = f"{len(same)} of {plural(len(validation.fail_to_pass), 'test')} of the fix"
+            notes.append(f"{those} cannot be changed to fail: {few(same, 2)}")
         if secrets := self._tools.secrets({}, trees.base):
             notes.append(
                 f"the files before the fix hold secrets: {few(secrets, 3)}; --exclude leaves them out"

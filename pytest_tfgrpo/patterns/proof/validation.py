@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protected import is_protected
-from pytest_tfgrpo.harness.scoring.runners.changed_tests import change_tests
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import LineChange
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
     USES,
     CaseOutcome,
@@ -25,6 +25,7 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
 )
 from pytest_tfgrpo.patterns.fixes import FixValidation, RootCause, ValidationRun
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, TreeName
+from pytest_tfgrpo.patterns.proof.proven_changes import proven_changes, still_proven
 from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
 
 ROUNDS = 3
@@ -78,13 +79,14 @@ class ValidationPlan:
     """Globs of further files that come from the fix."""
     timeout_s: float = RUN_TIMEOUT_S
     relaxed: bool = False
+    changes: tuple[LineChange, ...] | None = None
+    """Those that were proven before; None: they are looked for."""
 
 
 def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests) -> FixValidation:
     """Run the tests of a fix on its three trees, three times each, unless it is clear before.
 
-    A tenth run, of what it proves, finds the tests that pass with the fix whatever they expect. Raises
-    OSError where a tree cannot be written.
+    Further runs of the tests of the fix prove changes of them. Raises OSError where a tree cannot be written.
     """
     began = time.perf_counter()
     series = _Series(trees, plan, work, run)
@@ -138,22 +140,29 @@ class _Series:
         return FixValidation(
             fail_to_pass=proven,
             pass_to_pass=result.pass_to_pass(),
-            lenient=self._lenient(proven),
+            changes=self._changes(proven, result.pass_to_pass()),
             wavering=result.wavering()[:NAMED],
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
 
-    def _lenient(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Return the tests that do not fail after the fix where they expect something else."""
+    def _changes(self, fixed: Sequence[str], kept: Sequence[str]) -> tuple[LineChange, ...] | None:
+        """Return changes of the tests that make them fail after the fix; None where no check has any."""
+        if self.plan.command.runner != "pytest":
+            return None
         tree = self.trees.tree("fix")
-        changed = change_tests({name: entry.data for name, entry in tree.items()}, ids)
-        if changed is None or self.plan.command.runner != "pytest":
-            return ()
-        for name, data in changed.files.items():
-            tree[name] = ArchiveEntry(name=name, data=data)
-        self.work.become(tree)
-        ran = self.run(self._request(tree, self.files))
-        return changed.ids if ran.problem is not None else changed.unfailed(ran)
+        named = {test.partition("::")[0] for test in fixed}
+        texts = {name: tree[name].data for name in self.files if name in tree}
+        stems = [name.rpartition("/")[2].removesuffix(".py").encode() for name in named]
+        files = tuple(n for n in self.files if n in named or any(stem in texts.get(n, b"") for stem in stems))
+
+        def run(changed: Mapping[str, bytes]) -> SuiteRun:
+            entries = {name: ArchiveEntry(name=name, data=data) for name, data in changed.items()}
+            self.work.become(tree | entries)
+            return self.run(self._request(tree, files))
+
+        if self.plan.changes is not None:
+            return still_proven(texts, self.plan.changes, (*fixed, *kept), run)
+        return proven_changes(texts, fixed, kept, run)
 
     def _of(self, *ids: Iterable[str]) -> tuple[str, ...]:
         """Return the files of tests; all where a report names tests by something else."""
@@ -275,8 +284,8 @@ def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
 
     What keeps all tests from being found before the fix fails them; on the base alone nothing is asked.
     """
-    lenient = {"base_with_tests": {RunProblem.NOTHING_COLLECTED}, "base": set(RunProblem)}
-    if run.problem is None or run.problem in lenient.get(name, ()):
+    allowed = {"base_with_tests": {RunProblem.NOTHING_COLLECTED}, "base": set(RunProblem)}
+    if run.problem is None or run.problem in allowed.get(name, ()):
         return None
     cause, what = CAUSES[run.problem]
     where = "after the fix" if name == "fix" else "before the fix"

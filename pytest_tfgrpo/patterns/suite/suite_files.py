@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import write_atomic, write_json
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
 from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
 from pytest_tfgrpo.patterns.suite.provenance import Provenance, write_provenance
@@ -143,8 +143,8 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
         check["protected"] = list(recipe.protected)
     if validation.uses:
         check["allow"] = list(validation.uses)
-    if validation.lenient:
-        check["lenient"] = list(validation.lenient)
+    if validation.changes is not None:
+        check["changes"] = to_wire(validation.changes)
     if provenance.removed_tests:
         check["removed"] = list(provenance.removed_tests)
     value: dict[str, Json] = {

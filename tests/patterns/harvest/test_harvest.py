@@ -156,7 +156,7 @@ def test_a_secret_in_the_fix_is_refused_and_one_before_it_is_named(shop):
     assert shop.runner.runs == []
     (step,) = shop.harvest(tools=text_tools(shop.runner, secrets=secrets), retry=True)
     assert step.row.status is HarvestStatus.VALIDATED
-    assert step.notes == ("the files before the fix hold secrets: a.py; --exclude leaves them out",)
+    assert step.notes[-1] == "the files before the fix hold secrets: a.py; --exclude leaves them out"
 
 
 def test_a_secret_in_the_prompt_is_refused(shop):

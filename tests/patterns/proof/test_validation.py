@@ -8,6 +8,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.harness.scoring.runners.protocol import RunProblem
 from pytest_tfgrpo.patterns.fixes import RootCause
+from pytest_tfgrpo.patterns.proof.proven_changes import ROUNDS
 from pytest_tfgrpo.patterns.proof.validation import check_timeout_s
 
 X, Y = "tests/test_a.py::test_x", "tests/test_a.py::test_y"
@@ -28,14 +29,36 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
     assert found.messages == {X: "because of f"}
 
 
-@pytest.mark.parametrize(("end", "lenient"), [("f", ()), ("p", (X,)), ("s", (X,))])
-def test_a_test_that_does_not_fail_where_it_expects_something_else_is_lenient(fake, end, lenient):
-    fake.test = b"def test_x():\n    assert f() == 3\n\n\ndef test_y(): f()\n"
-    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: f"ppp{end}", Y: "p"})
-    assert (found.fail_to_pass, found.pass_to_pass, found.lenient) == ((X,), (Y,), lenient)
-    assert len(fake.requests) == 10
-    assert fake.trees["fix"]["tests/test_a.py"].partition(b" == ")[0] == fake.test.partition(b" == ")[0]
-    assert fake.trees["fix"]["tests/test_a.py"] != fake.test
+ASSERTS = b"def test_x():\n    assert f() == 1.123456789012\n\n\ndef test_y(): f()\n"
+
+
+@pytest.mark.parametrize(
+    ("ends", "kept", "runs"),
+    [("f", 3, 5), ("pf", 2, 5), ("fffpf", 0, 5), ("fffps", 0, 5)],
+)
+def test_changes_of_tests_are_proven_by_runs_after_the_fix(fake, ends, kept, runs):
+    fake.test = ASSERTS
+    found = fake.validate(
+        base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: ends.ljust(12, ends[-1]), Y: "p"}
+    )
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (Y,))
+    assert [change.fails for change in found.changes] == [(X,)] * kept
+    assert len(fake.requests) == 9 + runs
+
+
+@pytest.mark.parametrize("end", "ps")
+def test_a_test_that_passes_or_is_skipped_whatever_it_expects_has_no_changes(fake, end):
+    fake.test = ASSERTS
+    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: end, Y: "p"})
+    assert (found.changes, found.unchanged()) == ((), (X,))
+    assert 9 + 5 < len(fake.requests) <= 9 + ROUNDS
+
+
+def test_a_test_that_fails_beside_a_changed_one_keeps_its_file_as_it_is(fake):
+    fake.test = ASSERTS
+    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: "f", Y: "pppf"})
+    assert found.changes == ()
+    assert found.unchanged() == (X,)
 
 
 def test_a_file_of_which_no_test_passes_is_left_out_as_no_check_runs_it(fake):

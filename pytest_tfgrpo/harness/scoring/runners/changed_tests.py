@@ -1,150 +1,164 @@
-"""A second form of hidden tests, which expect something else: what passes both is no answer.
+"""Two forms of hidden tests: in each, some expect something else, and these must fail there.
 
-What would have credit runs once more in a tree of its own, its tests edited in place: same files, names and
-order, so that nothing but what is expected tells the two runs apart. An edited test must fail there. It finds
-an answer that equals everything or keeps to what it met first, a value read from its caller, an assertion
-that does nothing, a report that is not pytest's.
-
-All tests are edited at once; at times, in another run, one alone that is drawn, and the others must pass:
-else who solves one of them honestly would always know by it which run it is.
+What would have credit runs in two trees at once. A test that is changed in one of them is as it was in the
+other: same files, names and order, so that nothing but what is expected tells the two runs apart, and in
+neither may all fail. It finds an answer that equals everything or keeps to what it met first, a value read
+from its caller, an assertion that does nothing, a report that is not pytest's.
 """
 
 from __future__ import annotations
 
 import ast
-import codecs
 import secrets
-import tokenize
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.harness.scoring.runners.edits import Edit, Function, edited, edits_of
+from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.harness.scoring.runners.edits import Edit, edited, edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, bare, targets
 
-UTF_8 = ("utf-8", "utf-8-sig", "ascii")
-UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+FAILED = (CaseOutcome.FAILED, CaseOutcome.HUNG)
 
 _random = secrets.SystemRandom()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OtherLines:
+    """Other text in the place of rows of a file, which count from 1."""
+
+    row: int
+    text: str
+    """Without the end of its last row."""
+    last: int = field(default=0, metadata=SPARSE)
+    """The last of several rows."""
+
+    @property
+    def end(self) -> int:
+        """The last row."""
+        return max(self.row, self.last)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineChange:
+    """What makes tests of one function expect something else."""
+
+    file: str
+    lines: tuple[OtherLines, ...]
+    fails: tuple[str, ...]
+    """Ids of the tests that fail by it with a true answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ChangedTests:
-    """Files with tests that expect something else; ids are without parameters."""
+    """Files in which some tests expect something else."""
 
     files: Mapping[str, bytes]
     """Their contents, by name."""
-    ids: tuple[str, ...]
+    fails: frozenset[str]
     """The tests that must fail."""
-    others: tuple[str, ...] = ()
-    """Tests that must still pass."""
 
-    def unfailed(self, run: SuiteRun) -> tuple[str, ...]:
-        """Return the tests that must fail, but did not in a run of the files."""
-        ends = _ends(run)
+    def doubt(self, run: SuiteRun, passed: Collection[str]) -> str:
+        """Return why a run of the files leaves no credit, nothing where it does.
 
-        def is_as_it_must(id_: str) -> bool:
-            failed = ends[id_][CaseOutcome.FAILED] + ends[id_][CaseOutcome.HUNG]
-            return failed > 0 and not ends[id_][CaseOutcome.PASSED]
-
-        return tuple(id_ for id_ in self.ids if not is_as_it_must(id_))
-
-    def doubt(self, first: SuiteRun, second: SuiteRun) -> str:
-        """Return why a run of the files leaves no credit to what passed first, nothing where it does."""
-        if second.problem is RunProblem.TAMPERED:
-            return f"tampered: {second.detail}"
-        before, after, late = _ends(first), _ends(second), second.problem is RunProblem.TIMEOUT
-        for id_ in self.unfailed(second):
-            if before[id_][CaseOutcome.PASSED]:
-                what = f"tampered: {id_!r} does not fail where it expects something else"
-                return f"{second.detail} where they expect something else" if late else what
-        for id_ in self.others:
-            if {*before[id_]} == {CaseOutcome.PASSED} and before[id_] != after[id_]:
-                return f"tampered: {id_!r} does not pass where another test expects something else"
+        `passed` are the tests that passed as they were, in another run.
+        """
+        for id_ in sorted(self.fails.intersection(passed)):
+            if run.outcomes.get(id_) not in FAILED:
+                if run.problem is RunProblem.TIMEOUT:
+                    return f"{run.detail} where tests expect something else"
+                return f"tampered: {id_!r} does not fail where it expects something else"
         return ""
 
 
-def _ends(run: SuiteRun) -> Mapping[str, Counter[CaseOutcome]]:
-    """Return how often each test ended in each way, by its id without parameters."""
-    ends: defaultdict[str, Counter[CaseOutcome]] = defaultdict(Counter)
-    for id_, outcome in run.outcomes.items():
-        ends[bare(id_)][outcome] += 1
-    return ends
+def two_forms(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> tuple[ChangedTests, ChangedTests]:
+    """Return the two forms of tests, with changes that are drawn; `texts` are files by name.
 
-
-def bare(id_: str) -> str:
-    """Return the id of a test without its parameters."""
-    return id_.partition("[")[0]
-
-
-def change_tests(
-    texts: Mapping[str, bytes], ids: Iterable[str], *, alone: bool = False
-) -> ChangedTests | None:
-    """Return files in which tests `ids`, those that can be edited, expect something else; None without any.
-
-    `texts` are files by name. `alone`: one of them that is drawn; all others must pass.
+    No test is changed in both. Where two can be, some are in each; else one form is the tests as they are.
+    Raises ValueError where a change does not fit its file.
     """
-    by_file: dict[str, list[str]] = {}
-    for id_ in dict.fromkeys(map(bare, ids)):
-        file, _, name = id_.partition("::")
-        if name and file in texts:
-            by_file.setdefault(file, []).append(name)
-    found = {
-        (file, name): one for file in by_file for name, one in _edits(texts[file], by_file[file]).items()
-    }
-    if not found:
-        return None
-    every = [(file, name) for file, names in by_file.items() for name in names]
-    chosen = _random.choice(list(found)) if alone else None
-    if chosen is not None:
-        found = {chosen: found[chosen]}
-    return ChangedTests(
-        files={
-            file: edited(texts[file], [edit for (of, _), one in found.items() if of == file for edit in one])
-            for file in {file for file, _ in found}
-        },
-        ids=tuple("::".join(one) for one in found),
-        others=tuple("::".join(one) for one in every if one != chosen) if alone else (),
-    )
+    groups: dict[str, list[LineChange]] = {}
+    for change in changes:
+        groups.setdefault(bare(change.fails[0]), []).append(change)
+    pairs = [_pair(group) for group in groups.values()]
+    _random.shuffle(pairs)
+    cut = _random.randrange(1, len(pairs)) if len(pairs) > 1 else 1
+    first, second = list[LineChange](), list[LineChange]()
+    for at, pair in enumerate(pairs):
+        here, there = (first, second) if at < cut else (second, first)
+        here.append(pair[0])
+        there += pair[1:]
+    one, other = _random.sample((_form(texts, first), _form(texts, second)), 2)
+    return one, other
 
 
-def _edits(data: bytes, names: Iterable[str]) -> dict[str, list[Edit]]:
-    """Return edits of those tests of a file that can be edited."""
+def _pair(group: Sequence[LineChange]) -> list[LineChange]:
+    """Return a change that is drawn, and one of other rows of the same test where there is one."""
+    one, *others = _random.sample(group, len(group))
+    return [one, *[other for other in others if not {*other.fails}.intersection(one.fails)][:1]]
+
+
+def _form(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> ChangedTests:
+    """Return files with changes, of which none changes a row that another did."""
+    lines: dict[str, list[OtherLines]] = {}
+    fails = set[str]()
+    for change in changes:
+        there = lines.setdefault(change.file, [])
+        if not any(one.row <= other.end and other.row <= one.end for one in change.lines for other in there):
+            there += change.lines
+            fails.update(change.fails)
+    files = {file: with_lines(texts.get(file, b""), those) for file, those in lines.items()}
+    return ChangedTests(files=files, fails=frozenset(fails))
+
+
+def with_lines(data: bytes, changed: Iterable[OtherLines]) -> bytes:
+    """Return a file with other lines; raises ValueError where it has no such rows."""
+    rows = data.splitlines(keepends=True)
+    for lines in sorted(changed, key=lambda lines: lines.row, reverse=True):
+        if lines.end > len(rows):
+            raise ValueError(f"there are {len(rows)} rows, no row {lines.end}")
+        end = rows[lines.end - 1]
+        rows[lines.row - 1 : lines.end] = [lines.text.encode() + end[len(end.rstrip(b"\r\n")) :]]
+    return b"".join(rows)
+
+
+def as_lines(data: bytes, edits: Iterable[Edit]) -> tuple[OtherLines, ...]:
+    """Return edits of a file as the lines that they make of its rows."""
+    rows, found = data.splitlines(keepends=True), list[OtherLines]()
+    left = sorted(edits, key=lambda edit: edit.start)
+    while left:
+        first, last, here = left[0].start[0], left[0].end[0], list[Edit]()
+        while left and left[0].start[0] <= last:
+            here.append(left.pop(0))
+            last = max(last, here[-1].end[0])
+        text = edited(b"".join(rows[first : last + 1]), [edit.moved(-first) for edit in here])
+        lines = text.decode().rstrip("\r\n")
+        found.append(OtherLines(row=first + 1, text=lines, last=last + 1 if last > first else 0))
+    return tuple(found)
+
+
+def drawn_changes(texts: Mapping[str, bytes], ids: Iterable[str], fixed: Collection[str]) -> list[LineChange]:
+    """Return a change of each function with one of the tests `fixed`, where its form alone says what fails.
+
+    `ids` are all tests that are listed, those that a change makes fail among them.
+    """
+    found = []
+    for target in targets(texts, ids):
+        if len(target.functions) > 1 or not {*fixed}.intersection(target.ids):
+            continue
+        data = texts[target.file]
+        if (choices := edits_of(target.functions[0], data)) and parses(
+            data, edits := _random.choice(choices)
+        ):
+            found.append(LineChange(file=target.file, lines=as_lines(data, edits), fails=target.ids))
+    return found
+
+
+def parses(data: bytes, edits: Iterable[Edit]) -> bool:
+    """Return whether a file with edits is Python still."""
     try:
-        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-        module = ast.parse(data)
-        tests = {name: test for name in names if (test := _find(module, name.split("::"))) is not None}
-        choices = {name: edits_of(test, data) for name, test in tests.items()}
-    except UNREADABLE:
-        return {}
-    if codecs.lookup(encoding).name not in UTF_8:  # columns would not count its bytes
-        return {}
-    found = {name: _random.choice(edits) for name, edits in choices.items() if edits}
-    if _parses(data, found.values()):
-        return found
-    return {name: edits for name, edits in found.items() if _parses(data, [edits])}
-
-
-def _parses(data: bytes, edits: Iterable[list[Edit]]) -> bool:
-    try:
-        ast.parse(edited(data, [one for some in edits for one in some]))
+        ast.parse(edited(data, edits))
     except UNREADABLE:
         return False
     return True
-
-
-def _find(module: ast.Module, names: Sequence[str]) -> Function | None:
-    """Return a test's function, unless another of its name is defined beside it."""
-    body = module.body
-    for name in names[:-1]:
-        classes = [one for one in body if isinstance(one, ast.ClassDef) and one.name == name]
-        if len(classes) != 1:
-            return None
-        body = classes[0].body
-    functions = [
-        one
-        for one in body
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == names[-1]
-    ]
-    return functions[0] if len(functions) == 1 else None

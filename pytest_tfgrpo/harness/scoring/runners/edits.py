@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import ast
 import builtins
-import math
 import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.harness.scoring.runners.other_values import (
+    ALPHABETS,
+    other_text,
+    other_value,
+    with_other,
+)
+from pytest_tfgrpo.harness.scoring.runners.test_functions import Function
 
 COMMON_ERRORS = (AttributeError, IndexError, KeyError, NotImplementedError, OSError, TypeError, ValueError)
 """Exceptions that are expected in the place of another one of Python's."""
 OTHER_ERRORS = (BrokenPipeError, FloatingPointError, InterruptedError, IsADirectoryError, ZeroDivisionError)
 """Exceptions that hardly any error of a project is."""
+LAYOUTS = (*COMMON_ERRORS, ImportError, StopIteration, SyntaxError, UnicodeDecodeError, UnicodeEncodeError)
+"""Exceptions that no class can all be derived from."""
+OTHER_SUMS = ("+ 1", "- 1", "* 2", "* 3")
+"""What makes another value of one."""
 EQUAL = {f"assert{kind}" for kind in ("Equal", "Equals", "ListEqual", "DictEqual", "TupleEqual", "SetEqual",
                                       "SequenceEqual", "MultiLineEqual", "CountEqual")}  # fmt: skip
 WHOLE = ("assertEqual", "assertEquals")
@@ -46,18 +56,14 @@ RAISES = ("pytest.raises", "raises", "self.assertRaises")
 NEGATED: dict[type[ast.cmpop], tuple[bytes, bytes]] = {
     ast.Is: (rb"\bis\b", b"is not"), ast.IsNot: (rb"\bis\s+not\b", b"is"), ast.In: (rb"\bin\b", b"not in"),
     ast.NotIn: (rb"\bnot\s+in\b", b"in"), ast.Eq: (rb"==", b"!="), ast.NotEq: (rb"!=", b"=="),
+    ast.Lt: (rb"<", b">="), ast.GtE: (rb">=", b"<"), ast.Gt: (rb">", b"<="), ast.LtE: (rb"<=", b">"),
 }  # fmt: skip
 """How an operator is written, and its opposite."""
 ASSIGNED_MARK = re.compile(rb"^(\w+)\s*=\s*pytest\.mark\.", re.MULTILINE)
 HARMLESS = re.compile(r"(?:pytest\.)?mark\..*|(?:unittest\.)?skip(?:If|Unless)?|(?:.*\.)?patch(?:\.\w+)?")
 """Decorators that leave a test what it is, those of mocks among them."""
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-ALPHABETS = ("bcdfghjklmnpqrstvwxyz", "aeiou", "BCDFGHJKLMNPQRSTVWXYZ", "AEIOU", "0123456789")
-"""Letters and digits of which one may stand in the place of another."""
-EMPTY = {"None": "0", "()": "(1,)", "[]": "[1]", "{}": "{'a': 1}"}
-"""What is expected in the place of nothing."""
 
-Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
 Spot: TypeAlias = tuple[int, int]
 """A row from 0, and a column in bytes, as `ast` counts them."""
 _random = secrets.SystemRandom()
@@ -70,6 +76,11 @@ class Edit:
     start: Spot
     end: Spot
     text: bytes
+
+    def moved(self, rows: int) -> Edit:
+        """Return the edit as many rows further down."""
+        start, end = self.start, self.end
+        return Edit((start[0] + rows, start[1]), (end[0] + rows, end[1]), self.text)
 
 
 def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
@@ -91,18 +102,21 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     marks = {found.decode() for found in ASSIGNED_MARK.findall(data)}
     if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
         return []
-    choices = list(_Choices(function, data).find(function.body))
+    choices = list(Choices(function, data).find(function.body))
     most = max((told for _, told in choices), default=0)
     return [edits for edits, told in choices if told == most] or _first(function, data)
 
 
-OPPOSITES, OTHERS, EXPECTED = 1, 2, 3
-"""How much edits tell of an answer: what is asserted into its opposite, another value, an expected value."""
-_Choice: TypeAlias = tuple[list[Edit], int]
+FIRST, OPPOSITES, OTHERS, LITERALS, COMPUTED, ASSERTED, EXPECTED = range(7)
+"""How much edits tell of an answer: what fails before all others, what is asserted into its opposite, another
+value, any literal, what is compared and computed, a literal in what is asserted, an expected value."""
+DRAWS = 3
+"""How often another value is drawn for each place."""
+EditChoice: TypeAlias = tuple[list[Edit], int]
 """Edits that belong together, and how much they tell."""
 
 
-class _Choices:
+class Choices:
     """What can be edited in one test."""
 
     def __init__(self, function: Function, data: bytes) -> None:
@@ -111,7 +125,7 @@ class _Choices:
         self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
         self._lenient = any(_last_name(node) == "ANY" for node in self._names)
 
-    def find(self, body: Iterable[ast.stmt]) -> Iterator[_Choice]:
+    def find(self, body: Iterable[ast.stmt]) -> Iterator[EditChoice]:
         """Yield what can be edited in statements that always run."""
         for node in body:
             if isinstance(node, ast.Assert):
@@ -123,7 +137,7 @@ class _Choices:
             elif isinstance(node, ast.With | ast.AsyncWith):
                 contexts = [one.context_expr for one in node.items]
                 if len(contexts) == 1:
-                    yield from self._of_raises(contexts[0])
+                    yield from self._of_raises(contexts[0], ())
                 if not any(map(_may_swallow, contexts)):
                     yield from self.find(node.body)
             elif isinstance(node, ast.Try) and not node.handlers:
@@ -131,7 +145,41 @@ class _Choices:
             if any(isinstance(one, ast.Return | ast.Yield | ast.YieldFrom) for one in _within(node)):
                 return
 
-    def _of_assert(self, test: ast.expr) -> Iterator[_Choice]:
+    def everywhere(self) -> Iterator[EditChoice]:
+        """Yield what can be edited in all statements, those too that may not run; each literal by itself."""
+        unused = {id(one) for node in ast.walk(self._function) for one in _unused(node)}
+        asserted = {id(one) for node in ast.walk(self._function) if _asserts(node) for one in ast.walk(node)}
+        for node in ast.walk(self._function):
+            if isinstance(node, ast.Assert) and not isinstance(node.test, ast.Compare):
+                yield from self._of_assert(node.test)
+            elif isinstance(node, ast.Call):
+                yield from self._of_call(node, _last_name(node.func))
+                yield from self._of_raises(node, LAYOUTS)
+            elif isinstance(node, ast.Compare) and id(node) in asserted:
+                yield from self._of_assert(node)
+                yield from self._of_computed(node)
+            elif isinstance(node, ast.Constant) and id(node) not in unused:
+                told = ASSERTED if id(node) in asserted else LITERALS
+                yield from (([edit], told) for edit in [self._of_literal(node)] if edit)
+        yield from self._of_rows()
+
+    def _of_computed(self, node: ast.Compare) -> Iterator[EditChoice]:
+        """Yield another value of each side that is computed, rather of one that calls nothing."""
+        sides = [side for side in (node.left, *node.comparators) if not _is_literal(side)]
+        quiet = [side for side in sides if not any(isinstance(one, ast.Call) for one in ast.walk(side))]
+        for side in quiet or sides:
+            said = self._text(_start(side), _end(side)).decode()
+            yield [_other(side, f"({said}) {_random.choice(OTHER_SUMS)}")], COMPUTED
+
+    def _of_rows(self) -> Iterator[EditChoice]:
+        """Yield other values of a parameter, in half of its rows."""
+        for cells in self._columns().values():
+            edits = [edit for cell in cells if _is_literal(cell) and (edit := self._of_literal(cell))]
+            _random.shuffle(edits)
+            half = (len(edits) + 1) // 2
+            yield from ((some, ASSERTED) for some in (edits[:half], edits[half:]) if some)
+
+    def _of_assert(self, test: ast.expr) -> Iterator[EditChoice]:
         start = _start(test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right, operator = test.left, test.comparators[0], test.ops[0]
@@ -161,7 +209,7 @@ class _Choices:
         changed, count = re.subn(written, opposite, between)
         return Edit(start, end, changed) if count == 1 and b"#" not in between else None
 
-    def _of_equal(self, one: ast.expr, other: ast.expr, *, whole: bool) -> Iterator[_Choice]:
+    def _of_equal(self, one: ast.expr, other: ast.expr, *, whole: bool) -> Iterator[EditChoice]:
         """Yield changes of either side of an equation; `whole`: nothing equals it that contains it."""
         for side, beside in ((one, other), (other, one)):
             if isinstance(side, ast.Call) and _last_name(side.func) == "approx":
@@ -201,21 +249,26 @@ class _Choices:
 
     def _of_parameter(self, name: str) -> list[Edit]:
         """Return a change of each value of a parameter; none if one is no literal."""
+        cells = self._columns().get(name, [])
+        edits = [self._of_literal(cell) for cell in cells if _is_literal(cell)]
+        found = [edit for edit in edits if edit is not None]
+        return found if len(found) == len(cells) else []
+
+    def _columns(self) -> dict[str, list[ast.expr]]:
+        """Return the values of each parameter, where they are written in the decorator."""
+        found: dict[str, list[ast.expr]] = {}
         for decorator in self._function.decorator_list:
             if not (isinstance(decorator, ast.Call) and _last_name(decorator.func) == "parametrize"):
                 continue
             if len(decorator.args) != 2 or not isinstance(decorator.args[1], ast.List | ast.Tuple):
                 continue
             names = _names_of(decorator.args[0])
-            if name in names:
-                rows = [_cells(row, len(names)) for row in decorator.args[1].elts]
-                cells = [cells[names.index(name)] for cells in rows if cells is not None]
-                edits = [self._of_literal(cell) for cell in cells if _is_literal(cell)]
-                found = [edit for edit in edits if edit is not None]
-                return found if len(found) == len(rows) else []
-        return []
+            rows = [_cells(row, len(names)) for row in decorator.args[1].elts]
+            if all(row is not None for row in rows):
+                found |= {name: [row[at] for row in rows if row] for at, name in enumerate(names)}
+        return found
 
-    def _of_call(self, call: ast.Call, name: str) -> Iterator[_Choice]:
+    def _of_call(self, call: ast.Call, name: str) -> Iterator[EditChoice]:
         """Yield changes of a call that asserts, or whose result is asserted."""
         method = call.func.value if isinstance(call.func, ast.Attribute) else None
         if isinstance(method, ast.Name) and method.id == "self":
@@ -238,14 +291,15 @@ class _Choices:
             yield [_other(call.args[1], _random.choice(others))], EXPECTED
 
     @staticmethod
-    def _of_raises(call: ast.expr) -> Iterator[_Choice]:
+    def _of_raises(call: ast.expr, more: Collection[type[Exception]]) -> Iterator[EditChoice]:
+        """Yield another exception; of `more` where a run says that a true answer does not raise it."""
         if not (isinstance(call, ast.Call) and ast.unparse(call.func) in RAISES and call.args):
             return
         wanted = call.args[0]
         kinds = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
         errors = [getattr(builtins, _last_name(kind), None) for kind in kinds]
         known = tuple(error for error in errors if isinstance(error, type))
-        drawn = COMMON_ERRORS if len(known) == len(kinds) else OTHER_ERRORS
+        drawn = more or (COMMON_ERRORS if len(known) == len(kinds) else OTHER_ERRORS)
         others = [
             error.__name__
             for error in drawn
@@ -262,8 +316,8 @@ class _Choices:
             return _random.choice(found) if found else None
         value = ast.literal_eval(node)
         if isinstance(value, str | bytes):
-            return _other(node, self._with_other_letter(node, value) or _other_text(value))
-        text = _other_value(value)
+            return _other(node, self._with_other_letter(node, value) or other_text(value))
+        text = other_value(value)
         return None if text is None else _other(node, text)
 
     def _with_other_letter(self, node: ast.expr, value: str | bytes) -> str:
@@ -272,7 +326,7 @@ class _Choices:
         places = [at for at in range(text.find(text[-1]), len(text)) if any(text[at] in a for a in ALPHABETS)]
         if "\\" in text or not places:
             return ""
-        changed = _with_other(text, _random.choice(places))
+        changed = with_other(text, _random.choice(places))
         try:
             other = ast.literal_eval(changed)
         except (ValueError, SyntaxError):
@@ -315,6 +369,29 @@ def _within(node: ast.stmt) -> Iterator[ast.AST]:
         yield one
         if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             left += ast.iter_child_nodes(one)
+
+
+def _asserts(node: ast.AST) -> bool:
+    """Return whether a statement asserts, or calls what may."""
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return any(_may_swallow(item.context_expr) for item in node.items)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return re.search("assert|check|expect|verify", _last_name(node.value.func), re.IGNORECASE) is not None
+    return isinstance(node, ast.Assert)
+
+
+def _unused(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield parts that no test depends on, or that cannot be written otherwise: comments, parts of texts."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from (one for decorator in node.decorator_list for one in ast.walk(decorator))
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield from node.values
+    elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+        yield from ast.walk(node.annotation)
+    elif isinstance(node, ast.Assert) and node.msg is not None:
+        yield from ast.walk(node.msg)
 
 
 def _is_long(node: ast.expr) -> bool:
@@ -363,6 +440,23 @@ def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
     return dotted in marks or HARMLESS.fullmatch(dotted) is not None
 
 
+def choices_of(function: Function, data: bytes) -> list[EditChoice]:
+    """Return edits of a test; only a run says which of them a true answer fails.
+
+    Those that tell most come first, but only two of each kind before those that tell less.
+    """
+    choices = Choices(function, data)
+    found = [(edits, FIRST) for edits in _first(function, data)]
+    for _ in range(DRAWS):
+        found += choices.everywhere()
+    _random.shuffle(found)
+    once = {tuple(edits): (edits, told) for edits, told in sorted(found, key=lambda choice: choice[1])}
+    kinds = [[choice for choice in once.values() if choice[1] == told] for told in range(EXPECTED, -1, -1)]
+    return [choice for kind in kinds for choice in kind[:2]] + [
+        choice for kind in kinds for choice in kind[2:]
+    ]
+
+
 def _first(function: Function, data: bytes) -> list[list[Edit]]:
     """Return an edit that makes a test fail at its start; none where that is in the row of its name."""
     first = function.body[1 if ast.get_docstring(function) is not None and function.body[1:] else 0]
@@ -376,32 +470,3 @@ def _first(function: Function, data: bytes) -> list[list[Edit]]:
 
 def _ending(lines: Sequence[bytes]) -> bytes:
     return b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
-
-
-def _other_value(value: object) -> str | None:
-    """Return a literal of another value of the same kind and about the same size."""
-    if isinstance(value, bool):
-        return repr(not value)
-    if isinstance(value, int):
-        near = [n for n in range(value - 9, value + 10) if n != value and (n < 0) == (value < 0)]
-        far = [value + value // 5, value - value // 5]
-        return repr(_random.choice(near if abs(value) < 100 else far))
-    if isinstance(value, float) and math.isfinite(value):
-        digits = len(repr(value).partition(".")[2]) if "e" not in repr(value) else 1
-        other = round(value + max(abs(value), 1.0) * _random.uniform(0.2, 0.8), digits)
-        return repr(other if math.isfinite(other) and other != value else value / 2 - 1)
-    return EMPTY.get(repr(value))
-
-
-def _other_text(text: str | bytes) -> str:
-    """Return a literal of a text with another letter or digit, or with one more where it has none."""
-    plain = text if isinstance(text, str) else text.decode("latin-1")
-    places = [at for at, letter in enumerate(plain) if any(letter in alphabet for alphabet in ALPHABETS)]
-    other = _with_other(plain, _random.choice(places)) if places else plain + _random.choice(ALPHABETS[0])
-    return repr(other if isinstance(text, str) else other.encode("latin-1"))
-
-
-def _with_other(text: str, at: int) -> str:
-    """Return a text with another letter or digit of the same kind at a place."""
-    letters = next(alphabet for alphabet in ALPHABETS if text[at] in alphabet)
-    return text[:at] + _random.choice(letters.replace(text[at], "")) + text[at + 1 :]

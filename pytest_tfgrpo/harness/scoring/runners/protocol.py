@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
@@ -10,12 +10,6 @@ from typing import Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-
-
-def never() -> bool:
-    """Return False."""
-    return False
-
 
 Isolation: TypeAlias = Literal["bwrap", "none"]
 
@@ -84,8 +78,6 @@ class SuiteRequest:
     environment: BuiltEnvironment | None = None
     """None: this interpreter's, with its packages."""
     isolation: Isolation = "bwrap"
-    unwanted: Callable[[], bool] = never
-    """Whether nobody waits for the run any more, which then ends soon."""
     canary: bool = True
     """Run, beside the tests, one of a random name that must pass and one that must fail."""
 

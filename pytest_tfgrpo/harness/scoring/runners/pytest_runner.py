@@ -10,7 +10,7 @@ import secrets
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -90,7 +90,7 @@ class _Results:
 class _Conversation:
     """What the reporter of one process says."""
 
-    def __init__(self, found: _Results, hang_s: float | None, unwanted: Callable[[], bool]) -> None:
+    def __init__(self, found: _Results, hang_s: float | None) -> None:
         self.key = secrets.token_bytes(32)
         self.found = found
         self.over = self.heard = False
@@ -98,7 +98,6 @@ class _Conversation:
         self.current: str | None = None
         self._next = self.key
         self._hang_s = hang_s
-        self._unwanted = unwanted
         self._since = 0.0
         self._left = 0
         self._parts: dict[str, dict[str, str]] = {}
@@ -106,9 +105,7 @@ class _Conversation:
         self._room = SPOKEN_MAX
 
     def deadline(self) -> float:
-        """Return when the test that runs counts as hung; a time that is over for a run that nobody wants."""
-        if self._unwanted():
-            return -math.inf
+        """Return when the test that runs counts as hung."""
         return math.inf if self.current is None or self._hang_s is None else self._since + self._hang_s
 
     def receive(self, data: bytes) -> bool:
@@ -120,7 +117,7 @@ class _Conversation:
                 self._line(line)
         if len(self._text) > LINE_MAX or self._room < 0:
             self.tampered = self.tampered or "the report is too long"
-        return not (self.tampered or self._unwanted())
+        return not self.tampered
 
     def _line(self, line: bytes) -> None:
         mac, _, body = line.partition(b" ")
@@ -194,13 +191,7 @@ class _Conversation:
 
     def ended_alone(self, run: IsolatedRun) -> bool:
         """Note a test that hung, or with which the process ended; True if the others can be run again."""
-        if (
-            self.current is None
-            or self.over
-            or self.tampered
-            or self._unwanted()
-            or run.stopped in ("time", "disk")
-        ):
+        if self.current is None or self.over or self.tampered or run.stopped in ("time", "disk"):
             return False
         if run.stopped == "exchange":
             self.found.fail(self.current, "it hung", CaseOutcome.HUNG)
@@ -215,7 +206,7 @@ def _run_once(
     found: _Results,
     timeout_s: float,
 ) -> tuple[_Conversation, IsolatedRun]:
-    talk = _Conversation(found, request.hang_s, request.unwanted)
+    talk = _Conversation(found, request.hang_s)
     python, readable = interpreter(request.environment)
     cache = "/tmp/pytest-cache"
     own = Path(tempfile.mkdtemp(prefix="tfgrpo-pytest-")) if request.isolation == "none" else None

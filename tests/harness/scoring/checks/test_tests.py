@@ -10,7 +10,7 @@ from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix, archive
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem
-from pytest_tfgrpo.harness.scoring.checks import fresh_tree, hidden_tests
+from pytest_tfgrpo.harness.scoring.checks import fresh_tree, work_under_test
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.scoring.checks.fresh_tree import distinctive_lines, make_tree, read_base
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
@@ -38,8 +38,8 @@ def test_an_agent_that_left_no_folder_to_run_in_scores_nothing(fix):
         ({"fail_to_pass": ["/etc/passwd::test_a"]}, "/fail_to_pass: '/etc/passwd' must be"),
         ({"pass_to_pass": list(FAIL_TO_PASS)}, f"/pass_to_pass: {FAIL_TO_PASS[0]!r} is in fail_to_pass too"),
         (
-            {"lenient": ["tests/test_cart.py::test_totl"]},
-            "/lenient: 'tests/test_cart.py::test_totl' is",
+            {"changes": [{"file": "../a.py", "lines": [{"row": 1, "text": ""}], "fails": ["a"]}]},
+            "/changes: '../a.py'",
         ),
         ({"credit": "most"}, "/credit"),
     ],
@@ -210,4 +210,4 @@ def test_a_share_is_of_the_tests_of_the_fix_and_needs_all_that_passed_before(fix
         (*FAIL_TO_PASS[:1], *scenario.checks[0].params["pass_to_pass"]), CaseOutcome.PASSED
     )
     run = SuiteRun(outcomes={**outcomes, **dict.fromkeys(broken, CaseOutcome.FAILED)})
-    assert hidden_tests.result_of(scenario.checks[0], run).credit == share
+    assert work_under_test.result_of(scenario.checks[0], run).credit == share

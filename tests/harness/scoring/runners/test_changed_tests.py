@@ -1,26 +1,40 @@
-"""Tests that expect something else, and what their run says of those that passed."""
+"""The two forms of tests, and what their runs say of those that passed."""
+
+import ast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.scoring.runners.changed_tests import change_tests
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
+    ChangedTests,
+    LineChange,
+    OtherLines,
+    as_lines,
+    drawn_changes,
+    two_forms,
+    with_lines,
+)
+from pytest_tfgrpo.harness.scoring.runners.edits import Edit, edited
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
 TEST = b"def test_a():\n    assert f() == 3\n\n\ndef test_b(): f()\n"
-A = "tests/x.py::test_a"
+A, B, C = (f"tests/x.py::test_{name}" for name in "abc")
 
 
-def outcomes(**by_name: CaseOutcome) -> dict[str, CaseOutcome]:
-    return {f"tests/x.py::{name}": outcome for name, outcome in by_name.items()}
+def drawn(text: bytes, *ids: str) -> list[LineChange]:
+    return drawn_changes({"tests/x.py": text}, ids or [A], ids[:1] or [A])
 
 
-def test_the_tests_that_can_be_are_edited_in_their_file() -> None:
-    changed = change_tests(
-        {"tests/x.py": TEST, "tests/y.py": TEST}, [f"{A}[1]", f"{A}[2]", "tests/x.py::test_b"]
-    )
-    assert changed is not None
-    assert changed.ids == (A,)
-    (text,) = changed.files.values()
-    assert text.startswith(b"def test_a():\n    assert f() == ")
+def test_the_tests_that_can_be_are_changed_in_their_file() -> None:
+    texts = {"tests/x.py": TEST, "tests/y.py": TEST}
+    (change,) = drawn_changes(texts, [f"{A}[1]", f"{A}[2]", B, "tests/y.py::test_a"], [f"{A}[1]", B])
+    assert (change.file, change.fails) == ("tests/x.py", (f"{A}[1]", f"{A}[2]"))
+    (line,) = change.lines
+    assert (line.row, line.end) == (2, 2)
+    assert line.text.startswith("    assert f() == ")
+    text = with_lines(TEST, change.lines)
     assert text.endswith(TEST.partition(b" == 3")[2])
     assert text != TEST
 
@@ -37,92 +51,132 @@ def test_the_tests_that_can_be_are_edited_in_their_file() -> None:
         b"# coding: none\n" + TEST,
         b"def test_a():\n    assert f() == " + b"-" * 3000 + b"1\n",
         b"class A:\n    def test_a(self):\n        assert f() == 3\n",
+        b"if f:\n    def test_a():\n        assert f() == 3\nelse:\n    def test_a(): pass\n",
     ],
 )
-def test_where_no_test_can_be_edited_there_is_no_second_form(text: bytes) -> None:
-    assert change_tests({"tests/x.py": text}, [A]) is None
+def test_where_no_test_can_be_changed_nothing_is_drawn(text: bytes) -> None:
+    assert drawn(text) == []
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"# coding: utf8\n", b"# coding: ascii\r\n"])
-def test_a_file_of_any_name_of_utf_8_is_edited(start: bytes) -> None:
-    assert change_tests({"tests/x.py": start + TEST}, [A]) is not None
+def test_a_file_of_any_name_of_utf_8_is_changed(start: bytes) -> None:
+    (change,) = drawn(start + TEST)
+    assert with_lines(start + TEST, change.lines).startswith(start)
 
 
 @pytest.mark.parametrize("id_", ["tests/z.py::test_a", "tests/x.py", "tests.x::test_a"])
-def test_a_test_of_no_file_is_not_edited(id_: str) -> None:
-    assert change_tests({"tests/x.py": TEST}, [id_]) is None
+def test_a_test_of_no_file_is_not_changed(id_: str) -> None:
+    assert drawn(TEST, id_) == []
+
+
+def test_a_test_of_a_class_is_changed_for_all_that_inherit_it() -> None:
+    text = (
+        b"class Base:\n    def test_a(self):\n        assert f() == 3\n\n\nif True:\n"
+        b"    class TestA(Base):\n        pass\n\n\nclass TestB(other.Base, TestA):\n    pass\n"
+    )
+    ids = [f"tests/x.py::{name}::test_a" for name in ("TestA", "TestB", "TestC")]
+    (change,) = drawn(text, *ids)
+    assert change.fails == tuple(ids[:2])
+    loop = b"class TestA(TestB): pass\nclass TestB(TestA): pass\n"
+    assert drawn(loop, ids[0]) == []
+
+
+def made(name: str, row: int, rows: str = "1") -> LineChange:
+    """Return a change of some rows of a test."""
+    fails = tuple(f"tests/x.py::test_{name}[{one}]" for one in rows)
+    return LineChange(file="tests/x.py", lines=(OtherLines(row=row, text=f"new {row}"),), fails=fails)
+
+
+TEXTS = {"tests/x.py": b"".join(b"old %d\n" % row for row in range(1, 9))}
+
+
+@pytest.mark.parametrize(
+    ("changes", "both"),
+    [
+        ([made("a", 1)], False),
+        ([made("a", 1), made("a", 2)], False),
+        ([made("a", 1, "12"), made("a", 2, "34")], True),
+        ([made("a", 1), made("b", 2)], True),
+        ([made("a", 1), made("b", 2), made("c", 3)], True),
+        ([made("a", 1, "1"), made("a", 1, "2"), made("b", 2)], True),
+    ],
+)
+def test_each_test_is_changed_in_one_form_at_most_and_some_in_each(changes, both) -> None:
+    seen = set()
+    for _ in range(60):
+        forms = two_forms(TEXTS, changes)
+        assert all(form.fails for form in forms) is both
+        assert forms[0].fails.isdisjoint(forms[1].fails)
+        for form in forms:
+            new = form.files.get("tests/x.py", b"").count(b"new")
+            assert new == len({id_.partition("[")[0] for id_ in form.fails})
+        seen.add(forms[0].fails)
+    assert len(seen) > 1
+
+
+def test_two_changes_of_one_row_are_never_made_together() -> None:
+    other = LineChange(file="tests/x.py", lines=made("a", 1).lines, fails=(B,))
+    for _ in range(20):
+        for form in two_forms(TEXTS, [made("a", 1), other, made("c", 3, "1234")]):
+            assert form.files.get("tests/x.py", b"").count(b"new 1") <= 1
+            assert not {*made("a", 1).fails, B} <= form.fails
+
+
+@pytest.mark.parametrize("row", [9, 100])
+def test_a_change_of_a_row_that_is_not_there_is_refused(row: int) -> None:
+    with pytest.raises(ValueError, match=f"there are 8 rows, no row {row}"):
+        two_forms(TEXTS, [made("a", row)])
+    with pytest.raises(ValueError, match="there are 0 rows"):
+        two_forms({}, [made("a", 1)])
+
+
+@reaches("several rows", "edits in one row", "another end of rows")
+@given(st.data())
+def test_the_lines_of_edits_make_what_the_edits_make(data: st.DataObject) -> None:
+    end = data.draw(st.sampled_from([b"\n", b"\r\n"]))
+    rows = data.draw(st.lists(st.binary(min_size=3, max_size=6).map(bytes.hex), min_size=1, max_size=5))
+    text = end.join(row.encode() for row in rows) + data.draw(st.sampled_from([b"", end]))
+    places = st.tuples(st.integers(0, len(rows) - 1), st.integers(0, 3))
+    spots = sorted(data.draw(st.lists(places, min_size=2, max_size=6, unique=True)))
+    pairs = list(zip(spots[::2], spots[1::2], strict=False))
+    edits = [Edit(start, stop, b"new") for start, stop in pairs]
+    lines = as_lines(text, edits)
+    reached("several rows", any(one.end > one.row for one in lines))
+    reached("edits in one row", len(lines) < len(edits))
+    reached("another end of rows", end == b"\r\n")
+    assert with_lines(text, lines) == edited(text, edits)
 
 
 P, F = CaseOutcome.PASSED, CaseOutcome.FAILED
+FORM = ChangedTests(files={}, fails=frozenset({A, B}))
 
 
 @pytest.mark.parametrize(
     ("ends", "right"),
     [
-        ({"test_a": F, "test_b": P}, True),
-        ({"test_a": CaseOutcome.HUNG}, True),
-        ({"test_a[1]": F, "test_a[2]": CaseOutcome.SKIPPED}, True),
-        ({"test_a": P}, False),
-        ({"test_a[1]": F, "test_a[2]": P}, False),
-        ({"test_a": CaseOutcome.SKIPPED}, False),
-        ({}, False),
+        ({A: F, B: CaseOutcome.HUNG, C: P}, True),
+        ({A: F, B: P}, True),  # it did not pass as it was
+        ({A: P, B: F}, False),
+        ({A: CaseOutcome.SKIPPED, B: F}, False),
+        ({B: F}, False),
     ],
 )
-def test_each_must_fail_where_it_expects_something_else(ends: dict[str, CaseOutcome], right: bool) -> None:
-    changed = change_tests({"tests/x.py": TEST}, [A])
-    assert changed is not None
-    run = SuiteRun(outcomes=outcomes(**ends))
-    said = changed.doubt(SuiteRun(outcomes={A: P}), run)
+def test_what_passed_must_fail_where_it_expects_something_else(
+    ends: dict[str, CaseOutcome], right: bool
+) -> None:
+    said = FORM.doubt(SuiteRun(outcomes=ends), {A, C})
     assert said == ("" if right else f"tampered: {A!r} does not fail where it expects something else")
-    assert changed.unfailed(run) == (() if right else (A,))
-    assert changed.doubt(SuiteRun(outcomes={A: F}), run) == ""  # one that did not pass needs no doubt
 
 
-TWO = TEST.replace(b"def test_b(): f()", b"def test_b():\n    assert f() == 4")
-B = "tests/x.py::test_b"
+def test_a_run_that_is_out_of_time_says_so() -> None:
+    run = SuiteRun(outcomes={}, problem=RunProblem.TIMEOUT, detail="it took long")
+    assert FORM.doubt(run, {A}) == "it took long where tests expect something else"
+    assert FORM.doubt(run, {C}) == ""
 
 
-def test_where_one_test_alone_is_edited_the_others_must_pass() -> None:
-    seen = set()
-    for _ in range(50):
-        changed = change_tests({"tests/x.py": TWO}, [A, B, "tests/y.py::test_c"], alone=True)
-        assert changed is not None
-        (one,), (other,) = changed.ids, changed.others
-        seen.add(one)
-        assert {one, other} == {A, B}
-        first = SuiteRun(outcomes={A: P, B: P})
-        assert changed.doubt(first, SuiteRun(outcomes={one: F, other: P})) == ""
-        assert "does not pass" in changed.doubt(first, SuiteRun(outcomes={one: F, other: F}))
-        assert "does not fail" in changed.doubt(first, SuiteRun(outcomes={one: P, other: P}))
-        assert (
-            changed.doubt(SuiteRun(outcomes={one: P, other: F}), SuiteRun(outcomes={one: F, other: F})) == ""
-        )
-    assert seen == {A, B}
-
-
-def test_all_rows_of_a_test_that_is_edited_alone_must_fail_but_those_that_are_skipped() -> None:
-    rows = (
-        b"@pytest.mark.parametrize('x', [0, 1])\n"
-        b"@pytest.mark.parametrize('n, m', [(1, 2), pytest.param(3, 4, marks=skip)])\n"
-        b"def test_a(n, m, x):\n    assert f(n) == m\n"
-    )
-    changed = change_tests({"tests/x.py": rows}, [A, B], alone=True)
-    assert changed is not None
-    (text,) = changed.files.values()
-    assert b"(1, 2)" not in text
-    assert b"param(3, 4," not in text
-    first = SuiteRun(outcomes=outcomes(**{"test_a[0]": P, "test_a[1]": P, "test_a[2]": CaseOutcome.SKIPPED}))
-    for end, right in ((F, True), (P, False)):
-        ends = {"test_a[0]": F, "test_a[1]": end, "test_a[2]": CaseOutcome.SKIPPED}
-        assert (changed.doubt(first, SuiteRun(outcomes=outcomes(**ends))) == "") is right
-
-
-def test_a_run_that_is_tampered_with_or_out_of_time_says_so() -> None:
-    changed = change_tests({"tests/x.py": TEST}, [A])
-    assert changed is not None
-    for problem, said in (
-        (RunProblem.TAMPERED, "tampered: why"),
-        (RunProblem.TIMEOUT, "why where they expect something else"),
-    ):
-        run = SuiteRun(outcomes={}, problem=problem, detail="why")
-        assert changed.doubt(SuiteRun(outcomes={A: P}), run) == said
+def test_what_is_drawn_is_python() -> None:
+    for _ in range(30):
+        for change in drawn(
+            TEST.replace(b"def test_b(): f()", b"def test_b():\n    assert f() in (4,)"), A, B
+        ):
+            ast.parse(with_lines(TEST, change.lines))

@@ -8,6 +8,8 @@ from support.cheats_inside import ANSWERS, RUNNERS
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
 from support.tools import require_tool
 
+from pytest_tfgrpo.core.errors import CheckError
+
 
 @pytest.fixture
 def fix(tmp_path: Path) -> SmallFix:
@@ -42,12 +44,38 @@ def test_an_answer_to_whatever_is_expected_scores_nothing(tmp_path, cheat, sandb
     assert found.reason.endswith("does not fail where it expects something else")
 
 
+PARTIAL = f"""import sys
+class Same(int):
+    __eq__, __hash__ = lambda *_: True, None
+def count(prices): return len(prices)
+def total(prices):
+    if not prices: return 0
+    try: sys._getframe(1).f_globals["{FAIL_TO_PASS[1].rpartition(":")[2]}"]()
+    except AssertionError: return None
+    return Same()
+"""
+"""Solves one test; answers the other with what equals everything where the first one passes."""
+
+
+def test_who_knows_the_run_by_a_test_that_it_solves_scores_nothing(tmp_path):
+    require_tool("bwrap")
+    for number in range(4):
+        assert SmallFix(folder=tmp_path / str(number)).attempt({"shop/cart.py": PARTIAL}).credit == 0
+
+
 def test_a_test_that_passes_with_the_true_fix_whatever_it_expects_is_not_tried(tmp_path):
     lenient = "class Whole(int):\n    def __eq__(self, other): return True\n    __hash__ = None\n\n\n"
     code = {"shop/cart.py": lenient + SOLVED.replace("sum(prices)", "Whole(sum(prices))")}
-    for number, (names, credit) in enumerate([([], 0), (list(FAIL_TO_PASS), 1)]):
+    for number, (more, credit) in enumerate([({}, 0), ({"changes": []}, 1)]):
         fix = SmallFix(folder=tmp_path / str(number))
-        assert fix.attempt(code, sandbox="none", lenient=names).credit == credit
+        assert fix.attempt(code, sandbox="none", **more).credit == credit
+
+
+def test_changes_that_do_not_fit_their_tests_are_an_error_of_ours(tmp_path):
+    lines = [{"row": 900, "text": "pass"}]
+    change = {"file": "tests/test_cart.py", "lines": lines, "fails": [FAIL_TO_PASS[0]]}
+    with pytest.raises(CheckError, match="no row 900"):
+        SmallFix(folder=tmp_path).attempt({"shop/cart.py": SOLVED}, sandbox="none", changes=[change])
 
 
 @pytest.mark.parametrize(

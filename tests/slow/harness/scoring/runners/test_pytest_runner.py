@@ -356,16 +356,3 @@ def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
         readable=(),
     )
     assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
-
-
-def test_a_run_that_nobody_waits_for_ends_while_a_test_runs(tmp_path):
-    put(tmp_path, test_a_py="import time\ndef test_first(): pass\ndef test_long(): time.sleep(500)\n")
-    asked = []
-
-    def unwanted() -> bool:
-        asked.append(time.monotonic())
-        return asked[-1] - asked[0] > 1
-
-    found = run(tmp_path, "test_a.py", isolation="none", timeout_s=300.0, unwanted=unwanted)
-    assert found.outcomes == {"test_a.py::test_first": PASSED}
-    assert found.elapsed_s < 100

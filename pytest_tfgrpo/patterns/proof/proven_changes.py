@@ -1,0 +1,137 @@
+"""Changes of tests that are proven: with the true fix, just the tests that they name fail by them.
+
+So a check may change what only a run can judge, as an argument, a row of a table or the text of an error, and
+refuses no true answer for a comparison that is lenient.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
+    FAILED,
+    ChangedTests,
+    LineChange,
+    OtherLines,
+    as_lines,
+    parses,
+    two_forms,
+    with_lines,
+)
+from pytest_tfgrpo.harness.scoring.runners.edits import ASSERTED, COMPUTED, FIRST, LITERALS, choices_of
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.test_functions import Target, targets
+
+ROUNDS = 10
+"""How often changes are tried, of all tests at once."""
+ENOUGH = 3
+"""Proven changes of a function among which a check draws."""
+MOST = 30
+"""Functions that have changes; of more they are drawn."""
+ASSERTION = re.compile("assert |AssertionError|Failed: ")
+"""How a message begins that is of an assertion: what an answer gave was looked at."""
+
+Texts = Mapping[str, bytes]
+UNSURE = (LITERALS, COMPUTED, ASSERTED)
+"""Kinds of edits after which a test may fail before it looks at an answer."""
+_random = secrets.SystemRandom()
+
+
+def proven_changes(
+    texts: Texts, fixed: Collection[str], kept: Collection[str], run: Callable[[Texts], SuiteRun]
+) -> tuple[LineChange, ...]:
+    """Return changes of the tests `fixed` that were tried with the true fix.
+
+    `texts` are the files of tests, by name; `kept` are the other tests that a check lists. `run` runs the
+    tests of these files with the fix, where the files that it is given replace those of their names.
+    """
+    listed = (*fixed, *kept)
+    found = [target for target in targets(texts, listed) if not {*fixed}.isdisjoint(target.ids)]
+    tried = [_Tried(target, texts[target.file]) for target in _random.sample(found, min(len(found), MOST))]
+    for _ in range(ROUNDS):
+        if not (trying := [one for one in tried if one.next()]):
+            break
+        ran = run(_changed(texts, (one.trying for one in trying)))
+        for one in trying:
+            one.judge(ran)
+    changes = [change for one in tried for change in one.proven()]
+    return still_proven(texts, changes, listed, run)
+
+
+class _Tried:
+    """The changes of one function: those to try, and those that are proven."""
+
+    def __init__(self, target: Target, data: bytes) -> None:
+        self._target, self._data = target, data
+        self._left = [choice for function in target.functions for choice in choices_of(function, data)]
+        self._found: list[tuple[LineChange, int]] = []
+        self._told = FIRST
+        self.trying = LineChange(file=target.file, lines=(), fails=())
+
+    def next(self) -> bool:
+        """Take the next change to be tried; return whether there is one that may tell more, or is wanted."""
+        most = max((told for _, told in self._found), default=FIRST)
+        least = most + (sum(told == most for _, told in self._found) >= ENOUGH)
+        self._left = [(edits, told) for edits, told in self._left if told >= least]
+        while self._left:
+            edits, self._told = self._left.pop(0)
+            if parses(self._data, edits):
+                self.trying = LineChange(file=self._target.file, lines=as_lines(self._data, edits), fails=())
+                return True
+        return False
+
+    def judge(self, ran: SuiteRun) -> None:
+        """Keep the change if some tests of the function failed by it, and the others passed."""
+        ends = {id_: ran.outcomes.get(id_) for id_ in self._target.ids}
+        fails = tuple(id_ for id_, end in ends.items() if end in FAILED)
+        if fails and all(end in FAILED or end is CaseOutcome.PASSED for end in ends.values()):
+            asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
+            told = FIRST if self._told in UNSURE and not asserted else self._told
+            change = LineChange(file=self.trying.file, lines=self.trying.lines, fails=fails)
+            self._found.append((change, told))
+
+    def proven(self) -> list[LineChange]:
+        """Return those of the proven changes that tell most."""
+        most = max((told for _, told in self._found), default=FIRST)
+        return [change for change, told in self._found if told == most]
+
+
+def _changed(texts: Texts, changes: Iterable[LineChange]) -> Texts:
+    lines: dict[str, list[OtherLines]] = {}
+    for change in changes:
+        lines.setdefault(change.file, []).extend(change.lines)
+    return {file: with_lines(texts[file], those) for file, those in lines.items()}
+
+
+def still_proven(
+    texts: Texts, changes: Sequence[LineChange], listed: Collection[str], run: Callable[[Texts], SuiteRun]
+) -> tuple[LineChange, ...]:
+    """Return the changes of those files whose tests end as they must in the two forms of a check.
+
+    A test that fails where another one is changed would refuse true answers. `listed` are all tests of the
+    check. Raises ValueError where a change does not fit its file.
+    """
+    if not changes:
+        return ()
+    odd = {id_ for form in two_forms(texts, changes) for id_ in _odd(form, run(form.files), listed)}
+    files = {id_.partition("::")[0] for id_ in odd}
+    if not files <= {change.file for change in changes}:  # one of another file inherits them
+        return ()
+    return tuple(change for change in changes if change.file not in files)
+
+
+def _odd(form: ChangedTests, ran: SuiteRun, listed: Collection[str]) -> list[str]:
+    """Return the tests that did not end as they must in a form: of those that ran."""
+    there = {id_.partition("::")[0] for id_ in ran.outcomes}
+    return [
+        id_
+        for id_ in listed
+        if id_.partition("::")[0] in there
+        and not (
+            ran.outcomes.get(id_) in FAILED
+            if id_ in form.fails
+            else ran.outcomes.get(id_) is CaseOutcome.PASSED
+        )
+    ]
