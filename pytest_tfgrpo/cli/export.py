@@ -1,4 +1,4 @@
-"""The command ``tfgrpo export``: a run as rows for programs that train weights."""
+"""The command ``tfgrpo export``: a run as rows for programs that train weights, a suite as Harbor tasks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,31 @@ from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_ru
 
 FORMATS = ("rollouts", "preference", "prompt")
 ADVANTAGES = ("grpo", "dr_grpo", "rloo")
+HARBOR = "harbor"
+"""In place of a run: the scenarios of a suite are exported."""
 
 
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "export", export)
-    add_run(command, "run", nargs="?")
+    add_run(
+        command,
+        "run",
+        nargs="?",
+        help="run id, its beginning or end, 'latest' or 'previous' (default: latest); or the word harbor, "
+        "for the scenarios of SUITE as Harbor tasks",
+    )
+    command.add_argument(
+        "suite", metavar="SUITE", nargs="?", type=Path, help="scenario file or folder of them (harbor)"
+    )
+    command.add_argument(
+        "--into", metavar="FOLDER", type=Path, help="folder for the tasks, each one a folder (harbor)"
+    )
     command.add_argument(
         "--format",
         choices=FORMATS,
-        required=True,
-        help="rollouts: messages, reward, advantage; preference: prompt, chosen, rejected; "
-        "prompt: prompts alone",
+        help="required for a run. rollouts: messages, reward, advantage; preference: prompt, chosen, "
+        "rejected; prompt: prompts alone",
     )
     command.add_argument(
         "--advantage", choices=ADVANTAGES, help="convention of the advantages in rollouts (default: grpo)"
@@ -32,16 +45,39 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "-o", "--output", metavar="FILE", help="file to write (default: FORMAT.jsonl in the run's folder)"
     )
-    command.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    command.add_argument(
+        "--force", action="store_true", help="replace FILE, or the same tasks of ours, if they exist"
+    )
     add_task(command)
 
 
 def export(arguments: Arguments) -> Iterator[str]:
-    """Write the training rollouts of a finished run as JSON lines for programs that train weights."""
+    """Write the training rollouts of a finished run as JSON lines, or the scenarios of a suite as tasks."""
+    if arguments.run == HARBOR:
+        yield from _export_harbor(arguments)
+    else:
+        yield from _export_run(arguments)
+
+
+def _export_harbor(arguments: Arguments) -> Iterator[str]:
+    from pytest_tfgrpo.harness.export.harbor.tasks import export_tasks
+
+    if arguments.suite is None or arguments.into is None:
+        arguments.parser.error("name a suite and a folder: tfgrpo export harbor SUITE --into FOLDER")
+    if arguments.format or arguments.advantage or arguments.bare or arguments.output:
+        arguments.parser.error("--format, --advantage, --bare and -o are for the export of a run")
+    yield from export_tasks(arguments.suite, arguments.into, force=arguments.force)
+
+
+def _export_run(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.harness.export.export import Export
     from pytest_tfgrpo.harness.export.export import export as write
 
+    if arguments.suite is not None or arguments.into is not None:
+        arguments.parser.error("SUITE and --into are for tfgrpo export harbor")
+    if arguments.format is None:
+        arguments.parser.error("the following arguments are required: --format")
     if arguments.format == "rollouts" and arguments.bare:
         arguments.parser.error(
             "--bare is for preference and prompt: rollouts keep the prompt they were given"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
 
-FORMATS = ("promptfoo", "deepeval", "inspect", "csv", "jsonl", "hf")
+FORMATS = ("promptfoo", "deepeval", "inspect", "csv", "jsonl", "hf", "harbor")
 EXPECTED = ("exact", "contains", "number", "math", "regex", "similar", "rubric")
 COLUMNS = ("prompt", "answer", "id", "domain", "split")
 
@@ -20,14 +20,14 @@ def declare(commands: Subparsers) -> None:
         "format",
         metavar="FORMAT",
         choices=FORMATS,
-        help="promptfoo (a configuration), deepeval (goldens), inspect (samples), csv, jsonl, or hf (a "
-        "Parquet or Arrow file, or a folder of save_to_disk)",
+        help="promptfoo (a configuration), deepeval (goldens), inspect (samples), csv, jsonl, hf (a "
+        "Parquet or Arrow file, or a folder of save_to_disk), or harbor (a task, or a folder of tasks)",
     )
-    command.add_argument("files", metavar="FILE", nargs="+", type=Path, help="the files to read")
+    command.add_argument("files", metavar="FILE", nargs="+", type=Path, help="the files or folders to read")
     command.add_argument(
         "--into", metavar="FOLDER", type=Path, required=True, help="the folder of your suite to write into"
     )
-    command.add_argument("--force", action="store_true", help="replace a file that an earlier import wrote")
+    command.add_argument("--force", action="store_true", help="replace files that an earlier import wrote")
     command.add_argument(
         "--expect",
         metavar="KIND",

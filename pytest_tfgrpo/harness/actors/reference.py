@@ -101,7 +101,7 @@ def _reference(archive: WorkspaceArchive, id_: str) -> Path:
 
 def _apply(archive: WorkspaceArchive, id_: str, folder: Path) -> None:
     """Write what the fix added or changed, and delete what it removed; raises OSError, ValueError."""
-    removed = _removed(archive.path.parent.parent / PROVENANCE / f"{id_}.json")
+    removed = removed_files(archive.path.parent.parent / PROVENANCE / f"{id_}.json")
     entries = list(read_archive(_reference(archive, id_)))
     with TreeWriter(folder) as writer:
         for name in removed:
@@ -110,7 +110,7 @@ def _apply(archive: WorkspaceArchive, id_: str, folder: Path) -> None:
     lay(entries, folder)
 
 
-def _removed(path: Path) -> list[str]:
+def removed_files(path: Path) -> list[str]:
     """Return the files that a fix removed; none where a suite made by hand has no provenance."""
     try:
         value = json.loads(read_plain(path))

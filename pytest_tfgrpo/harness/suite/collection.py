@@ -82,7 +82,7 @@ def _scenarios(root: Path, source: Source, n: int, kinds: Mapping[str, CheckKind
         path = root / source
         if not path.exists():
             raise ScenarioError(f"there is no file or folder {str(path)!r}")
-        for file in _files(path) if path.is_dir() else (path,):
+        for file in scenario_paths(path) if path.is_dir() else (path,):
             yield from load_scenarios(file, root=root, kinds=kinds)
 
 
@@ -96,11 +96,11 @@ def _checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> 
     return checked(scenario, root, kinds)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def scenario_paths(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.is_dir():
             if path.name not in SKIPPED and not path.name.startswith(OTHERS) and not _holds_runs(path):
-                yield from _files(path)
+                yield from scenario_paths(path)
         elif path.name.endswith(SCENARIO_SUFFIXES):
             yield path
 

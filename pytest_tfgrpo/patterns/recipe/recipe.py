@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.toml_text import toml_text
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart
@@ -16,7 +17,7 @@ from pytest_tfgrpo.patterns.recipe.guesses import Guess, guess
 from pytest_tfgrpo.patterns.recipe.manifests import UNKNOWN, PythonProject, python_project
 from pytest_tfgrpo.patterns.recipe.node_recipe import NodeRecipe, node_recipe
 from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
-from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE, FolderRecipe, toml_text
+from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE, FolderRecipe
 from pytest_tfgrpo.patterns.recipe.requirement_text import (
     allows,
     any_version,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -114,16 +113,3 @@ def _line(text: str, path: tuple[str | int, ...]) -> int:
 def _keys(text: str) -> list[str]:
     found = re.findall(r"""([\w-]+)|"([^"]*)"|'([^']*)'""", text)
     return [bare or double or single for bare, double, single in found]
-
-
-def toml_text(value: Json) -> str:
-    """Return a text, list or object of texts as TOML."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, Mapping):
-        pairs = (f"{toml_text(name)} = {toml_text(item)}" for name, item in value.items())
-        return "{" + ", ".join(pairs) + "}"
-    items = [toml_text(item) for item in value]
-    if sum(map(len, items)) < 90:
-        return "[" + ", ".join(items) + "]"
-    return "[\n" + "".join(f"  {item},\n" for item in items) + "]"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.toml_text import toml_text
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.patterns.fixes import RecipePart
 from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.patterns.recipe.recipe import RecipeKnowledge, folder_recipe, folders_with_tests
-from pytest_tfgrpo.patterns.recipe.recipe_file import toml_text
 
 _PLAIN = re.compile(r"[^\x00-\x1f\\]+")
 """A folder that the file can name."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.core.text import block
+from pytest_tfgrpo.core.toml_text import toml_text
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, RecipePart
-from pytest_tfgrpo.patterns.recipe.recipe_file import toml_text
 
 ADVICE = """# {id}
 

@@ -1,14 +1,11 @@
 """The recipe file: every mistake is named with file, line, key and value."""
 
-import tomllib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes, read_recipes, toml_text
+from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes, read_recipes
 
 GOOD = """
 # how the tests run
@@ -72,17 +69,6 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
     (tmp_path / "harvest.toml").write_bytes(b"\xff")
     with pytest.raises(SettingError, match="cannot read the recipe"):
         read_recipes(tmp_path / "harvest.toml")
-
-
-@reaches("text", "list", "table")
-@given(st.recursive(st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v), max_leaves=20))
-def test_what_is_written_as_toml_is_read_back(value):
-    try:
-        assert tomllib.loads(f"a = {toml_text(value)}") == {"a": value}
-        reached({str: "text", list: "list", dict: "table"}[type(value)])
-    except tomllib.TOMLDecodeError:
-        # TOML has no lone surrogates, and its inline tables no line breaks
-        assert "\n" in toml_text(value)
 
 
 @given(st.text())

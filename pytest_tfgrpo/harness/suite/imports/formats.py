@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.files import write_pieces, write_text
 from pytest_tfgrpo.core.schema import pointer
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.imports.deepeval import read_goldens
+from pytest_tfgrpo.harness.suite.imports.harbor.tasks import read_tasks
 from pytest_tfgrpo.harness.suite.imports.hugging_face import read_dataset
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.inspect_samples import read_samples
@@ -46,6 +47,7 @@ FORMATS = {
     "csv": ImportFormat(read=read_table, expect="exact"),
     "jsonl": ImportFormat(read=read_table, expect="exact"),
     "hf": ImportFormat(read=read_dataset, expect="exact"),
+    "harbor": ImportFormat(read=lambda found, path, *_: read_tasks(found, path), has_columns=False),
 }
 
 
@@ -65,15 +67,22 @@ def read_files(form: str, paths: Iterable[Path], *, columns: TableColumns, expec
 
 
 def write_scenarios(found: Imported, folder: Path, stem: str, *, force: bool) -> tuple[Path, int]:
-    """Write the valid scenarios to a file in `folder`; return it and how many there are.
+    """Write the valid scenarios to a file in `folder`, and the files that they name beside it.
 
-    What is not valid is noted in `found`. Raises ScenarioError where there is nothing to write, or the file
-    is there and `force` is not, and JournalError where it cannot be written.
+    Return the file and how many scenarios it has. What is not valid is noted in `found`. Raises ScenarioError
+    where there is nothing to write, or a file is there and `force` is not, and JournalError where one cannot
+    be written.
     """
     target = folder / f"{stem}{SUFFIX}"
-    if target.exists() and not force:
-        raise ScenarioError(f"{target} exists; name another folder with --into, or replace it with --force")
+    for place in (target, *(folder / name for name in found.files)):
+        if place.exists() and not force:
+            raise ScenarioError(
+                f"{place} exists; name another folder with --into, or replace it with --force"
+            )
+    if not found.scenarios:
+        raise ScenarioError("\n".join(["nothing could be imported", *found.report()]))
     folder.mkdir(parents=True, exist_ok=True)
+    _write_files(found.files, folder)
     loader, kept = Loader(folder, KINDS), list[Json]()
     for scenario in found.scenarios:
         try:
@@ -87,3 +96,13 @@ def write_scenarios(found: Imported, folder: Path, stem: str, *, force: bool) ->
         raise ScenarioError("\n".join(["nothing could be imported", *found.report()]))
     write_text(target, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept))
     return target, len(kept)
+
+
+def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    for name, data in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ScenarioError(f"cannot make the folder {path.parent}: {error.strerror}") from None
+        write_pieces(path, [data])

@@ -12,6 +12,9 @@ from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
 
 LONGEST_ID = 100
 LONGEST_CRITERION = 2_000
+FILES_MAX_BYTES = 1_000_000_000
+"""Bytes of all files that one import writes beside its scenarios."""
+_FIT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,128}")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -23,16 +26,46 @@ class Imported:
     """As a scenario file has them."""
     left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
     """How often each thing came that has no counterpart here, and where first, by what it is."""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """What could not be imported at all, by name, and why."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files that scenarios name, by their path beside the scenario file."""
     _ids: set[str] = field(default_factory=set)
+    _bytes: int = 0
+
+    def free_id(self, id_: str) -> str:
+        """Return the id nearest to `id_` that no scenario has."""
+        fit = _FIT.fullmatch(id_)
+        plain = id_ if fit else _UNFIT.sub("-", id_).strip(".-")[:LONGEST_ID] or "scenario"
+        free, n = plain, 2
+        while free in self._ids:
+            free, n = f"{plain[:LONGEST_ID]}-{n}", n + 1
+        return free
 
     def add(self, id_: str, scenario: Mapping[str, Json]) -> None:
         """Add a scenario under the id nearest to `id_` that is free."""
-        plain = _UNFIT.sub("-", id_).strip(".-")[:LONGEST_ID] or "scenario"
-        free, n = plain, 2
-        while free in self._ids:
-            free, n = f"{plain}-{n}", n + 1
+        free = self.free_id(id_)
         self._ids.add(free)
         self.scenarios.append({"id": free, **scenario})
+
+    def refuse(self, name: str, why: str) -> None:
+        """Note something that could not be imported at all."""
+        self.refused.append((name, why))
+
+    def clashes(self, files: Mapping[str, bytes]) -> bool:
+        """Return whether another file has the name of one of these."""
+        return any(self.files.get(name, data) != data for name, data in files.items())
+
+    def keep(self, files: Mapping[str, bytes]) -> None:
+        """Add files, none of which another one `clashes` with; raises ValueError for too many bytes."""
+        new = {name: data for name, data in files.items() if name not in self.files}
+        size = self._bytes + sum(map(len, new.values()))
+        if size > FILES_MAX_BYTES:
+            raise ValueError(
+                f"all files together have more than {FILES_MAX_BYTES} bytes; import fewer at once"
+            )
+        self._bytes = size
+        self.files |= new
 
     def leave_out(self, what: str, where: str) -> None:
         """Note something that has no counterpart here."""
@@ -46,7 +79,9 @@ class Imported:
                 self.leave_out(f"`{key}`{of}", where)
 
     def report(self) -> Iterator[str]:
-        """Yield a line for each kind of thing that was not carried over, the most frequent first."""
+        """Yield a line for each that was refused, and each kind of thing lost, the most frequent first."""
+        for name, why in self.refused:
+            yield f"not imported: {line(name, 200)}: {line(why, 300)}"
         for what, (times, first) in sorted(self.left_out.items(), key=lambda item: (-item[1][0], item[0])):
             yield f"not carried over, {plural(times, 'time')}: {line(what, 200)} (first: {line(first, 200)})"
 

@@ -1,0 +1,1 @@
+"""Scenarios as tasks in the format of Harbor."""

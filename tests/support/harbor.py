@@ -1,0 +1,102 @@
+"""Tasks in the format of Harbor: made by an export, made by hand, and run without a container."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_tfgrpo.harness.sandbox.archives import unpack
+from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
+from pytest_tfgrpo.harness.suite.imports.imported import Imported
+from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
+
+MINE = {"app", "logs", "solution", "tests", "tmp", "proc", "dev", "sys"}
+FOREIGN = {
+    "instruction.md": "Make `double` return twice its argument.\n",
+    "task.toml": (
+        'schema_version = "1.4"\n[metadata]\ntags = ["sums"]\ndifficulty = "easy"\n'
+        "[verifier]\ntimeout_sec = 90.0\n[agent]\ntimeout_sec = 300.0\n"
+    ),
+    "environment/Dockerfile": (
+        "FROM python:3.12-slim\n# what the tests need\nRUN pip install pytest==8.4.1 && \\\n"
+        "    rm -rf /var/lib/apt/lists/*\nWORKDIR /app\nCOPY src/ ./src/\nCOPY README.md /app\n"
+    ),
+    "environment/src/sums.py": "def double(n):\n    return n\n",
+    "environment/README.md": "Sums.\n",
+    "tests/test.sh": (
+        "#!/bin/bash\nmkdir -p /logs/verifier\n"
+        "if uvx --with pytest==8.4.1 pytest --ctrf /logs/verifier/ctrf.json /tests/test_sums.py -rA; then\n"
+        "  echo 1 > /logs/verifier/reward.txt\nelse\n  echo 0 > /logs/verifier/reward.txt\nfi\n"
+    ),
+    "tests/test_sums.py": (
+        "import sys\n\nsys.path.insert(0, 'src')\n\n\ndef test_double():\n"
+        "    from sums import double\n\n    assert double(4) == 8\n\n\n"
+        "class TestMore:\n    def test_nothing(self):\n        from sums import double\n\n"
+        "        assert double(0) == 0\n"
+    ),
+    "solution/solve.sh": "#!/bin/bash\nsed -i 's/return n/return 2 * n/' src/sums.py\n",
+}
+"""A task as somebody else may write it, by file."""
+
+
+def write_task(folder: Path, files: Mapping[str, str | None]) -> Path:
+    """Write a task of somebody else's; `files` replace those of FOREIGN, and None leaves one out."""
+    for name, text in {**FOREIGN, **files}.items():
+        if text is not None:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return folder
+
+
+def read_tasks(*folders: Path) -> Imported:
+    """Return what tasks become."""
+    return read_files("harbor", folders, columns=TableColumns(), expect=None)
+
+
+def import_tasks(into: Path, *folders: Path) -> Imported:
+    """Write the scenarios of tasks into a folder; return what they became."""
+    found = read_tasks(*folders)
+    write_scenarios(found, into, "tasks", force=False)
+    return found
+
+
+def attempt(task: Path, folder: Path, script: str) -> tuple[str | None, str]:
+    """Return the reward, None where none was written, and the output, after `script` worked in ``/app``.
+
+    The paths of a container are bound in a sandbox, `folder` holds what is written.
+    """
+    for name in ("app", "logs"):
+        (folder / name).mkdir(parents=True)
+    unpack(task / "environment" / "workspace.tar.gz", folder / "app")
+    binds = [("--bind", folder / "app", "/app"), ("--ro-bind", task / "solution", "/solution")]
+    _contained(binds, script)
+    binds = [
+        ("--bind", folder / "app", "/app"),
+        ("--bind", folder / "logs", "/logs"),
+        ("--ro-bind", task / "tests", "/tests"),
+    ]
+    output = _contained(binds, "/tests/test.sh")
+    reward = folder / "logs" / "verifier" / "reward.txt"
+    return (reward.read_text() if reward.exists() else None), output
+
+
+def _contained(binds: list[tuple[str, Path, str]], script: str) -> str:
+    words = ["bwrap", "--unshare-all", "--die-with-parent", "--tmpfs", "/", "--chdir", "/app"]
+    for place in Path("/").iterdir():
+        if place.name in MINE:
+            continue
+        if place.is_symlink():
+            words += ["--symlink", str(place.readlink()), str(place)]
+        elif place.is_dir():
+            words += ["--ro-bind", str(place), str(place)]
+    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    for flag, source, target in binds:
+        if source.exists():
+            words += [flag, str(source), target]
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    words += ["--clearenv", "--setenv", "PATH", path, "--setenv", "HOME", "/tmp", "bash", "-c", script]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    return done.stdout
