@@ -10,6 +10,7 @@ import pytest
 from support import fake_model
 from support.fake_model import Reply, Serve
 from support.frozen import Frozen
+from support.harbor import write_suite
 from support.project import Project
 from support.tools import tfgrpo
 
@@ -129,3 +130,34 @@ def plain(message: Any) -> Any:
 )
 def test_options_that_do_not_fit_are_wrong_usage(argv: list[str], said: str) -> None:
     assert said in tfgrpo("export", "latest", *argv, code=2)
+
+
+def test_a_suite_goes_out_as_tasks_and_comes_back(tmp_path: Path) -> None:
+    suite, tasks = write_suite(tmp_path / "suite"), tmp_path / "tasks"
+    write_suite(suite, "two", workspace=None, checks=[{"kind": "exact", "value": "4"}])
+    first, told, last = tfgrpo("export", "harbor", str(suite), "--into", str(tasks)).splitlines()
+    assert first.startswith("1 task in ")
+    assert told.startswith("not exported: two: it has no workspace: ")
+    assert last.startswith("no container was built or run: ")
+    assert "one exists; name another folder" in tfgrpo(
+        "export", "harbor", str(suite), "--into", str(tasks), code=1
+    )
+    assert tfgrpo("import", "harbor", str(tasks), "--into", str(tmp_path / "back")).startswith(
+        "1 scenario in "
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("harbor",), "name a suite and a folder: tfgrpo export harbor SUITE --into FOLDER"),
+        (("harbor", "suite"), "name a suite and a folder"),
+        (("harbor", "suite", "--into", "x", "--format", "rollouts"), "are for the export of a run"),
+        (("harbor", "suite", "--into", "x", "-o", "y"), "are for the export of a run"),
+        (("latest", "suite", "--format", "rollouts"), "SUITE and --into are for tfgrpo export harbor"),
+        (("--into", "x", "--format", "rollouts"), "SUITE and --into are for tfgrpo export harbor"),
+        ((), "the following arguments are required: --format"),
+    ],
+)
+def test_a_run_and_a_suite_are_not_mixed_up(words: tuple[str, ...], why: str) -> None:
+    assert why in tfgrpo("export", *words, code=2)

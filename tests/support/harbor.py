@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.harness.export.harbor.tasks import export_tasks
+from pytest_tfgrpo.harness.export.harbor.written_scenarios import WrittenScenario, written_scenarios
 from pytest_tfgrpo.harness.sandbox.archives import unpack
 from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
+from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, PASS_TO_PASS, SOLVED, archive
 
 MINE = {"app", "logs", "solution", "tests", "tmp", "proc", "dev", "sys"}
 FOREIGN = {
@@ -100,3 +106,51 @@ def _contained(binds: list[tuple[str, Path, str]], script: str) -> str:
     words += ["--clearenv", "--setenv", "PATH", path, "--setenv", "HOME", "/tmp", "bash", "-c", script]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
     return done.stdout
+
+
+def write_suite(folder: Path, name: str = "one", /, *, check: Mapping[str, Any] = {}, **fields: Any) -> Path:
+    """Write a suite of one fix; `fields` are those of its scenario, where None leaves one out."""
+    base, hidden = f"archives/{name}.base.tar.gz", f"archives/{name}.hidden.tar.gz"
+    files = {base: archive(BASE), hidden: archive(HIDDEN)}
+    files[f"references/{name}.tar.gz"] = archive({"shop/cart.py": SOLVED})
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    data: dict[str, Any] = {
+        "id": name,
+        "prompt": "The total of a cart is always 0.",
+        "workspace": {"archive": base, "sha256": stamp_bytes(files[base])},
+        "checks": [
+            {
+                "kind": "tests",
+                "runner": "pytest",
+                "hidden": hidden,
+                "fail_to_pass": list(FAIL_TO_PASS),
+                "pass_to_pass": list(PASS_TO_PASS),
+                **check,
+            }
+        ],
+        **fields,
+    }
+    data = {key: value for key, value in data.items() if value is not None}
+    (folder / f"{name}.scenario.json").write_text(json.dumps(data))
+    return folder
+
+
+def exported(suite: Path, into: Path, *, force: bool = False) -> list[str]:
+    """Export a suite; return what became of it, without the last line, which is always there."""
+    *lines, last = export_tasks(suite, into, force=force)
+    assert last.startswith("no container was built or run: ")
+    return lines
+
+
+def scenarios_in(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the scenarios of a folder's files as they are written, by id."""
+    found = (one for one in written_scenarios(folder) if isinstance(one, WrittenScenario))
+    return {one.scenario.id: dict(one.data) for one in found}
+
+
+def other_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a suite that are no scenario files, by name."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".scenario" not in path.name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}

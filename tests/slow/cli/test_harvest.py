@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.harbor import attempt, other_files, scenarios_in
 from support.repositories import Repository, everything
 from support.tools import require_tool, run_pytest, tfgrpo
 
@@ -30,23 +31,56 @@ LINE = re.compile(
 )
 
 
-@pytest.mark.timeout(400)
-def test_six_fixes_of_the_example_become_scenarios_that_the_true_fix_solves_and_doing_nothing_does_not(
-    tmp_path: Path,
-) -> None:
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The example, harvested: its folder, and what the harvest printed."""
     for program in ("git", "bwrap"):
         require_tool(program)
-    tfgrpo("init", "--example", "history", str(tmp_path))
-    words = ["--repo", str(tmp_path / "shop"), "--from-git", "FIRST..main", "--into", str(tmp_path / "suite")]
-    check_lines(tfgrpo("harvest", *words, "--jobs", "2").splitlines())
-    before = everything(tmp_path / "suite")
-    again = tfgrpo("harvest", *words)
+    folder = tmp_path_factory.mktemp("example")
+    tfgrpo("init", "--example", "history", str(folder))
+    return folder, tfgrpo("harvest", *words_for(folder), "--jobs", "2")
+
+
+def words_for(folder: Path) -> list[str]:
+    """Return what names the history of the example and its suite."""
+    return ["--repo", str(folder / "shop"), "--from-git", "FIRST..main", "--into", str(folder / "suite")]
+
+
+@pytest.mark.timeout(400)
+def test_six_fixes_of_the_example_become_scenarios_that_the_true_fix_solves_and_doing_nothing_does_not(
+    example: tuple[Path, str],
+) -> None:
+    folder, printed = example
+    check_lines(printed.splitlines())
+    before = everything(folder / "suite")
+    again = tfgrpo("harvest", *words_for(folder))
     assert again == "nothing is new in FIRST..main; --retry does again what failed\n"
-    assert everything(tmp_path / "suite") == before
+    assert everything(folder / "suite") == before
     for actor, summary, score in (("reference", "6 passed", "1.000"), ("nothing", "6 failed", "0.000")):
-        done = run_pytest(tmp_path, "suite", f"--tfgrpo-actor={actor}")
+        done = run_pytest(folder, "suite", f"--tfgrpo-actor={actor}")
         assert summary in done.stdout.splitlines()[-1], done.stdout + done.stderr
         assert re.search(rf"^epoch1-eval +6 +0 +{score}", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.timeout(400)
+def test_six_fixes_become_tasks_whose_own_scripts_give_1_to_the_solution_and_0_to_nothing_and_come_back_equal(
+    example: tuple[Path, str], tmp_path: Path
+) -> None:
+    suite, tasks, back = example[0] / "suite", tmp_path / "tasks", tmp_path / "back"
+    lines = tfgrpo("export", "harbor", str(suite), "--into", str(tasks)).splitlines()
+    assert lines[0].startswith("6 tasks in ")
+    assert lines[1] == (
+        "kept for the way back, without effect in a container: domain (6), split (6), tags (6)"
+    )
+    assert len(lines) == 3
+    for task in tasks.iterdir():
+        for script, reward in (("/solution/solve.sh", "1\n"), ("true", "0\n")):
+            given, output = attempt(task, tmp_path / f"{task.name}-{reward.strip()}", script)
+            assert given == reward, output
+    assert tfgrpo("import", "harbor", str(tasks), "--into", str(back)).count("\n") == 1
+    assert scenarios_in(back) == scenarios_in(suite)
+    kept = {name: data for name, data in other_files(suite).items() if name != "harvest.jsonl"}
+    assert other_files(back) == kept
 
 
 def check_lines(printed: list[str]) -> None:

@@ -7,6 +7,7 @@ Python from 3.8 on that has pytest. It writes no reward where the tests cannot b
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -18,6 +19,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from os import _exit
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -243,7 +245,7 @@ def run_pytest(request: Dict[str, Any]) -> None:
     start = os.path.join(tree, request["folder"])
     os.chdir(start)
     os.set_inheritable(results, False)
-    import pytest
+    pytest: Any = importlib.import_module("pytest")
 
     def say(*values: str) -> None:
         os.write(results, json.dumps(values).encode() + b"\n")
@@ -270,7 +272,7 @@ def run_pytest(request: Dict[str, Any]) -> None:
     pytest.main(_arguments(request, start), plugins=[Results()])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    _exit(0)
 
 
 def _arguments(request: Dict[str, Any], start: str) -> List[str]:

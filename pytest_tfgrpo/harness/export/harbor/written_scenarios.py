@@ -53,6 +53,6 @@ def _read(one: Candidate | Problem, path: Path) -> WrittenScenario | tuple[str, 
     try:
         scenario = Loader(path.parent, KINDS).build(data, source=where)
     except Invalid as error:
-        at, message = error.violations[0]
-        return where, f"#{pointer(at)}: {message}"
+        problem = one.locate(error.violations[0])
+        return f"{path}:{problem.line}", f"#{pointer(problem.path)}: {problem.message}"
     return WrittenScenario(scenario=scenario, data=data, folder=path.parent)

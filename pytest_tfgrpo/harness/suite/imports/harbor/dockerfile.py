@@ -79,7 +79,8 @@ class DockerfileReader:
         image = next((word for word in rest.split() if not word.startswith("--")), "")
         if self._images > 1:
             raise ValueError("it has several stages")
-        if image.partition("@")[0].partition(":")[0].removeprefix("docker.io/library/") not in EMPTY_IMAGES:
+        name = image.partition("@")[0].partition(":")[0]
+        if name.removeprefix("docker.io/library/") not in EMPTY_IMAGES:
             raise ValueError(f"which files the image {short(image)} holds cannot be known")
         self.lost.append("the image and interpreter of a Dockerfile")
 

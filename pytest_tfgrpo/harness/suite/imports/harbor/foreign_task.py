@@ -12,10 +12,10 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, pack
 from pytest_tfgrpo.harness.suite.imports.harbor import task_form
 from pytest_tfgrpo.harness.suite.imports.harbor.dockerfile import DockerfileReader
+from pytest_tfgrpo.harness.suite.imports.harbor.ids_of_tests import ids_in
+from pytest_tfgrpo.harness.suite.imports.harbor.reward_script import read_script
 from pytest_tfgrpo.harness.suite.imports.harbor.task_folder import TaskFolder, TaskProblem
 from pytest_tfgrpo.harness.suite.imports.harbor.task_parts import TaskParts, archive_names
-from pytest_tfgrpo.harness.suite.imports.harbor.test_names import test_names
-from pytest_tfgrpo.harness.suite.imports.harbor.test_script import tests_of
 
 HERE = "harbor_tests"
 """The folder of a workspace that gets the files of ``tests/``."""
@@ -32,6 +32,8 @@ NEEDED = {
 SERVICES = ("docker-compose.yaml", "docker-compose.yml", "singularity-compose.yaml", ".dockerignore")
 CONFIGURATION = ("conftest.py", "pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
 SECONDS = ("agent.timeout_sec", "verifier.timeout_sec")
+TAGS = ("metadata.tags", "task.keywords")
+TAG = re.compile(r"[A-Za-z0-9._-]{1,64}")
 LONGEST_S = 86_400
 
 
@@ -45,7 +47,7 @@ def read_foreign(folder: TaskFolder, config: Mapping[str, Json], id_: str) -> Ta
     if not workdir.startswith("/") or workdir == "/":
         raise TaskProblem("its Dockerfile sets no WORKDIR, so that where the agent works is not known")
     script = folder.text(task_form.TEST_SCRIPT)
-    chosen, installed = tests_of(script, workdir)
+    chosen, installed = read_script(script, workdir)
     tests = {
         name: entry
         for name, entry in folder.files(task_form.TESTS).items()
@@ -93,11 +95,10 @@ def _parts(
         "workspace": {"archive": archive, "sha256": stamp_bytes(base)},
     }
     for key, into in zip(SECONDS, (scenario, check), strict=True):
-        seconds = _at(config, *key.split("."))
-        if isinstance(seconds, int | float) and 0 < seconds <= LONGEST_S:
+        if (seconds := _seconds(config, key)) is not None:
             into["timeout_s"] = seconds
-    if tags := _tags(config):
-        scenario["tags"] = tags
+    if tags := [tag for key in TAGS for tag in _tags(config, key)]:
+        scenario["tags"] = list(dict.fromkeys(tags))
     return TaskParts(
         scenario={**scenario, "checks": [check]}, files={archive: base, tests: hidden}, lost=lost
     )
@@ -133,7 +134,7 @@ def _listed(tests: Mapping[str, ArchiveEntry], chosen: tuple[str, ...]) -> list[
         if name not in tests or tests[name].link is not None:
             raise TaskProblem(f"its test.sh names the file {short(name)}, which is not in tests/")
         text = tests[name].data.decode("utf-8", "replace")
-        found += [f"{HERE}/{id_}" for id_ in test_names(name, text)]
+        found += [f"{HERE}/{id_}" for id_ in ids_in(name, text)]
     if not found:
         raise TaskProblem("no test was found in tests/")
     return found
@@ -159,23 +160,26 @@ def _lost(folder: TaskFolder, config: Mapping[str, Json], installed: bool) -> It
         yield "packages that a test.sh installs"
     if folder.holds(task_form.SOLUTION):
         yield "a solution, as it is a script"
+    followed = ["version", "schema_version"]
+    followed += [key for key in SECONDS if _seconds(config, key) is not None]
+    followed += [key for key in TAGS if _tags(config, key) == _at(config, *key.split("."))]
     for key, value in task_form.settings_of(config):
-        followed = key in (
-            *SECONDS,
-            "version",
-            "schema_version",
-            "metadata.tags",
-            "task.keywords",
-            "task.name",
-        )
-        if not followed and value not in (None, "", [], {}, 0, False):
+        if key not in followed and value not in ("", [], {}):
             yield f"`{key}` of a task.toml"
 
 
-def _tags(config: Mapping[str, Json]) -> list[str]:
-    given = [_at(config, "metadata", "tags"), _at(config, "task", "keywords")]
-    words = [word for one in given if isinstance(one, list) for word in one if isinstance(word, str)]
-    return list(dict.fromkeys(word for word in words if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", word)))
+def _tags(config: Mapping[str, Json], key: str) -> list[str]:
+    """Return those words of a list that can be tags; none where it is no list."""
+    given = _at(config, *key.split("."))
+    words = given if isinstance(given, list) else []
+    return [word for word in words if isinstance(word, str) and TAG.fullmatch(word)]
+
+
+def _seconds(config: Mapping[str, Json], key: str) -> float | None:
+    """Return a time limit; None where it is none that a scenario can have."""
+    given = _at(config, *key.split("."))
+    fit = isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= LONGEST_S
+    return given if fit else None
 
 
 def _at(config: Mapping[str, Json], *keys: str) -> Json:

@@ -85,7 +85,7 @@ def installs(command: Sequence[str]) -> bool:
     while rest and re.fullmatch(r"\w+=\S*", rest[0]):
         rest.pop(0)
     if not rest:
-        return True
+        return False
     program, *more = rest
     if program == "rm":
         return all(word.startswith(("-", *_CACHES)) and ".." not in word for word in more)

@@ -24,7 +24,7 @@ _GUARD = (["if", "[", "$PWD", "=", "/", "]"], ["then"], ["echo"], ["exit", "1"],
 """A script that ends early where nothing sets its working folder."""
 
 
-def tests_of(text: str, workdir: str) -> tuple[tuple[str, ...], bool]:
+def read_script(text: str, workdir: str) -> tuple[tuple[str, ...], bool]:
     """Return the files of tests that a script runs, below ``tests/``, and whether it installs something.
 
     No file means all of them. Raises TaskProblem where the script does anything else.
@@ -71,8 +71,11 @@ def _is_installation(one: Sequence[str]) -> bool:
 def _run_of(left: Sequence[Sequence[str]]) -> Sequence[str] | None:
     """Return the words of pytest's run where the rest writes 1 after it passed, and 0 else."""
     passed, failed = ([f"echo {word} > {REWARD}" for word in words] for words in (("1", "1.0"), ("0", "0.0")))
-    rows = [" ".join(one) for one in left]
-    if len(rows) == 7 and rows[1] in ("if [ $? -eq 0 ]", "if [[ $? -eq 0 ]]"):
+    rows, status = [" ".join(one) for one in left], "$?"
+    if len(rows) > 7 and (kept := re.fullmatch(r"(\w+)=\$\?", rows[1])):
+        status = f"${kept[1]}"
+        rows = [rows[0], *rows[2:-1], *(rows[-1:] if rows[-1] != f"exit {status}" else ())]
+    if len(rows) == 7 and rows[1] in (f"if [ {status} -eq 0 ]", f"if [[ {status} -eq 0 ]]"):
         run, rest = left[0], rows[2:]
     elif len(rows) == 6 and left[0][0] == "if":
         run, rest = left[0][1:], rows[1:]

@@ -12,7 +12,7 @@ CHOOSING = ("parametrize", "skip", "skipif", "xfail", "usefixtures")
 """Marks that make several tests of one, or none."""
 
 
-def test_names(file: str, text: str) -> list[str]:
+def ids_in(file: str, text: str) -> list[str]:
     """Return the ids that pytest gives the tests of a file; raises TaskProblem where only a run could say."""
     try:
         tree = ast.parse(text)
