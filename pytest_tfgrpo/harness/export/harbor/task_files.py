@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -38,6 +39,8 @@ set -euo pipefail
 cd {task_form.WORKDIR}
 REMOVEtar --no-same-owner -xzf "$(dirname "$0")/reference.tar.gz" -C {task_form.WORKDIR}
 """
+UNSEEN = re.compile(r"[ \t]*(?:#|<!--)[^\n]*canary", re.IGNORECASE)
+"""How a prompt begins whose first lines Harbor takes for the mark of a data set."""
 UNSAID = {
     "turns": "it is a conversation, and a task has one instruction",
     "input": "its input is data, and a task has words alone",
@@ -94,6 +97,8 @@ def _made(written: WrittenScenario) -> HarborTask:
         data[task_form.LOCKED] = _environment_path(written).read_bytes()
     config = _config(written, {name: stamp_bytes(content) for name, content in made.items()}, kept)
     lost = [*container.lost, *(() if solution.data else ("a reference: the suite has none",))]
+    if UNSEEN.match(written.data["prompt"]):
+        lost.append("the first lines of the prompt: Harbor shows no comment that has the word canary")
     return HarborTask(files={**data, **made, task_form.CONFIG: config}, kept=tuple(kept), lost=tuple(lost))
 
 

@@ -1,5 +1,6 @@
 """Scenarios as Harbor tasks: they come back equal, and what a task cannot say is told."""
 
+import ast
 import importlib.util
 import json
 import os
@@ -210,6 +211,23 @@ def test_what_a_container_lacks_is_told_by_scenario(tmp_path):
     ]
     assert not (tmp_path / "tasks/one/solution").exists()
     assert import_tasks(tmp_path / "back", tmp_path / "tasks").files.keys() == other_files(suite).keys()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown"),
+    [("# A Canary fails\n\nWhy?", False), ("<!-- canary 1 -->\nWhy?", False), ("A canary\n# canary", True)],
+)
+def test_a_prompt_that_harbor_does_not_show_whole_is_told(tmp_path, prompt, shown):
+    _, *told = exported(write_suite(tmp_path / "suite", prompt=prompt), tmp_path / "tasks")
+    wanted = "lost: the first lines of the prompt: Harbor shows no comment that has the word canary, of one"
+    assert told == ([] if shown else [wanted])
+    assert (tmp_path / "tasks/one/instruction.md").read_text() == prompt
+
+
+@pytest.mark.parametrize("name", ["check_task.py", "protected.py"])
+def test_the_scripts_of_a_task_can_be_read_by_an_old_python(tmp_path, name):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    ast.parse((tmp_path / "tasks/one/tests" / name).read_text(), feature_version=(3, 8))
 
 
 def test_files_and_scenarios_that_are_wrong_are_told_and_the_others_exported(tmp_path):

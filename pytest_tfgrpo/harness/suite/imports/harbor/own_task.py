@@ -109,6 +109,8 @@ def _environment(data: bytes) -> str:
     value = _json(data, task_form.LOCKED)
     if found := violations("environment", value):
         raise TaskProblem(f"{task_form.LOCKED}: {found[0].pointer or '/'}: {found[0].message}")
+    if value["setup"]:
+        raise TaskProblem(f"{task_form.LOCKED} has set-up commands, which no export writes")
     return stamp(value)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, check_link
-from pytest_tfgrpo.harness.sandbox.paths import check_name, descend, open_untrusted, walk
+from pytest_tfgrpo.harness.sandbox.paths import descend, open_untrusted, walk
 
 TEXT_MAX_BYTES = 1_000_000
 FILES_MAX_BYTES = 200_000_000
@@ -57,12 +57,9 @@ class TaskFolder:
         if not self.holds(under):
             return []
         try:
-            found = sorted(walk(self.path / under))
-            for name in found:
-                check_name(name)
+            return sorted(walk(self.path / under))
         except (OSError, ValueError) as error:
             raise TaskProblem(f"{under}/: {_said(error)}") from None
-        return found
 
     def _entry(self, under: str, name: str) -> ArchiveEntry:
         path = f"{under}/{name}"

@@ -17,6 +17,7 @@ from support.harbor import (
 
 from pytest_tfgrpo.core.toml_text import toml_table
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
 from pytest_tfgrpo.harness.suite.imports import imported
 from pytest_tfgrpo.harness.suite.imports.harbor import task_folder
 
@@ -69,6 +70,12 @@ def test_a_link_of_a_foreign_task_that_leads_out_is_refused(tmp_path, target):
     folder = write_task(tmp_path / "task", {})
     (folder / "environment" / "src" / "out").symlink_to(target)
     assert "leads out of the tree" in refusal(folder)
+
+
+def test_a_link_of_tests_leads_out_of_them_though_not_out_of_the_workspace(tmp_path):
+    folder = write_task(tmp_path / "task", {})
+    (folder / "tests" / "other.py").symlink_to("../src/sums.py")
+    assert refusal(folder) == "tests/: the link 'other.py' leads out of the tree, to '../src/sums.py'"
 
 
 def test_a_link_of_a_foreign_task_that_stays_is_kept(tmp_path):
@@ -199,9 +206,12 @@ def test_broken_provenance_is_refused(task, text):
     assert refusal(task).startswith("solution/provenance.json")
 
 
-def test_an_environment_that_is_none_is_refused(task):
+def test_an_environment_that_is_none_or_has_commands_is_refused(task):
     (task / "environment" / "environment.json").write_text('{"schema": "tfgrpo.environment/1"}')
     assert refusal(task).startswith("environment/environment.json: /")
+    environment = to_file(Environment(python="3.12", setup=(("touch", "x"),)))
+    (task / "environment" / "environment.json").write_text(json.dumps(environment))
+    assert refusal(task) == "environment/environment.json has set-up commands, which no export writes"
 
 
 def test_what_somebody_changed_since_the_export_is_told(tmp_path, task):
