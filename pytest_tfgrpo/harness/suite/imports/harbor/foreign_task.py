@@ -85,9 +85,6 @@ def _parts(
         "runner": "pytest",
         "hidden": tests,
         "fail_to_pass": names,
-        "lenient": list(
-            dict.fromkeys(names)
-        ),  # no run has shown that they fail where they expect something else
         "protected": [HERE],
     }
     scenario: dict[str, Json] = {

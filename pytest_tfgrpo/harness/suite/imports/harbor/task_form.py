@@ -24,7 +24,7 @@ OURS, FORM = "tfgrpo", 1
 KEPT = ("domain", "split", "family", "tags", "min_score", "tools", "agents", "rubric", "truth")
 """Keys of a scenario that are kept there for the way back; Harbor does nothing with them."""
 SLACK_S = 60.0
-WITHOUT_EFFECT = ("allow", "lenient", "weight")
+WITHOUT_EFFECT = ("allow", "changes", "weight")
 """Parameters of the check that are kept there too, and that a container does not follow."""
 
 

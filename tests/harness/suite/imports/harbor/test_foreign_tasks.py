@@ -31,7 +31,6 @@ def test_a_task_becomes_a_scenario(tmp_path):
                 "runner": "pytest",
                 "hidden": "archives/double.hidden.tar.gz",
                 "fail_to_pass": IDS,
-                "lenient": IDS,
                 "protected": ["harbor_tests"],
                 "timeout_s": 90.0,
             }
