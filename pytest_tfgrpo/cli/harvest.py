@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.cli.harvest_progress import HarvestScreen, estimate_line, spent
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
-from pytest_tfgrpo.core.errors import SettingError, StoreError
+from pytest_tfgrpo.core.errors import BudgetError, SettingError, StoreError
 from pytest_tfgrpo.core.text import few, plural
 
 if TYPE_CHECKING:
@@ -38,6 +41,9 @@ def declare(commands: Subparsers) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="only the newest N changes")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="validate so many at once (default: 1)"
+    )
+    parser.add_argument(
+        "--budget-s", type=float, metavar="N", help="stop after N seconds; the same command then goes on"
     )
     parser.add_argument("--dry-run", action="store_true", help="list the candidates and write nothing")
     parser.add_argument(
@@ -93,6 +99,8 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(f"--jobs must be from 1 to {MOST_JOBS}, not {arguments.jobs}")
     if arguments.limit is not None and arguments.limit < 1:
         arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
+    if arguments.budget_s is not None and not 0 < arguments.budget_s < math.inf:
+        arguments.parser.error(f"--budget-s must be greater than 0, not {arguments.budget_s:g}")
     from pytest_tfgrpo.patterns.harvest.tools import reviewed_recipes
 
     reviewed = reviewed_recipes(Path(arguments.repo))
@@ -120,6 +128,7 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
         retry=arguments.retry,
         jobs=arguments.jobs,
         isolation=arguments.check_sandbox,
+        budget_s=arguments.budget_s,
     )
 
 
@@ -149,13 +158,21 @@ def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
         yield "warning: the tests run without isolation; what they do, they do to this machine"
     _require_sandbox(plan.isolation)
     counts: Counter[str] = Counter()
+    screen = HarvestScreen(sys.stdout)
     try:
-        for step in harvest(plan, tools):
+        for step in harvest(plan, tools, screen.watch):
+            screen.clear()
             counts[step.row.status] += 1
             yield step_line(step)
             yield from (f"    {note}" for note in step.notes)
     except KeyboardInterrupt:
+        screen.clear()
         yield "interrupted: what has a line stays; the same command goes on with the rest"
+        raise
+    except BudgetError:
+        screen.clear()
+        if counts:
+            yield _summary(counts, plan)
         raise
     yield _summary(counts, plan)
 
@@ -164,7 +181,7 @@ def step_line(step: HarvestStep) -> str:
     """Return the line of a change: how far it is, status, tests, seconds, id and why."""
     width, row = len(str(step.total)), step.row
     tests = plural(row.tests, "test")
-    left = "" if step.left_s is None else f"  ({_time(step.left_s)} left)"
+    left = "" if step.left_s is None else f"  (about {spent(step.left_s)} left)"
     why = f"  {_cause(row)}{row.reason}" if row.reason and not step.notes else ""
     return (
         f"{step.done:>{width}}/{step.total}  {row.status.value:<{STATUS_WIDTH}}  {tests:>8}  "
@@ -174,12 +191,6 @@ def step_line(step: HarvestStep) -> str:
 
 def _cause(row: HarvestRow) -> str:
     return "" if row.cause is None else f"{row.cause.value}: "
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s"
-    return f"about {round(seconds / 60)} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"
 
 
 def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
@@ -217,7 +228,19 @@ def _dry_run(plan: HarvestPlan) -> Iterator[str]:
             counts[one.status] += 1
             yield f"{one.status.value:<{STATUS_WIDTH}}  {one.id}  {_cause(one)}{one.reason}"
     listed = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or _nothing(plan)
+    if counts["candidate"]:
+        yield _how_long(plan, counts["candidate"])
     yield f"{listed}; nothing was written"
+
+
+def _how_long(plan: HarvestPlan, candidates: int) -> str:
+    """Return how long a harvest takes, by what earlier ones into its suite took."""
+    from pytest_tfgrpo.patterns.harvest.progress import estimate_from_rows
+    from pytest_tfgrpo.patterns.suite.harvest_log import read_log_of
+
+    if estimate := estimate_from_rows(read_log_of(plan.suite).values(), candidates, plan.jobs):
+        return estimate_line(estimate)
+    return "how long it takes is not known before the first candidate has run"
 
 
 def _require_sandbox(isolation: Isolation) -> None:

@@ -8,7 +8,7 @@ TfgrpoError
 ├── ProviderError (RuntimeError)     the provider or the infrastructure failed: status ``error``
 ├── AgentFailure (RuntimeError)      the agent failed: status ``failed``, score 0
 ├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
-├── BudgetError (RuntimeError)       a model call was not made: it could have overrun the budget
+├── BudgetError (RuntimeError)       a model call was not made, or a harvest stopped: no budget is left
 ├── OutageError (RuntimeError)       a model answers nobody: the run stops, and can be resumed
 ├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
@@ -127,7 +127,10 @@ class ModelError(TfgrpoError, RuntimeError):
 
 
 class BudgetError(TfgrpoError, RuntimeError):
-    """A model call was not made, because it could have overrun the budget; nothing was paid for it."""
+    """A model call was not made, because it could have overrun the budget; nothing was paid for it.
+
+    Or a harvest stopped because its time is up, with something left.
+    """
 
 
 class OutageError(TfgrpoError, RuntimeError):

@@ -4,8 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from support.harvests import make_row
 from support.repositories import Repository
 from support.tools import require_tool, tfgrpo
+
+from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
 
 
 @pytest.fixture
@@ -29,6 +32,8 @@ RANGE = ("--from-git", "main~1..main", "--into", "suite")
         ["--repo", "shop"],
         ["--repo", "shop", *RANGE, "--jobs", "0"],
         ["--repo", "shop", *RANGE, "--limit", "0"],
+        ["--repo", "shop", *RANGE, "--budget-s", "0"],
+        ["--repo", "shop", *RANGE, "--budget-s", "nan"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(shop: Repository, argv: list[str]) -> None:
@@ -46,9 +51,19 @@ def test_a_bad_key_in_the_recipe_is_an_error_with_its_line(shop: Repository) -> 
 def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Repository) -> None:
     out = tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
     assert re.fullmatch(
-        r"candidate +fix-it-[0-9a-f]{12}  1 test file, 1 source file\n1 candidate; nothing was written\n", out
+        r"candidate +fix-it-[0-9a-f]{12}  1 test file, 1 source file\n"
+        "how long it takes is not known before the first candidate has run\n"
+        "1 candidate; nothing was written\n",
+        out,
     )
     assert not Path("suite").exists()
+
+
+def test_a_dry_run_says_how_long_candidates_took_before(shop: Repository) -> None:
+    with HarvestLog(Path("suite")) as log:
+        log.append([make_row(elapsed_s=300.0)])
+    out = tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "2")
+    assert "\nabout 2 min for 1 candidate, if all are alike: 1 of earlier harvests took 300 s each\n" in out
 
 
 def test_a_suite_without_environments_needs_none(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 COLUMNS, ROWS = 80, 60
 CLOCK = "clock.txt"
 DEADLINE_S = 100.0
+PYTEST = ("-m", "pytest", "-p", "no:cacheprovider")
 SLOW_MODEL = f'''
 import asyncio
 from pathlib import Path
@@ -173,14 +174,16 @@ class Watched:
 
 
 @contextmanager
-def watching(folder: Path, args: Sequence[str], *, terminal: bool) -> Iterator[Watched]:
-    """Run pytest in `folder`, on a terminal or without one."""
+def watching(
+    folder: Path, args: Sequence[str], *, terminal: bool, program: Sequence[str] = PYTEST
+) -> Iterator[Watched]:
+    """Run pytest in `folder`, or other words of the interpreter, on a terminal or without one."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
     if terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args],
+        [sys.executable, *program, *args],
         cwd=folder,
         stdin=theirs if terminal else subprocess.DEVNULL,
         stdout=theirs,

@@ -6,12 +6,15 @@ machine. What must be built from source runs the code of its package: in the san
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.sandbox.cancelling import LOOK_S, require_going
 from pytest_tfgrpo.harness.sandbox.programs import needed
 from pytest_tfgrpo.harness.scoring.runners.isolation import SYSTEM_PATH, run_isolated
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
@@ -285,21 +289,34 @@ def else_from_source(
 
 
 def outside(tools: BuildTools, argv: Sequence[str], folder: Path) -> tuple[int, str]:
-    """Run an installer that runs no code of packages; returns its exit code and what it printed."""
+    """Run an installer that runs no code of packages; returns its exit code and what it printed.
+
+    Raises Cancelled.
+    """
     environ = {name: value for name, value in tools.environ.items() if not NOT_PASSED.fullmatch(name)}
-    try:
-        ran = subprocess.run(
-            argv,
-            cwd=folder,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=tools.timeout_s,
+    with tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(
+            argv, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT
         )
-    except subprocess.TimeoutExpired:
-        return 1, f"{Path(argv[0]).name} took over {tools.timeout_s:g} s"
-    return ran.returncode, ran.stdout.decode("utf-8", "replace").strip()
+        try:
+            code = _ended(process, tools.timeout_s)
+        finally:
+            process.kill()
+            process.wait()
+        if code is None:
+            return 1, f"{Path(argv[0]).name} took over {tools.timeout_s:g} s"
+        told.seek(0)
+        return code, told.read().decode("utf-8", "replace").strip()
+
+
+def _ended(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    """Return the exit code of a process; None when it takes longer. Raises Cancelled."""
+    deadline = time.monotonic() + timeout_s
+    while (left := deadline - time.monotonic()) > 0:
+        require_going()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(min(left, LOOK_S))
+    return None
 
 
 def inside(

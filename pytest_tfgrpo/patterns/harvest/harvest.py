@@ -6,15 +6,25 @@ harvest that was killed goes on after what is there, and proves nothing twice.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import SnapshotError, StoreError
+from pytest_tfgrpo.core.errors import BudgetError, SnapshotError, StoreError
+from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.harness.sandbox.cancelling import LOOK_S, Cancelled, cancelled_by
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
 from pytest_tfgrpo.patterns.harvest.plan import HarvestedFix, HarvestPlan, HarvestStep, HarvestTools
+from pytest_tfgrpo.patterns.harvest.progress import (
+    HarvestEstimate,
+    HarvestReading,
+    WorkerProgress,
+    estimate_from_round,
+    estimate_from_rows,
+)
 from pytest_tfgrpo.patterns.harvest.worker import HarvestWorker
 from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
 from pytest_tfgrpo.patterns.history.changes import changes, range_of
@@ -25,27 +35,48 @@ from pytest_tfgrpo.patterns.suite.suite_files import lacks_archives, resplit
 
 AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
 """What ``retry`` does again."""
+WatchHarvest = Callable[[HarvestReading], None]
 
 
-def harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[HarvestStep]:
+def harvest(
+    plan: HarvestPlan, tools: HarvestTools, watch: WatchHarvest | None = None
+) -> Iterator[HarvestStep]:
     """Harvest what is new of a range; yields each change when it is done.
 
-    Raises SettingError on a bad range, repository or locked suite, StoreError where the suite cannot be
-    written, and in the end SnapshotError where the history breaks off, as in a shallow clone.
+    `watch` is called about twice a second while candidates run. Raises SettingError on a bad range,
+    repository or locked suite, StoreError where the suite cannot be written, and in the end BudgetError where
+    `budget_s` has passed and something is left, SnapshotError where the history breaks off, as in a shallow
+    clone.
     """
+    deadline = math.inf if plan.budget_s is None else time.monotonic() + plan.budget_s
     with GitObjects(plan.repository) as objects:
         found, broken = screened(plan, objects)
+    done = total = 0
     with HarvestLog(plan.suite) as log:
         new = [one for one in found if _is_new(plan, one, log.rows)]
         rows = [one for one in new if isinstance(one, HarvestRow)]
         todo = [one for one in new if isinstance(one, FixCandidate)]
+        total, earlier = len(new), list(log.rows.values())
         log.append(rows)
         for done, row in enumerate(rows, 1):
-            yield HarvestStep(row=row, done=done, total=len(new))
-        yield from _all(plan, tools, log, todo, len(rows))
+            yield HarvestStep(row=row, done=done, total=total)
+        watched = _Watched(watch, total, estimate_from_rows(earlier, len(todo), plan.jobs))
+        for step in _all(plan, tools, log, todo, watched, deadline):
+            done = step.done
+            yield step
         resplit(plan.suite, log.rows.values())
     if broken is not None:
         raise broken
+    if done < total:
+        raise BudgetError(_stopped(plan, done - len(rows), total - done))
+
+
+def _stopped(plan: HarvestPlan, done: int, left: int) -> str:
+    """Return the message of a harvest that stopped with candidates left."""
+    of = plural(left, "candidate", "is", "are")
+    if not done:
+        return f"stopped after {plan.budget_s:g} s, before one was finished: {of} left; set --budget-s higher"
+    return f"stopped after {plan.budget_s:g} s: {of} left; the same command goes on with the rest"
 
 
 def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
@@ -108,25 +139,58 @@ def _is_new(plan: HarvestPlan, one: FixCandidate | HarvestRow, known: dict[str, 
 
 
 def _all(
-    plan: HarvestPlan, tools: HarvestTools, log: HarvestLog, todo: list[FixCandidate], done: int
+    plan: HarvestPlan,
+    tools: HarvestTools,
+    log: HarvestLog,
+    todo: list[FixCandidate],
+    watched: _Watched,
+    deadline: float,
 ) -> Iterator[HarvestStep]:
-    """Validate candidates with as many workers as the plan has, and keep each row at once."""
+    """Validate candidates until the deadline, as many at once as the plan says, and keep each row at once."""
     if not todo:
         return
-    began, total = time.monotonic(), done + len(todo)
+    began, before = time.monotonic(), watched.total - len(todo)
     told: set[str] = set()
     with locked_folder(WORK) as folder, _Workers(plan, tools, folder) as workers:
-        for count, found in enumerate(workers.each(todo), 1):
+        numbered = [(before + n, candidate) for n, candidate in enumerate(todo, 1)]
+        watched.progress, count = workers.progress, 0
+        for found in workers.each(numbered, deadline):
+            if found is None:
+                watched.look(len(todo) - count)
+                continue
+            count += 1
             log.append([found.row])
             left = (time.monotonic() - began) / count * (len(todo) - count)
             yield HarvestStep(
                 row=found.row,
-                done=done + count,
-                total=total,
+                done=before + count,
+                total=watched.total,
                 left_s=left if count < len(todo) else None,
                 notes=tuple(note for note in found.notes if note not in told),
             )
             told.update(found.notes)
+
+
+class _Watched:
+    """What is shown of a harvest to whom watches it."""
+
+    def __init__(self, watch: WatchHarvest | None, total: int, estimate: HarvestEstimate | None) -> None:
+        """`estimate` is what is known before the first candidate."""
+        self._watch, self.total, self._estimate = watch, total, estimate
+        self.progress: Sequence[WorkerProgress] = ()
+
+    def look(self, left: int) -> None:
+        """Show what the workers do, while `left` candidates are not done."""
+        if self._watch is None:
+            return
+        self._estimate = self._estimate or estimate_from_round(self.progress, left)
+        running = [worker.running for worker in self.progress]
+        found = sorted((one for one in running if one is not None), key=lambda one: one.number)
+        self._watch(
+            HarvestReading(
+                at_s=time.monotonic(), total=self.total, running=tuple(found), estimate=self._estimate
+            )
+        )
 
 
 class _Workers:
@@ -135,40 +199,56 @@ class _Workers:
     def __init__(self, plan: HarvestPlan, tools: HarvestTools, folder: Path) -> None:
         self._plan, self._tools, self._folder = plan, tools, folder
         self._stop = threading.Event()
-        self._free: list[HarvestWorker] = []
+        self.progress = [WorkerProgress() for _ in range(plan.jobs)]
+        self._free: list[tuple[HarvestWorker, WorkerProgress]] = []
         self._pool = ThreadPoolExecutor(plan.jobs, thread_name_prefix="tfgrpo-harvest")
 
     def __enter__(self) -> _Workers:
         with GitObjects(self._plan.repository) as objects:
             left_out = own_folder(self._plan, objects)
-        self._free = [
-            HarvestWorker(self._plan, self._tools, self._folder / f"tree-{n}", left_out, self._stop.is_set)
-            for n in range(self._plan.jobs)
-        ]
+        for n, progress in enumerate(self.progress):
+            folder = self._folder / f"tree-{n}"
+            worker = HarvestWorker(self._plan, self._tools, folder, left_out, progress)
+            self._free.append((worker, progress))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
-        for worker in self._free:
+        for worker, _progress in self._free:
             worker.close()
 
-    def each(self, todo: list[FixCandidate]) -> Iterator[HarvestedFix]:
-        """Yield what comes of each candidate, as it ends; raises StoreError."""
+    def each(self, todo: list[tuple[int, FixCandidate]], deadline: float) -> Iterator[HarvestedFix | None]:
+        """Yield what comes of each candidate, as it ends, and None now and then; raises StoreError.
+
+        After the deadline no candidate is begun, and those that run are ended, of which nothing is kept.
+        """
         waiting, running = iter(todo), set[Future[HarvestedFix]]()
         while True:
-            while len(running) < self._plan.jobs and (one := next(waiting, None)) is not None:
-                running.add(self._pool.submit(self._one, one))
+            if time.monotonic() >= deadline:
+                self._stop.set()
+            while (
+                not self._stop.is_set()
+                and len(running) < self._plan.jobs
+                and (one := next(waiting, None)) is not None
+            ):
+                running.add(self._pool.submit(self._one, *one))
             if not running:
                 return
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            left = max(0.0, deadline - time.monotonic()) if not self._stop.is_set() else LOOK_S
+            ended, running = wait(running, timeout=min(LOOK_S, left), return_when=FIRST_COMPLETED)
+            if not ended:
+                yield None
             for future in ended:
-                yield future.result()
+                if not isinstance(future.exception(), Cancelled):
+                    yield future.result()
 
-    def _one(self, candidate: FixCandidate) -> HarvestedFix:
-        worker = self._free.pop()
+    def _one(self, number: int, candidate: FixCandidate) -> HarvestedFix:
+        worker, progress = self._free.pop()
+        progress.begin(number, candidate.id)
         try:
-            return worker.harvest(candidate)
+            with cancelled_by(self._stop.is_set):
+                return worker.harvest(candidate)
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
@@ -176,4 +256,5 @@ class _Workers:
                 f"cannot go on with {candidate.id}: {error}; make room and harvest again"
             ) from error
         finally:
-            self._free.append(worker)
+            progress.end()
+            self._free.append((worker, progress))

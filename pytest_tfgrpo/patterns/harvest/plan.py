@@ -38,6 +38,8 @@ class HarvestPlan:
     """Do again what failed or needs a person."""
     jobs: int = 1
     isolation: Isolation = "bwrap"
+    budget_s: float | None = None
+    """Seconds after which it stops, so that another harvest goes on; None: when all is done."""
 
 
 class FindRecipes(Protocol):

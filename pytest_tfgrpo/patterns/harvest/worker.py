@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -12,6 +11,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.errors import SnapshotError, StoreError, TfgrpoError
 from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem
+from pytest_tfgrpo.harness.sandbox.cancelling import require_going
 from pytest_tfgrpo.harness.sandbox.environments import Environment
 from pytest_tfgrpo.harness.sandbox.paths import check_name
 from pytest_tfgrpo.harness.scoring.checks.protected import matches
@@ -26,12 +26,13 @@ from pytest_tfgrpo.patterns.fixes import (
     RootCause,
 )
 from pytest_tfgrpo.patterns.harvest.plan import HarvestedFix, HarvestPlan, HarvestTools
+from pytest_tfgrpo.patterns.harvest.progress import WorkerProgress
 from pytest_tfgrpo.patterns.history.candidates import few_lines
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
 from pytest_tfgrpo.patterns.history.tree_files import tree_files
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees, by_name, left_out_by_checks
 from pytest_tfgrpo.patterns.proof.tests_to_run import files_to_run, nearest_tests
-from pytest_tfgrpo.patterns.proof.validation import ValidationPlan, check_timeout_s, validate
+from pytest_tfgrpo.patterns.proof.validation import ORDER, ROUNDS, ValidationPlan, check_timeout_s, validate
 from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
 from pytest_tfgrpo.patterns.suite.manual import manual_advice, partial_value
 from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance
@@ -52,10 +53,6 @@ LEAST_ROOM = 50_000_000
 Proof: TypeAlias = tuple[RecipePart | None, Environment | None, FixValidation]
 
 
-class Cancelled(Exception):
-    """The harvest ends before this candidate is done."""
-
-
 class HarvestWorker:
     """Validates one candidate after another, with a folder of its own."""
 
@@ -65,10 +62,10 @@ class HarvestWorker:
         tools: HarvestTools,
         folder: Path,
         left_out: tuple[str, ...],
-        stopped: Callable[[], bool],
+        progress: WorkerProgress,
     ) -> None:
-        """`left_out` is the suite's own folder in the repository; `stopped` says that the harvest ends."""
-        self._plan, self._tools, self._stopped = plan, tools, stopped
+        """`left_out` is the suite's own folder in the repository."""
+        self._plan, self._tools, self._progress = plan, tools, progress
         self._left_out = (*plan.exclude, *left_out)
         self._work = WorkTree(folder)
         self._notes: list[str] = []
@@ -79,7 +76,10 @@ class HarvestWorker:
         self._objects.close()
 
     def harvest(self, candidate: FixCandidate) -> HarvestedFix:
-        """Return what became of a candidate, whose files are written; raises StoreError, OSError."""
+        """Return what became of a candidate, whose files are written.
+
+        Raises StoreError, OSError, Cancelled.
+        """
         began = time.monotonic()
         self._notes = []
         try:
@@ -153,6 +153,8 @@ class HarvestWorker:
         return last
 
     def _try(self, candidate: FixCandidate, trees: FixTrees, part: RecipePart) -> Proof:
+        self._progress.enter("environment")
+        require_going()
         try:
             made = self._tools.environment(part, candidate.change.committed_at)
             self._notes += made.notes
@@ -173,16 +175,18 @@ class HarvestWorker:
             relaxed=part.relaxed,
             protected=part.protected,
         )
+        again = part.command.runner == "pytest"  # with tests that expect something else
+        self._progress.enter("runs", ROUNDS * len(ORDER) + again)
         return part, made.environment, validate(trees, plan, self._work, self._run)
 
     def _run(self, request: SuiteRequest) -> SuiteRun:
-        if self._stopped():
-            raise Cancelled
+        require_going()
         free = shutil.disk_usage(request.tree).free
         if free < LEAST_ROOM:
             raise StoreError(
                 f"the disk of {request.tree} has only {free} bytes left; make room and harvest again"
             )
+        self._progress.start_run()
         return self._tools.run(request)
 
     def _keep(
@@ -195,6 +199,7 @@ class HarvestWorker:
     ) -> HarvestedFix:
         """Write what is proven; raises StoreError."""
         change = candidate.change
+        self._progress.enter("prompt")
         try:
             statement = self._tools.statement(candidate, trees, validation)
         except StoreError:

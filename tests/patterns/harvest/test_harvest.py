@@ -3,15 +3,19 @@
 import errno
 import os
 import tempfile
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.harvest.harvest import TEST, Shop
 from support.repositories import everything, git
 from support.text_tests import TextRunner, text_plan, text_tools
 
-from pytest_tfgrpo.core.errors import SettingError, SnapshotError, StoreError
+from pytest_tfgrpo.core.errors import BudgetError, SettingError, SnapshotError, StoreError
+from pytest_tfgrpo.harness.sandbox.cancelling import require_going
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
@@ -476,6 +480,70 @@ def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(sh
     assert len(read_log_of(shop.suite)) == 1
     shop.runner.runs = []
     assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
+
+
+def test_a_harvest_whose_time_is_up_ends_what_runs_and_another_goes_on(shop, monkeypatch):
+    for word in ("one", "two", "three"):
+        shop.fix(word)
+    runs, clock = shop.runner.runs, SimpleNamespace(now=0.0)
+    monkeypatch.setattr(
+        "pytest_tfgrpo.patterns.harvest.harvest.time", SimpleNamespace(monotonic=lambda: clock.now)
+    )
+
+    def run(request):
+        while len(runs) >= 12:  # the second fix hangs in its fourth run
+            clock.now = 300.0
+            require_going()
+            time.sleep(0.01)
+        return shop.runner(request)
+
+    steps = harvest(shop.plan(budget_s=300), text_tools(run))
+    rows = []
+    with pytest.raises(BudgetError) as stopped:
+        rows.extend(step.row for step in steps)
+    assert str(stopped.value) == (
+        "stopped after 300 s: 2 candidates are left; the same command goes on with the rest"
+    )
+    assert [row.id[:7] for row in rows] == ["add-one"]
+    files = everything(shop.suite)
+    assert [step.row.id[:7] for step in shop.harvest()] == ["add-two", "add-thr"]
+    assert files.items() - everything(shop.suite).items() == {
+        ("harvest.jsonl", files["harvest.jsonl"]),
+    }
+    assert len(runs) == 12 + 18
+
+
+def test_a_budget_in_which_nothing_is_done_says_so(shop):
+    shop.fix("one")
+    with pytest.raises(BudgetError, match=r"before one was finished: 1 candidate is left; set --b"):
+        shop.harvest(budget_s=1e-9)
+    assert read_log_of(shop.suite) == {}
+    assert shop.runner.runs == []
+
+
+def test_who_watches_sees_which_run_goes_on_and_how_long_all_may_take(shop, monkeypatch):
+    monkeypatch.setattr("pytest_tfgrpo.patterns.harvest.harvest.LOOK_S", 0.001)
+    for word in ("one", "two"):
+        shop.fix(word)
+    seen, shown = [], threading.Semaphore(0)
+
+    def run(request):
+        if len(shop.runner.runs) in (4, 10):
+            for _ in range(2):  # a look that began before may have seen the run before
+                assert shown.acquire(timeout=10)
+        return shop.runner(request)
+
+    def watch(reading):
+        seen.append(reading)
+        shown.release()
+
+    rows = [step.row for step in harvest(shop.plan(), text_tools(run), watch)]
+    found = {(r.total, one.number, one.id, one.stage, one.run, one.runs) for r in seen for one in r.running}
+    assert found >= {(2, 1, rows[0].id, "runs", 5, 10), (2, 2, rows[1].id, "runs", 2, 10)}
+    assert all(one.began_s <= r.at_s for r in seen for one in r.running)
+    estimates = [reading.estimate for reading in seen if reading.estimate]
+    assert {(one.candidates, one.basis) for one in estimates} == {(2, "the first 3 runs of one took 0 s")}
+    assert 0 < estimates[0].least_s < estimates[0].most_s
 
 
 def test_a_fix_that_adds_a_module_which_stands_in_for_another_needs_a_person(shop):

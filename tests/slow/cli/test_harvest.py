@@ -1,11 +1,13 @@
 """The command ``tfgrpo harvest``: from a repository's history to scenarios that the true fix solves."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from support.harbor import attempt, other_files, scenarios_in
 from support.repositories import Repository, everything
+from support.terminals import watching
 from support.tools import require_tool, run_pytest, tfgrpo
 
 from pytest_tfgrpo.core.files import write_json
@@ -152,3 +154,51 @@ def test_a_first_recipe_is_written_once_and_can_be_harvested_with(shop: Reposito
     assert "exists; review it" in tfgrpo("harvest", "init", "--repo", "shop", code=1)
     assert "1 candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run")
     tfgrpo("harvest", "init", "--repo", "shop", "--force", "--commit", "main~1")
+
+
+SLOW = "import time\n\nfrom a import x\n\ndef test_a():\n    time.sleep({})\n    assert x == 2\n"
+
+
+def slow_fix(tmp_path: Path, seconds: float) -> list[str]:
+    """Make a repository with one fix, whose test takes its time; return the words that harvest it."""
+    require_tool("git")
+    repository = Repository(tmp_path / "shop")
+    repository.commit({"a.py": "x = 1\n", "tests/test_a.py": ""}, "Begin")
+    repository.commit({"a.py": "x = 2\n", "tests/test_a.py": SLOW.format(seconds)}, "Fix it")
+    words = ["--repo", "shop", "--from-git", "main~1..main", "--into", "suite"]
+    return ["harvest", *words, "--check-sandbox", "none"]
+
+
+PROGRAM = ("-c", "import sys; from pytest_tfgrpo.cli import main; sys.exit(main(sys.argv[1:]))")
+
+
+def test_a_terminal_has_a_live_line_until_the_candidate_is_done(tmp_path: Path) -> None:
+    words = slow_fix(tmp_path, 1.5)
+    with watching(tmp_path, words, terminal=True, program=PROGRAM) as run:
+        run.wait_for(lambda shown: re.search(r"^1/1  run 2 of 10, \d+ s  fix-it-[0-9a-f]{12}$", shown, re.M))
+        shown = run.end()
+    warning, validated, summary = shown.strip().splitlines()
+    assert warning.startswith("warning: ")
+    assert validated.startswith("1/1  validated                1 test ")
+    assert summary.startswith("1 validated; next: pytest suite")
+    assert run.process.returncode == 0
+
+
+def test_a_pipe_has_a_line_a_candidate(tmp_path: Path) -> None:
+    with watching(tmp_path, slow_fix(tmp_path, 0.7), terminal=False, program=PROGRAM) as run:
+        run.end()
+    assert [line[:13] for line in run.written.splitlines()[1:]] == ["1/1  validate", "1 validated; "]
+
+
+def test_a_harvest_whose_time_is_up_ends_its_programs_and_with_1(tmp_path: Path) -> None:
+    words = slow_fix(tmp_path, 100)
+    began = time.monotonic()
+    with watching(tmp_path, [*words, "--budget-s", "5"], terminal=True, program=PROGRAM) as run:
+        run.end()
+    last = run.written.strip().splitlines()[-1]
+    assert last.endswith(
+        "tfgrpo: stopped after 5 s, before one was finished: 1 candidate is left; set --budget-s higher"
+    )
+    assert run.process.returncode == 1
+    assert time.monotonic() - began < 60
+    assert not list((tmp_path / "suite").glob("*.yaml"))

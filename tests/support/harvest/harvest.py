@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.patterns.harvest.harvest import harvest
-from pytest_tfgrpo.patterns.harvest.plan import HarvestStep, HarvestTools
+from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestStep, HarvestTools
 from support.repositories import Repository
 from support.text_tests import TextRunner, text_plan, text_tools
 
@@ -38,5 +38,8 @@ class Shop:
 
     def harvest(self, commits: str = "", tools: HarvestTools | None = None, **more: Any) -> list[HarvestStep]:
         """Harvest what is new; return the rows by commit."""
-        plan = text_plan(self.repository.folder, commits or f"{self.first}..main", self.suite, **more)
-        return list(harvest(plan, tools or text_tools(self.runner)))
+        return list(harvest(self.plan(commits, **more), tools or text_tools(self.runner)))
+
+    def plan(self, commits: str = "", **more: Any) -> HarvestPlan:
+        """Return the plan of a harvest of the whole history."""
+        return text_plan(self.repository.folder, commits or f"{self.first}..main", self.suite, **more)

@@ -19,6 +19,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, CheckError
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Network, Sandbox, open_bwrap
+from pytest_tfgrpo.harness.sandbox.cancelling import LOOK_S, require_going
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.sandbox.processes import Channel, Start, finish, start
 from pytest_tfgrpo.harness.sandbox.programs import needed
@@ -36,8 +37,6 @@ TREE_MAX = 4 << 30
 """Bytes by which a run may grow its tree."""
 FREE_MIN = 64 << 20
 """Bytes that stay free where the tree lies."""
-LOOK_S = 0.5
-"""Seconds between two looks at the disk."""
 OUTPUT_MAX = 65_536
 """The end of the output that is kept; the rest is read and dropped."""
 CHUNK = 65_536
@@ -86,7 +85,8 @@ def run_isolated(
 
     With bubblewrap it sees the system's programs, `readable` and `writable`, has a loopback and a /tmp of its
     own (`network` ``host``: the machine's network), and PATH holds of that of `environment` what can be seen.
-    Raises OSError when it cannot be started, CheckError where there is no bubblewrap or no prlimit.
+    Raises OSError when it cannot be started, CheckError where there is no bubblewrap or no prlimit, and
+    Cancelled.
     """
     words = [*_limits(), *_moved(argv, folder)]
     with _home(isolation) as home:
@@ -215,6 +215,7 @@ class _Watch:
 
     def _left(self, deadline: float) -> float:
         """Return the seconds to wait for something; sets `_stopped` where a limit is reached."""
+        require_going()
         now = time.monotonic()
         end = min(deadline, self._exchange.deadline() if self._exchange else math.inf)
         if now >= end:
