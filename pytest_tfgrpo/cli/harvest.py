@@ -33,7 +33,9 @@ def declare(commands: Subparsers) -> None:
     parser.add_argument("--from-git", metavar="A..B", help="range of commits: what B has and A has not")
     parser.add_argument("--into", metavar="SUITE", help="folder of the suite")
     parser.add_argument(
-        "--each-commit", action="store_true", help="every commit is a change, also those of merged branches"
+        "--each-commit",
+        action="store_true",
+        help="every commit but merges is a change, also those of branches",
     )
     parser.add_argument(
         "--path", action="append", default=[], metavar="PATH", help="only changes that touch it; repeatable"

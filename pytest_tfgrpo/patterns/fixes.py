@@ -64,6 +64,9 @@ class HistoryChange:
     """Seconds since 1970, UTC."""
     message: str
     files: tuple[ChangedFile, ...] = ()
+    is_merge: bool = False
+    merged: tuple[str, ...] = ()
+    """Messages of the commits that a merge brings, oldest first; only where it is a candidate."""
     missing: str = ""
     """What of it cannot be read, in a shallow, partial or damaged clone: then `files` is empty."""
 

@@ -27,7 +27,7 @@ from pytest_tfgrpo.patterns.harvest.progress import (
 )
 from pytest_tfgrpo.patterns.harvest.worker import HarvestWorker
 from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
-from pytest_tfgrpo.patterns.history.changes import changes, range_of
+from pytest_tfgrpo.patterns.history.changes import changes, merged_changes, range_of
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
 from pytest_tfgrpo.patterns.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog, read_log_of
@@ -110,7 +110,8 @@ def screened(
     found = changes(objects, commits, each_commit=plan.each_commit, paths=plan.paths, limit=plan.limit)
     left_out = (*plan.exclude, *own_folder(plan, objects))
     rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
-    return list(candidates(whole(found), rules))[::-1], broken[0] if broken else None
+    each = candidates(whole(found), rules, lambda merge: merged_changes(objects, merge, plan.paths))
+    return list(each)[::-1], broken[0] if broken else None
 
 
 def holds_changes(plan: HarvestPlan) -> bool:

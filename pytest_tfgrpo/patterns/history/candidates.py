@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.harness.scoring.checks.protected import TEST_FOLDERS, is_protected, is_test
 from pytest_tfgrpo.patterns.fixes import (
     ChangedFile,
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 MAX_SOURCES = 15
 MAX_LINES = 1000
 """Lines that a change adds to its sources and removes from them; moved ones are not counted."""
+SEVERAL = 2
+"""Commits of a merge that are candidates themselves from which they are taken instead of it."""
+MESSAGES, MESSAGE = 50, 8000
+"""Messages of the commits of a merge that are kept, the oldest, and characters of each."""
 SLUG = 40
 SUBMODULE = "160000"
 _OTHER = re.compile(
@@ -40,6 +46,7 @@ _OTHER = re.compile(
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 Screened: TypeAlias = FixCandidate | HarvestRow
+MergedBy = Callable[[HistoryChange], Sequence[HistoryChange]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,18 +61,42 @@ class CandidateRules:
     """Folders and globs that belong to no change: the suite's own folder."""
 
 
-def candidates(found: Iterable[HistoryChange], rules: CandidateRules | None = None) -> Iterator[Screened]:
+def candidates(
+    found: Iterable[HistoryChange], rules: CandidateRules | None = None, merged: MergedBy | None = None
+) -> Iterator[Screened]:
     """Yield a candidate, or the row that says why it is none, for each change of a range, newest first.
 
-    Their lines are not counted yet: that takes the contents of their files (see `few_lines`).
+    `merged` returns what a merge brings, newest first; where several of it are candidates themselves, they
+    follow the row of the merge. Their lines are not counted yet: that takes the contents of their files (see
+    `few_lines`).
     """
-    reverts = Reverts()
+    reverts, known = Reverts(), rules or CandidateRules()
     for change in found:
-        yield candidate_of(change, rules or CandidateRules(), reverts)
+        one = candidate_of(change, known, reverts)
+        if merged is not None and change.is_merge and isinstance(one, FixCandidate):
+            yield from _unfolded(one, merged(change), known, reverts)
+        else:
+            yield _sized(one)
+
+
+def _unfolded(
+    merge: FixCandidate, brought: Sequence[HistoryChange], rules: CandidateRules, reverts: Reverts
+) -> Iterator[Screened]:
+    """Yield the row of a merge and the candidates among its commits, or the merge where those are few."""
+    parts = [_sized(candidate_of(change, rules, reverts)) for change in brought]
+    fixes = [part for part in parts if isinstance(part, FixCandidate)]
+    if len(fixes) < SEVERAL:
+        messages = tuple(change.message[:MESSAGE] for change in brought[::-1][:MESSAGES])
+        yield _sized(replace(merge, change=replace(merge.change, merged=messages)))
+        return
+    named = few([fix.change.commit[:12] for fix in fixes[::-1]], 5)
+    reason = f"it merges {len(fixes)} commits that are fixes themselves, which are taken instead: {named}"
+    yield _row(merge.change, reason)
+    yield from fixes
 
 
 def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts) -> Screened:
-    """Return the candidate that a change is but for its lines, or the row that says why it is none.
+    """Return the candidate that a change is but for its size, or the row that says why it is none.
 
     `reverts` has seen the changes after it.
     """
@@ -79,7 +110,7 @@ def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts)
     protected = [file for file, kind in zip(files, kinds, strict=True) if kind.protected]
     code = [file for file, kind in zip(files, kinds, strict=True) if kind.code]
     tests = [f.path for f, kind in zip(files, kinds, strict=True) if kind.test and f.status != "deleted"]
-    if reason := _why_not(change, files, code, reverted_by) or _lacks(protected, tests, code):
+    if reason := _why_not(change, files, reverted_by) or _lacks(protected, tests, code):
         return _row(change, reason)
     return FixCandidate(
         id=scenario_id(change),
@@ -114,9 +145,14 @@ def scenario_id(change: HistoryChange) -> str:
     return f"{slug or 'change'}-{change.commit[:12]}"
 
 
-def _why_not(
-    change: HistoryChange, files: Sequence[ChangedFile], code: Sequence[ChangedFile], reverted_by: str | None
-) -> str:
+def _sized(one: Screened) -> Screened:
+    """Return the row that says why a candidate is none where it changes too many sources."""
+    if isinstance(one, FixCandidate) and (code := sum(map(is_code, one.sources))) > MAX_SOURCES:
+        return _row(one.change, f"{code} source files changed, more than {MAX_SOURCES}")
+    return one
+
+
+def _why_not(change: HistoryChange, files: Sequence[ChangedFile], reverted_by: str | None) -> str:
     if not change.base:
         return "it is the first commit: there is nothing before it"
     if any(SUBMODULE in (file.old_mode, file.new_mode) for file in files):
@@ -127,8 +163,6 @@ def _why_not(
         return "it reverts another change"
     if odd := next((path for path in [file.path for file in files] if not path.isprintable()), ""):
         return f"a file has the name {odd!r}, which no archive for every machine can hold"
-    if len(code) > MAX_SOURCES:
-        return f"{len(code)} source files changed, more than {MAX_SOURCES}"
     return ""
 
 

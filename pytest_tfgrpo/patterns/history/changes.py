@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 CHUNK = 500
 """Commits compared by one process of git, while the reader works on those before."""
+MERGED = 200
+"""Commits of one merge that are read, the newest."""
 LAST_SECOND = 253_402_300_799
 """The end of the year 9999: later dates are none."""
 _TIME = re.compile(r"> (\d{1,12}) [+-]\d{4}$")
@@ -38,6 +40,7 @@ class _Commit(NamedTuple):
     """"" for the first commit of a history."""
     committed_at: int
     message: str
+    is_merge: bool
 
 
 class _Step(NamedTuple):
@@ -88,6 +91,20 @@ def changes(
         raise error
 
 
+def merged_changes(
+    objects: GitObjects, merge: HistoryChange, paths: Sequence[str] = ()
+) -> tuple[HistoryChange, ...]:
+    """Return the commits that a merge brings but merges, newest first, each against its own parent.
+
+    None where they cannot be read, as in a shallow clone.
+    """
+    commits = CommitRange(first=merge.base, last=merge.commit)
+    try:
+        return tuple(changes(objects, commits, each_commit=True, paths=paths, limit=MERGED))
+    except SnapshotError:
+        return ()
+
+
 def _next_commits(walk: Iterator[bytes]) -> tuple[list[_Commit], Exception | None]:
     """Return the next commits, and why there are no more of them."""
     found: list[_Commit] = []
@@ -101,21 +118,22 @@ def _next_commits(walk: Iterator[bytes]) -> tuple[list[_Commit], Exception | Non
 
 def _commit(record: bytes) -> _Commit:
     """Return the commit that ``rev-list --header`` writes: its message is indented, and UTF-8."""
-    header, _, message = record.partition(b"\n\n")
+    header, _, body = record.partition(b"\n\n")
     one, *lines = header.decode("ascii", "replace").split("\n")
-    tree = parent = ""
+    tree, parents = "", list[str]()
     committed_at = 0
     for line in lines:
         key, _, value = line.partition(" ")
         if key == "tree":
             tree = tree or value
         elif key == "parent":
-            parent = parent or value
+            parents.append(value)
         elif key == "committer" and (found := _TIME.search(value)):
             committed_at = min(int(found[1]), LAST_SECOND)
-    text = message[4:] if message.startswith(b"    ") else message
+    text = body[4:] if body.startswith(b"    ") else body
     text = text.replace(b"\n    ", b"\n").rstrip(b"\n")
-    return _Commit(one, tree, parent, committed_at, text.decode("utf-8", "replace"))
+    message, parent = text.decode("utf-8", "replace"), parents[0] if parents else ""
+    return _Commit(one, tree, parent, committed_at, message, len(parents) > 1)
 
 
 def _steps(objects: GitObjects, commits: Sequence[_Commit], later: Sequence[_Commit]) -> list[_Step]:
@@ -142,5 +160,6 @@ def _with_files(comparison: TreeComparison, steps: Sequence[_Step]) -> Iterator[
             committed_at=commit.committed_at,
             message=commit.message,
             files=files or (),
+            is_merge=commit.is_merge,
             missing=missing,
         )

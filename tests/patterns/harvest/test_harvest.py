@@ -3,7 +3,6 @@
 import errno
 import os
 import tempfile
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -482,6 +481,23 @@ def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(sh
     assert [step.row.status for step in shop.harvest()] == [HarvestStatus.VALIDATED]
 
 
+def test_several_fixes_of_a_merge_become_scenarios_of_their_own(shop):
+    folder, first = shop.repository.folder, shop.first
+    files = [{"a.py": f"zero {w}", TEST: f"old a.py zero\n{w} a.py {w}\n"} for w in ("one", "two")]
+    one = shop.repository.commit(files[0], "One", branch="side", parents=[first])
+    two = shop.repository.commit(files[1], "Two", branch="side", parents=[one])
+    shop.repository.commit(files[1], "Merge branch 'side'", parents=[first, two])
+    steps = shop.harvest()
+    assert [(s.row.id[:6], s.row.status, s.row.tests) for s in steps] == [
+        ("merge-", HarvestStatus.SKIPPED, 0),
+        (f"one-{one[:2]}", HarvestStatus.VALIDATED, 1),
+        (f"two-{two[:2]}", HarvestStatus.VALIDATED, 1),
+    ]
+    assert shop.harvest() == []
+    assert git(folder, "rev-parse", "main^2") == two
+    assert [row.id for row in preview(shop.plan(paths=("b.py",)))] == []
+
+
 def test_a_harvest_whose_time_is_up_ends_what_runs_and_another_goes_on(shop, monkeypatch):
     for word in ("one", "two", "three"):
         shop.fix(word)
@@ -525,19 +541,17 @@ def test_who_watches_sees_which_run_goes_on_and_how_long_all_may_take(shop, monk
     monkeypatch.setattr("pytest_tfgrpo.patterns.harvest.harvest.LOOK_S", 0.001)
     for word in ("one", "two"):
         shop.fix(word)
-    seen, shown = [], threading.Semaphore(0)
+    seen = []
 
     def run(request):
         if len(shop.runner.runs) in (4, 10):
-            for _ in range(2):  # a look that began before may have seen the run before
-                assert shown.acquire(timeout=10)
+            enough, deadline = len(seen) + 2, time.monotonic() + 10  # one look may have begun before
+            while len(seen) < enough:
+                assert time.monotonic() < deadline
+                time.sleep(0.001)
         return shop.runner(request)
 
-    def watch(reading):
-        seen.append(reading)
-        shown.release()
-
-    rows = [step.row for step in harvest(shop.plan(), text_tools(run), watch)]
+    rows = [step.row for step in harvest(shop.plan(), text_tools(run), seen.append)]
     found = {(r.total, one.number, one.id, one.stage, one.run, one.runs) for r in seen for one in r.running}
     assert found >= {(2, 1, rows[0].id, "runs", 5, 10), (2, 2, rows[1].id, "runs", 2, 10)}
     assert all(one.began_s <= r.at_s for r in seen for one in r.running)

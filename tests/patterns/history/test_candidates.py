@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support.repositories import Repository, remove_object
+from support.repositories import Repository, git, remove_object
 
-from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, RootCause
+from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow, HarvestStatus, RootCause
 from pytest_tfgrpo.patterns.history.candidates import CandidateRules, candidates, few_lines
-from pytest_tfgrpo.patterns.history.changes import changes, range_of
+from pytest_tfgrpo.patterns.history.changes import changes, merged_changes, range_of
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
 
 SOURCE, TEST = "shop/cart.py", "tests/test_cart.py"
@@ -139,6 +139,91 @@ def test_what_is_reverted_and_applied_again_stays(repository: Repository) -> Non
     assert isinstance(first, FixCandidate)
     assert isinstance(second, HarvestRow)
     assert isinstance(third, HarvestRow)
+
+
+# Merges
+
+
+def merge(repository: Repository, *commits: tuple[dict[str, str], str]) -> str:
+    """Merge a branch with commits, each given by its files and message; return the merge."""
+    first = tip = git(repository.folder, "rev-parse", "main")
+    for files, message in commits:
+        tip = repository.commit(files, message, branch="side", parents=[tip])
+    changed = {name: text for files, _ in commits for name, text in files.items()}
+    return repository.commit(changed, "Merge branch 'side'", parents=[first, tip])
+
+
+def merged(repository: Repository, **options: object) -> list[FixCandidate | HarvestRow]:
+    """Return what becomes of each change but the first, with merges taken apart, oldest first."""
+    with GitObjects(repository.folder) as objects:
+        found = changes(objects, range_of(objects, "main~1..main"), **options)  # type: ignore[arg-type]
+        return list(candidates(found, None, lambda one: merged_changes(objects, one)))[::-1]
+
+
+def test_several_fixes_of_a_merge_are_taken_instead_of_it(repository: Repository) -> None:
+    commit = merge(
+        repository,
+        ({SOURCE: "b\n", TEST: "b\n"}, "One"),
+        ({"README.md": "b\n"}, "Explain"),
+        ({SOURCE: "c\n", TEST: "c\n"}, "Two"),
+    )
+    one, two, row = merged(repository)
+    assert isinstance(one, FixCandidate)
+    assert isinstance(two, FixCandidate)
+    assert isinstance(row, HarvestRow)
+    assert [fix.change.message for fix in (one, two)] == ["One", "Two"]
+    assert two.change.base == git(repository.folder, "rev-parse", "side~1")
+    assert (row.commit, row.status) == (commit, HarvestStatus.SKIPPED)
+    assert row.reason == (
+        "it merges 2 commits that are fixes themselves, which are taken instead: "
+        f"{one.change.commit[:12]}, {two.change.commit[:12]}"
+    )
+
+
+def test_a_merge_of_one_fix_stays_and_keeps_what_its_commits_say(repository: Repository) -> None:
+    merge(
+        repository,
+        ({TEST: "b\n"}, "Show the fault"),
+        ({SOURCE: "b\n"}, "Mend it\n\n" + "x" * 9000),
+        ({SOURCE: "c\n", TEST: "c\n"}, "Mend more"),
+    )
+    (one,) = merged(repository)
+    assert isinstance(one, FixCandidate)
+    assert [text[:14] for text in one.change.merged] == ["Show the fault", "Mend it\n\nxxxxx", "Mend more"]
+    assert len(one.change.merged[1]) == 8000
+
+
+def test_what_is_merged_into_the_branch_or_undone_in_it_is_no_fix_of_it(repository: Repository) -> None:
+    first = git(repository.folder, "rev-parse", "main")
+    fix = {SOURCE: "b\n", TEST: "b\n"}
+    one = repository.commit(fix, "One", branch="side", parents=[first])
+    main = repository.commit({"other.py": "b\n", "tests/test_other.py": "b\n"}, "Elsewhere")
+    back = repository.commit(
+        {"other.py": "b\n", "tests/test_other.py": "b\n"}, "Merge main", branch="side", parents=[one, main]
+    )
+    wrong = repository.commit({SOURCE: "x\n", TEST: "x\n"}, "Wrong", branch="side", parents=[back])
+    undo = f"This reverts commit {wrong}."
+    undone = repository.commit(fix, undo, branch="side", parents=[wrong])
+    repository.commit(fix, "Merge branch 'side'", parents=[main, undone])
+    (kept,) = merged(repository)
+    assert isinstance(kept, FixCandidate)
+    assert kept.change.merged == ("One", "Wrong", undo)
+
+
+def test_a_merge_of_too_many_sources_is_taken_apart_and_skipped_where_that_gives_nothing(
+    repository: Repository,
+) -> None:
+    large = {f"s{n}.py": "" for n in range(16)}
+    merge(repository, (large, "Large"), ({TEST: "b\n"}, "Tests"))
+    (row,) = merged(repository)
+    assert isinstance(row, HarvestRow)
+    assert row.reason == "16 source files changed, more than 15"
+    merge(repository, ({SOURCE: "b\n", TEST: "c\n"}, "One"), ({**large, TEST: "d\n"}, "Two"),
+          ({"s1.py": "x", TEST: "e\n"}, "Three"))  # fmt: skip
+    assert [one.change.message for one in merged(repository) if isinstance(one, FixCandidate)] == [
+        "One",
+        "Three",
+    ]
 
 
 # Rules

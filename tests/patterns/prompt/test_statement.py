@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, HistoryChange, Statement
 from pytest_tfgrpo.patterns.prompt.issues_file import fixed_issues, read_issues
-from pytest_tfgrpo.patterns.prompt.statement import TASK, message_text, statement_of
+from pytest_tfgrpo.patterns.prompt.statement import TASK, change_text, message_text, statement_of
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
 
 LONG = "Prices with thousands separators ended in an error, although suppliers write them in their lists."
@@ -30,10 +30,23 @@ def trees(**more: dict[str, str]) -> FixTrees:
     return FixTrees(**{name: entries(files) for name, files in (parts | more).items()})
 
 
-def prompt(message: str, made: FixTrees | None = None, **options: Any) -> Statement:
-    change = HistoryChange(
-        commit="c" * 40, base="b" * 40, tree="", base_tree="", committed_at=0, message=message
+def change_of(message: str, merged: tuple[str, ...] | None = None) -> HistoryChange:
+    return HistoryChange(
+        commit="c" * 40,
+        base="b" * 40,
+        tree="",
+        base_tree="",
+        committed_at=0,
+        message=message,
+        is_merge=merged is not None,
+        merged=merged or (),
     )
+
+
+def prompt(
+    message: str, made: FixTrees | None = None, merged: tuple[str, ...] | None = None, **options: Any
+) -> Statement:
+    change = change_of(message, merged)
     candidate = FixCandidate(id="x", change=change, tests=(), protected=(), sources=())
     validation = FixValidation(
         fail_to_pass=("tests/test_money.py::test_x",),
@@ -68,9 +81,79 @@ def test_a_brief_issue_stands_above_the_failing_tests_where_the_message_is_brief
     [("\n\nMake imports faster\n", "Make imports faster\n\nThese tests"), ("", "These tests")],
 )
 def test_the_subject_of_a_merge_is_no_task(body: str, start: str) -> None:
-    found = prompt(f"Merge pull request #534 from ada/faster-import{body}")
+    found = prompt(f"Merge pull request #534 from ada/faster-import{body}", merged=())
     assert found.source == "failing tests"
     assert found.text.startswith(f"{start} fail:\n\n- tests/test_money.py::test_x")
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "Merge pull request #534 from ada/faster-import",
+        "Merge branch 'main' of host.example:ada/shop into develop",
+        "Merge remote-tracking branch 'ada/main'",
+        "Merge tag 'v1'",
+        "Merge stable into main.  (#3674)",
+        "Merge upstream/main",
+        "Merged in ada/faster-import (pull request #534)",
+        "Merge",
+    ],
+)
+def test_a_merge_says_its_body_and_what_was_merged(subject: str) -> None:
+    merged = (
+        "test: show how slow it is\n\nImports took seconds, as `shop` loads everything.\n\nSigned-off-by: A",
+        "Make imports faster (#534)\n",
+        "fixup! Make imports faster",
+        f"Load nothing early\n\nImports took seconds, as `shop` loads everything.\n\n\n{LONG}",
+    )
+    found = prompt(f"{subject}\n\nMake imports faster\n\nCo-authored-by: A <a@b.c>", merged=merged)
+    assert found == Statement(
+        text="Make imports faster\n\ntest: show how slow it is\n\nImports took seconds, as `shop` loads "
+        f"everything.\n\nLoad nothing early\n\n{LONG}\n\n{TASK}",
+        source="commit message",
+    )
+
+
+def test_a_merge_with_a_subject_of_its_own_says_it() -> None:
+    assert change_text(change_of("Read prices with separators (#3)\n", ("Read prices with separators",))) == (
+        "Read prices with separators (#3)"
+    )
+
+
+def test_what_git_writes_into_a_merge_is_no_part_of_what_it_says() -> None:
+    message = (
+        "Merge branch 'side'\n\n* ada-side: (3 commits)\n  Read prices\n\nConflicts:\n\tshop/money.py\n"
+        "\n# Conflicts:\n#\tshop/money.py\n"
+    )
+    assert change_text(change_of(message, ("Read prices",))) == "Read prices"
+
+
+def test_a_merge_that_says_little_stands_above_the_failing_tests() -> None:
+    found = prompt("Merge branch 'side'", merged=("Read prices\n\nNow.", "Lint"))
+    assert found.text.startswith("Read prices\n\nThese tests fail:")
+
+
+def test_what_was_merged_is_cut_as_any_text_and_names_the_issues_that_it_fixes() -> None:
+    merged = (f"{LONG}\n\n    whole = int(text.replace(',', ''))", f"{'long ' * 4000}\n\nFixes #7")
+    found = prompt("Merge branch 'side'", merged=merged)
+    assert found.cut == ("whole = int(text.replace(',', ''))",)
+    assert "replace" not in found.text
+    assert len(found.text) < 8200
+    assert prompt("Merge x", merged=merged, issues={7: f"The issue. {LONG}"}).source == "issue 7"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Thanks to @ada and @bob for the hint.", "Thanks to a user for the hint."),
+        ("Read prices (by @ada)", "Read prices"),
+        ("Reported by: @ada-l, it failed", "Reported by: a user, it failed"),
+        ("Ask Ada <ada@b.c> about it", "Ask Ada about it"),
+        ("Allow the decorator by @property and @ada", "Allow the decorator by @property and @ada"),
+    ],
+)
+def test_users_are_not_named(text: str, left: str) -> None:
+    assert message_text(text) == left
 
 
 def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None:
