@@ -150,7 +150,7 @@ def _all(
     """Validate candidates until the deadline, as many at once as the plan says, and keep each row at once."""
     if not todo:
         return
-    began, before = time.monotonic(), watched.total - len(todo)
+    spent_s, before = 0.0, watched.total - len(todo)
     told: set[str] = set()
     with locked_folder(WORK) as folder, _Workers(plan, tools, folder) as workers:
         numbered = [(before + n, candidate) for n, candidate in enumerate(todo, 1)]
@@ -160,13 +160,14 @@ def _all(
                 watched.look(len(todo) - count)
                 continue
             count += 1
+            spent_s += found.row.elapsed_s
             log.append([found.row])
-            left = (time.monotonic() - began) / count * (len(todo) - count)
+            left = len(todo) - count
             yield HarvestStep(
                 row=found.row,
                 done=before + count,
                 total=watched.total,
-                left_s=left if count < len(todo) else None,
+                left_s=spent_s / count * left / min(plan.jobs, left) if left else None,
                 notes=tuple(note for note in found.notes if note not in told),
             )
             told.update(found.notes)
