@@ -10,6 +10,8 @@ from pytest_tfgrpo.core.wire import Json
 
 SPLIT = re.compile(r"^split: (train|dev|eval)[ \t]*$", re.MULTILINE)
 """The line of a scenario file that a later harvest may change."""
+FAMILY = re.compile(r"^([\"']?)family\1[ \t]*:[ \t]*(.*?)[ \t]*$\n?", re.MULTILINE)
+"""The line with a scenario's family, however a person writes it."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 STEP = "  "
@@ -29,6 +31,20 @@ def split_in(text: str) -> str | None:
     """Return the split that a scenario's text names on a line of its own."""
     found = SPLIT.search(text)
     return found[1] if found else None
+
+
+def family_in(text: str) -> str | None:
+    """Return the family that a scenario's text names on a line of its own, without quotes."""
+    found = FAMILY.search(text)
+    return found[2].strip("\"'") if found else None
+
+
+def with_family(text: str, family: str | None) -> str:
+    """Return the text of a scenario in another family, or in none; a first one stands below its split."""
+    row = "" if family is None else f"family: {_scalar(family)}\n"
+    if FAMILY.search(text):
+        return FAMILY.sub(lambda _: row, text, count=1)
+    return SPLIT.sub(lambda found: f"{found[0]}\n{row}".removesuffix("\n"), text, count=1)
 
 
 def _mapping(value: Mapping[str, Json], indent: str) -> Iterator[str]:

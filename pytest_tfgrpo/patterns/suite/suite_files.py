@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -13,8 +14,16 @@ from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
 from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
-from pytest_tfgrpo.patterns.suite.provenance import Provenance, write_provenance
-from pytest_tfgrpo.patterns.suite.scenario_text import scenario_text, split_in, with_split
+from pytest_tfgrpo.patterns.history.candidates import is_code
+from pytest_tfgrpo.patterns.suite.fix_families import FixPlace, families_by_files
+from pytest_tfgrpo.patterns.suite.provenance import Provenance, read_provenance, write_provenance
+from pytest_tfgrpo.patterns.suite.scenario_text import (
+    family_in,
+    scenario_text,
+    split_in,
+    with_family,
+    with_split,
+)
 from pytest_tfgrpo.patterns.suite.split_by_time import splits_by_time
 
 ARCHIVES, REFERENCES, ENVIRONMENTS, PROVENANCE = "archives", "references", "environments", "provenance"
@@ -182,12 +191,14 @@ def write_partial(suite: Path, id_: str, value: Mapping[str, Json], advice: str)
 
 
 def resplit(suite: Path, rows: Iterable[HarvestRow]) -> int:
-    """Put the scenarios of a suite into their splits by time; return how many files changed.
+    """Put the scenarios of a suite into their splits by time and families by files; return how many changed.
 
-    A scenario that is gone, or has no line ``split:`` any more, is left as it is. Raises StoreError.
+    A scenario that is gone, or has no line ``split:`` any more, is left as it is, and so is a family that a
+    person wrote. Raises StoreError.
     """
-    times, texts = {}, {}
+    times, texts, named = {}, {}, set[str | None]({None})
     for row in rows:
+        named.add(row.id)
         if row.status is HarvestStatus.VALIDATED:
             try:
                 texts[row.id] = SuitePaths(suite=suite, id=row.id).scenario.read_text("utf-8")
@@ -197,12 +208,30 @@ def resplit(suite: Path, rows: Iterable[HarvestRow]) -> int:
             except (OSError, ValueError) as error:
                 raise StoreError(f"cannot read a scenario of {suite}: {error}") from error
     present = {id_: split for id_, text in texts.items() if (split := split_in(text)) is not None}
+    splits = splits_by_time(times.items(), present)
+    ours = {id_ for id_ in present if family_in(texts[id_]) in named}
+    places = _places(suite, {id_: times[id_] for id_ in ours})
+    families = families_by_files(places)
     changed = 0
-    for id_, split in splits_by_time(times.items(), present).items():
-        if present.get(id_, split) != split and (new := with_split(texts[id_], split)) is not None:
-            _write(SuitePaths(suite=suite, id=id_).scenario, new.encode())
+    for id_ in present:
+        text = with_split(texts[id_], splits[id_]) if present[id_] != splits[id_] else texts[id_]
+        if text is not None and id_ in places and families.get(id_) != family_in(text):
+            text = with_family(text, families.get(id_))
+        if text is not None and text != texts[id_]:
+            _write(SuitePaths(suite=suite, id=id_).scenario, text.encode())
             changed += 1
     return changed
+
+
+def _places(suite: Path, times: Mapping[str, int]) -> dict[str, FixPlace]:
+    """Return where each fix lies; one whose provenance is lost is left out."""
+    found = {}
+    for id_, committed_at in times.items():
+        with suppress(StoreError):
+            sources = read_provenance(SuitePaths(suite=suite, id=id_).provenance).sources
+            code = {path for path in sources if is_code(path)}
+            found[id_] = FixPlace(committed_at=committed_at, sources=code)
+    return found
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
-from pytest_tfgrpo.patterns.suite.scenario_text import scenario_text, split_in, with_split
+from pytest_tfgrpo.patterns.suite.scenario_text import (
+    family_in,
+    scenario_text,
+    split_in,
+    with_family,
+    with_split,
+)
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text(
     "ab: #|-\n\t'\"{}[]&*!%@`", max_size=12
@@ -40,3 +46,21 @@ def test_the_split_changes_on_its_own_line_alone(tail):
 
 def test_a_scenario_without_a_line_for_its_split_keeps_it():
     assert with_split("id: x\nprompt: |\n  split: train\n", "dev") is None
+
+
+@pytest.mark.parametrize(
+    "row", ["family: old", 'family: "old"', "'family'  :  old  ", '"family":old', "family: 'old'"]
+)
+def test_the_family_changes_on_its_own_line_alone(row):
+    text = f"id: x\n{row}\nsplit: eval\nprompt: |\n  family: y\n"
+    assert family_in(text) == "old"
+    assert with_family(text, "0-new") == 'id: x\nfamily: "0-new"\nsplit: eval\nprompt: |\n  family: y\n'
+    assert with_family(text, None) == "id: x\nsplit: eval\nprompt: |\n  family: y\n"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\ntags: []\n"])
+def test_a_first_family_stands_below_the_split(end):
+    text = with_family(f"id: x\nsplit: eval{end}", "fix-1")
+    assert text == f"id: x\nsplit: eval\nfamily: fix-1{end}"
+    assert (family_in(text), with_family(text, None).strip()) == ("fix-1", f"id: x\nsplit: eval{end}".strip())
+    assert family_in("id: x\nprompt: |\n  family: y\n") is None

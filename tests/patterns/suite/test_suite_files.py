@@ -115,6 +115,55 @@ def test_scenarios_move_to_their_split_by_time_and_a_line_taken_out_by_hand_stay
     assert "split:" not in own.read_text()
 
 
+def family_of(suite, number):
+    text = SuitePaths(suite=suite, id=make_row(number).id).scenario.read_text()
+    return parse_yaml(text).value.get("family")
+
+
+def test_fixes_of_one_file_share_a_family_and_what_a_person_wrote_stays(tmp_path):
+    sources = {n: (f"{n}.py",) for n in range(20)} | {3: ("a.py", "CHANGES.md"), 5: ("a.py",), 6: ("a.py",)}
+    sources |= {7: ("b.py", "CHANGES.md"), 8: ("b.py",)}
+    for number, names in sources.items():
+        write(tmp_path, number, sources=names)
+    own, split = (SuitePaths(suite=tmp_path, id=make_row(n).id).scenario for n in (5, 8))
+    own.write_text(own.read_text().replace("split: eval\n", "split: eval\n'family' : pricing # mine\n"))
+    split.write_text(split.read_text().replace("split: eval\n", ""))
+    rows = [make_row(number) for number in sources]
+    assert resplit(tmp_path, rows) == 2
+    assert resplit(tmp_path, rows) == 0
+    assert {n: family for n in sources if (family := family_of(tmp_path, n))} == {
+        3: rows[3].id, 5: "pricing", 6: rows[3].id
+    }  # fmt: skip
+    assert (
+        "\nsplit: eval\nfamily: fix-000000000003\ntags:"
+        in (tmp_path / f"{rows[6].id}.scenario.yaml").read_text()
+    )
+
+
+def test_a_family_follows_the_fixes_that_come_and_go(tmp_path):
+    for number in (1, 2):
+        write(tmp_path, number, sources=("a.py",))
+    resplit(tmp_path, [make_row(1), make_row(2)])
+    write(tmp_path, 0, sources=("a.py",))
+    rows = [make_row(n) for n in range(3)]
+    assert resplit(tmp_path, rows) == 3
+    assert {family_of(tmp_path, n) for n in range(3)} == {rows[0].id}
+    for number in (0, 1):
+        SuitePaths(suite=tmp_path, id=rows[number].id).scenario.unlink()
+    assert resplit(tmp_path, rows) == 1
+    assert family_of(tmp_path, 2) is None
+
+
+def test_a_scenario_whose_provenance_is_lost_keeps_its_family(tmp_path):
+    for number in (1, 2):
+        write(tmp_path, number, sources=("a.py",))
+    rows = [make_row(1), make_row(2)]
+    resplit(tmp_path, rows)
+    SuitePaths(suite=tmp_path, id=rows[1].id).provenance.write_text("junk")
+    assert resplit(tmp_path, rows) == 1
+    assert (family_of(tmp_path, 1), family_of(tmp_path, 2)) == (None, rows[0].id)
+
+
 def test_a_full_disk_leaves_no_scenario_without_its_archives(tmp_path, monkeypatch):
     really = Path.replace
     for stop_at in range(5):
