@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     FAILED,
@@ -23,6 +23,7 @@ from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
 from pytest_tfgrpo.harness.scoring.runners.edits import ASSERTED, COMPUTED, FIRST, LITERALS, choices_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteRun
 from pytest_tfgrpo.harness.scoring.runners.test_functions import Target, targets
+from pytest_tfgrpo.harness.scoring.runners.text_edits import text_choices
 
 ROUNDS = 10
 """How often changes are tried, of all tests at once."""
@@ -40,16 +41,23 @@ _random = secrets.SystemRandom()
 
 
 def proven_changes(
-    texts: Texts, fixed: Collection[str], kept: Collection[str], run: Callable[[Texts], SuiteRun]
+    texts: Texts,
+    before: Texts,
+    fixed: Collection[str],
+    kept: Collection[str],
+    run: Callable[[Texts], SuiteRun],
 ) -> tuple[LineChange, ...]:
     """Return changes of the tests `fixed` that were tried with the true fix.
 
-    `texts` are the files of tests, by name; `kept` are the other tests that a check lists. `run` runs the
-    tests of these files with the fix, where the files that it is given replace those of their names.
+    `texts` are the files of tests, by name, and `before` what they were; `kept` are the other tests that a
+    check lists. `run` runs the tests of these files with the fix, where the files that it is given replace
+    those of their names. In files that are not Python a change is one of a line, of whatever test it is.
     """
     listed = (*fixed, *kept)
-    found = [target for target in targets(texts, listed) if not {*fixed}.isdisjoint(target.ids)]
-    tried = [_Tried(target, texts[target.file]) for target in _random.sample(found, min(len(found), MOST))]
+    found = [*targets(texts, listed), *_other_files(texts, listed)]
+    found = [target for target in found if not {*fixed}.isdisjoint(target.ids)]
+    chosen = _random.sample(found, min(len(found), MOST))
+    tried = [_Tried(target, texts[target.file], before.get(target.file, b"")) for target in chosen]
     for _ in range(ROUNDS):
         if not (trying := [one for one in tried if one.next()]):
             break
@@ -60,12 +68,24 @@ def proven_changes(
     return still_proven(texts, changes, listed, run)
 
 
-class _Tried:
-    """The changes of one function: those to try, and those that are proven."""
+def _other_files(texts: Texts, ids: Iterable[str]) -> Iterator[Target]:
+    """Yield the files that are not Python, each as one target with all its tests."""
+    found: dict[str, list[str]] = {}
+    for id_ in ids:
+        found.setdefault(id_.partition("::")[0], []).append(id_)
+    for file, those in found.items():
+        if file in texts and not file.endswith(".py"):
+            yield Target(file=file, functions=(), ids=tuple(those))
 
-    def __init__(self, target: Target, data: bytes) -> None:
+
+class _Tried:
+    """The changes of one target: those to try, and those that are proven."""
+
+    def __init__(self, target: Target, data: bytes, before: bytes) -> None:
         self._target, self._data = target, data
         self._left = [choice for function in target.functions for choice in choices_of(function, data)]
+        if not target.functions:
+            self._left = text_choices(data, before)
         self._found: list[tuple[LineChange, int]] = []
         self._told = FIRST
         self.trying = LineChange(file=target.file, lines=(), fails=())
@@ -77,7 +97,7 @@ class _Tried:
         self._left = [(edits, told) for edits, told in self._left if told >= least]
         while self._left:
             edits, self._told = self._left.pop(0)
-            if parses(self._data, edits):
+            if not self._target.functions or parses(self._data, edits):
                 self.trying = LineChange(file=self._target.file, lines=as_lines(self._data, edits), fails=())
                 return True
         return False

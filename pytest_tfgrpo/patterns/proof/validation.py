@@ -145,14 +145,12 @@ class _Series:
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
 
-    def _changes(self, fixed: Sequence[str], kept: Sequence[str]) -> tuple[LineChange, ...] | None:
-        """Return changes of the tests that make them fail after the fix; None where no check has any."""
-        if self.plan.command.runner != "pytest":
-            return None
+    def _changes(self, fixed: Sequence[str], kept: Sequence[str]) -> tuple[LineChange, ...]:
+        """Return changes of the tests that make them fail after the fix."""
         tree = self.trees.tree("fix")
         named = {test.partition("::")[0] for test in fixed}
         texts = {name: tree[name].data for name in self.files if name in tree}
-        stems = [name.rpartition("/")[2].removesuffix(".py").encode() for name in named]
+        stems = [name.rpartition("/")[2].partition(".")[0].encode() for name in named]
         files = tuple(n for n in self.files if n in named or any(stem in texts.get(n, b"") for stem in stems))
 
         def run(changed: Mapping[str, bytes]) -> SuiteRun:
@@ -162,7 +160,8 @@ class _Series:
 
         if self.plan.changes is not None:
             return still_proven(texts, self.plan.changes, (*fixed, *kept), run)
-        return proven_changes(texts, fixed, kept, run)
+        before = {name: entry.data for name, entry in self.trees.base.items() if name in texts}
+        return proven_changes(texts, before, fixed, kept, run)
 
     def _of(self, *ids: Iterable[str]) -> tuple[str, ...]:
         """Return the files of tests; all where a report names tests by something else."""

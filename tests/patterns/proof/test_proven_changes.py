@@ -65,7 +65,7 @@ def changes_of(text: str, fixed: list[str] | None = None) -> tuple[LineChange, .
     assert {*ran(texts, TRUE).outcomes.values()} == {CaseOutcome.PASSED}
     wanted = listed if fixed is None else fixed
     kept = [id_ for id_ in listed if id_ not in wanted]
-    return proven_changes(texts, wanted, kept, lambda changed: ran({**texts, **changed}, TRUE))
+    return proven_changes(texts, {}, wanted, kept, lambda changed: ran({**texts, **changed}, TRUE))
 
 
 BODIES = [
@@ -163,6 +163,32 @@ def test_of_a_test_that_asserts_nothing_there_is_at_most_a_change_before_all_oth
         assert "assert" in change.lines[0].text
 
 
+SCRIPT = b"""test('adds', () => {
+  assert.equal(sum(2), 2);
+});
+test('adds two', () => {
+  const given = 0.5;
+  expect(sum(given, '1')).toBe("07");
+});
+"""
+
+
+def test_of_a_file_that_is_no_python_one_line_is_changed_the_new_ones_first() -> None:
+    before = SCRIPT.replace(b"0.5", b"7").replace(b'"07"', b"8")
+    one, two = "t.js::adds", "t.js::adds two"
+
+    def run(changed: Mapping[str, bytes]) -> SuiteRun:
+        text = changed.get("t.js", SCRIPT)
+        ends = {one: b"sum(2), 2)" in text, two: b"given, '1')).toBe(\"07\")" in text}
+        named = {id_: CaseOutcome("passed" if right else "failed") for id_, right in ends.items()}
+        return SuiteRun(outcomes=named if b"'adds two'" in text else {})
+
+    found = proven_changes({"t.js": SCRIPT}, {"t.js": before}, [two], [one], run)
+    assert {(change.fails, change.lines[0].row) for change in found} == {((two,), 6)}
+    assert all(change.lines[0].text.startswith("  expect(sum(given, '1')).toBe('") for change in found)
+    assert proven_changes({"t.js": b"\xff" + SCRIPT}, {}, [two], [one], run) == ()
+
+
 def test_runs_and_tests_are_bounded() -> None:
     tests = "\n\n".join(f"def test_{n}():\n    assert double({n}) == {2 * n}\n" for n in range(MOST + 9))
     runs = count()
@@ -173,7 +199,7 @@ def test_runs_and_tests_are_bounded() -> None:
         next(runs)
         return ran({**texts, **changed}, TRUE)
 
-    found = proven_changes(texts, listed, (), run)
+    found = proven_changes(texts, {}, listed, (), run)
     assert len({change.fails for change in found}) == MOST
     assert len(found) <= MOST * ENOUGH
     assert next(runs) <= ROUNDS + 2
@@ -183,5 +209,5 @@ def test_runs_and_tests_are_bounded() -> None:
         next(asked)
         return SuiteRun(outcomes={})
 
-    assert proven_changes(texts, listed, (), tampered) == ()
+    assert proven_changes(texts, {}, listed, (), tampered) == ()
     assert next(asked) <= ROUNDS

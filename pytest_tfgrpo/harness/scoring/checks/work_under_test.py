@@ -81,12 +81,12 @@ class WorkUnderTest:
         """Return the forms of the tests: two, or one where no test can be changed."""
         params = self.check.params
         one = ChangedTests(files={}, fails=frozenset())
-        if _command(params["runner"]).runner != "pytest":
-            return [one]
         texts = {entry.name: entry.data for entry in (*self.base.protected, *self.entries.values())}
         listed = (*params["fail_to_pass"], *params.get("pass_to_pass", ()))
         if "changes" in params:
             changes = [from_wire(LineChange, change) for change in params["changes"]]
+        elif _command(params["runner"]).runner != "pytest":
+            return [one]
         else:
             changes = drawn_changes(texts, listed, params["fail_to_pass"])
         try:

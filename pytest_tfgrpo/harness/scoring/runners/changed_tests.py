@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import ast
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import SPARSE
 from pytest_tfgrpo.harness.scoring.runners.edits import Edit, edited, edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
-from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, bare, targets
+from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, targets
 
 FAILED = (CaseOutcome.FAILED, CaseOutcome.HUNG)
 
@@ -78,25 +78,14 @@ def two_forms(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> tupl
     No test is changed in both. Where two can be, some are in each; else one form is the tests as they are.
     Raises ValueError where a change does not fit its file.
     """
-    groups: dict[str, list[LineChange]] = {}
-    for change in changes:
-        groups.setdefault(bare(change.fails[0]), []).append(change)
-    pairs = [_pair(group) for group in groups.values()]
-    _random.shuffle(pairs)
-    cut = _random.randrange(1, len(pairs)) if len(pairs) > 1 else 1
-    first, second = list[LineChange](), list[LineChange]()
-    for at, pair in enumerate(pairs):
-        here, there = (first, second) if at < cut else (second, first)
-        here.append(pair[0])
-        there += pair[1:]
-    one, other = _random.sample((_form(texts, first), _form(texts, second)), 2)
+    chosen, covered, every = list[LineChange](), set[str](), list(changes)
+    for change in _random.sample(every, len(every)):
+        if covered.isdisjoint(change.fails):
+            chosen.append(change)
+            covered.update(change.fails)
+    cut = _random.randrange(1, len(chosen)) if len(chosen) > 1 else len(chosen)
+    one, other = _random.sample((_form(texts, chosen[:cut]), _form(texts, chosen[cut:])), 2)
     return one, other
-
-
-def _pair(group: Sequence[LineChange]) -> list[LineChange]:
-    """Return a change that is drawn, and one of other rows of the same test where there is one."""
-    one, *others = _random.sample(group, len(group))
-    return [one, *[other for other in others if not {*other.fails}.intersection(one.fails)][:1]]
 
 
 def _form(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> ChangedTests:

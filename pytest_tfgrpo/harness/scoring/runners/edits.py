@@ -441,20 +441,21 @@ def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
 
 
 def choices_of(function: Function, data: bytes) -> list[EditChoice]:
-    """Return edits of a test; only a run says which of them a true answer fails.
-
-    Those that tell most come first, but only two of each kind before those that tell less.
-    """
+    """Return edits of a test; only a run says which of them a true answer fails."""
     choices = Choices(function, data)
     found = [(edits, FIRST) for edits in _first(function, data)]
     for _ in range(DRAWS):
         found += choices.everywhere()
+    return in_turns(found)
+
+
+def in_turns(choices: Iterable[EditChoice]) -> list[EditChoice]:
+    """Return choices in an order that is drawn: two that tell most, two that tell less; then more."""
+    found = list(choices)
     _random.shuffle(found)
     once = {tuple(edits): (edits, told) for edits, told in sorted(found, key=lambda choice: choice[1])}
     kinds = [[choice for choice in once.values() if choice[1] == told] for told in range(EXPECTED, -1, -1)]
-    return [choice for kind in kinds for choice in kind[:2]] + [
-        choice for kind in kinds for choice in kind[2:]
-    ]
+    return [choice for kind in kinds for choice in kind[:2]] + [one for kind in kinds for one in kind[2:]]
 
 
 def _first(function: Function, data: bytes) -> list[list[Edit]]:

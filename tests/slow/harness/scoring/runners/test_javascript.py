@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 from support.suites import SUITES, MadeSuite
 
+from pytest_tfgrpo.harness.scoring.runners.changed_tests import with_lines
 from pytest_tfgrpo.harness.scoring.runners.jest import run_jest
 from pytest_tfgrpo.harness.scoring.runners.node_test import run_node_tests
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
@@ -18,6 +21,7 @@ from pytest_tfgrpo.harness.scoring.runners.protocol import (
     SuiteRun,
 )
 from pytest_tfgrpo.harness.scoring.runners.vitest import run_vitest
+from pytest_tfgrpo.patterns.proof.proven_changes import proven_changes
 
 RUNNERS: dict[str, Runner] = {"node-test": run_node_tests, "jest": run_jest, "vitest": run_vitest}
 EACH = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
@@ -129,6 +133,39 @@ def test_code_that_cheats_does_not_pass(suite: MadeSuite, cheat: str, tmp_path: 
     code = f"{cheat}\nexports.total = (prices) => prices.reduce((sum, price) => sum + price, 0);\n"
     tree = suite.write(tmp_path, {"src/cart.js": code})
     assert not believed(run(suite, tree, "test/cart.test.js"))
+
+
+PEEK = """const fs = require('fs');
+exports.total = (prices) => {
+  const at = /([^()\\s]+cart\\.test\\.js):(\\d+)/.exec(new Error().stack);
+  const line = fs.readFileSync(at[1].replace('file://', ''), 'utf8').split('\\n')[at[2] - 1];
+  return Number(/(\\d+(?:\\.\\d+)?)\\D*$/.exec(line)[1]);
+};
+"""
+"""Answers what the line of its caller says last."""
+
+
+@EACH
+def test_a_test_is_changed_so_that_it_fails_with_the_truth_and_passes_for_who_reads_it(
+    suite: MadeSuite, tmp_path: Path
+) -> None:
+    number = count()
+    name = "test/cart.test.js"
+
+    def ran(code: str, changed: Mapping[str, bytes]) -> SuiteRun:
+        folder = tmp_path / str(next(number))
+        tree = suite.write(folder, {"src/cart.js": code, **{n: d.decode() for n, d in changed.items()}})
+        return run(suite, tree, name)
+
+    whole = ran(FIXED, {})
+    kept = [id_ for id_, end in whole.outcomes.items() if end is CaseOutcome.PASSED and id_ != BUG]
+    texts = {name: (tmp_path / "0" / name).read_bytes()}
+    changes = proven_changes(texts, {}, [BUG], kept, lambda changed: ran(FIXED, changed))
+    ours = [change for change in changes if BUG in change.fails]
+    assert ours
+    assert ran(PEEK, {}).outcomes[BUG] is CaseOutcome.PASSED
+    ends = [ran(PEEK, {name: with_lines(texts[name], one.lines)}).outcomes[BUG] for one in ours]
+    assert CaseOutcome.PASSED in ends
 
 
 @EACH

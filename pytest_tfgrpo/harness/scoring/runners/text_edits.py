@@ -1,0 +1,38 @@
+"""Edits of tests in any language, by line: another text or number where a line looks as if it asserts."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from pytest_tfgrpo.harness.scoring.runners.edits import EXPECTED, OTHERS, Edit, EditChoice, in_turns
+from pytest_tfgrpo.harness.scoring.runners.other_values import other_text, other_value
+
+ASSERTS = re.compile(rb"assert|expect|should|equal|\bis\(|\bt\.", re.IGNORECASE)
+LITERAL = re.compile(rb"'[^'\\\n]+'|\"[^\"\\\n]+\"|(?<![\w.$])\d{1,15}(?:\.\d{1,9})?(?![\w.])")
+
+
+def text_choices(data: bytes, before: bytes) -> list[EditChoice]:
+    """Return edits of a file of tests; only a run says what they make fail.
+
+    `before` is the file without the tests of interest: its lines tell less.
+    """
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return []
+    old = {row.strip() for row in before.splitlines()}
+    rows = enumerate(data.splitlines())
+    return in_turns(choice for at, row in rows for choice in _of_row(at, row, row.strip() not in old))
+
+
+def _of_row(at: int, row: bytes, new: bool) -> Iterator[EditChoice]:
+    asserts = ASSERTS.search(row) is not None
+    found = list(LITERAL.finditer(row)) if new or asserts else []
+    for match in found:
+        value = ast.literal_eval(match[0].decode().lstrip("0") or "0")
+        other = other_text(value) if isinstance(value, str) else other_value(value)
+        told = EXPECTED if new and asserts and match is found[-1] else OTHERS
+        if other is not None:
+            yield [Edit((at, match.start()), (at, match.end()), other.encode())], told
