@@ -113,6 +113,9 @@ class RecipePart:
     """Where each value comes from: ``tox.ini [testenv] deps``."""
     relaxed: bool = False
     """The second pass: without linters and date (decision 44)."""
+    extras: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Further extras and groups of the project whose requirements it has, beside those of its tests: for
+    tests that lack something."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,6 +167,8 @@ class FixValidation:
     """What the code under test used that a check has to allow."""
     changes: tuple[LineChange, ...] | None = field(default=None, metadata=SPARSE)
     """What makes tests fail after the fix, as they expect something else; None: nobody asked."""
+    lacking: bool = field(default=False, metadata=SPARSE)
+    """It is not proven, and tests of it were skipped or lacked a module: further packages may help."""
 
     def unchanged(self) -> tuple[str, ...]:
         """Return the tests of the fix that no change makes fail."""

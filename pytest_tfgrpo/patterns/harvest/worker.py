@@ -50,6 +50,8 @@ from pytest_tfgrpo.patterns.suite.suite_files import (
 LEAST_ROOM = 50_000_000
 """Bytes that a disk must have free, or a test that fails for want of room would be taken for a result."""
 
+ALSO = "; with "
+"""Between the reason of a try and that of one with more packages."""
 Proof: TypeAlias = tuple[RecipePart | None, Environment | None, FixValidation]
 
 
@@ -147,9 +149,11 @@ class HarvestWorker:
         )
         last = none
         for part in self._tools.recipes(read, tuple(fix), candidate):
-            last = self._try(candidate, trees, part)
-            if last[2].cause in (None, RootCause.TEST_FAILURE):
-                break
+            cause = last[2].cause
+            if part.extras and last[2].lacking:
+                last = _better(last, self._try(candidate, trees, part))
+            elif not part.extras and cause not in (None, RootCause.TEST_FAILURE):
+                last = self._try(candidate, trees, part)
         return last
 
     def _try(self, candidate: FixCandidate, trees: FixTrees, part: RecipePart) -> Proof:
@@ -275,6 +279,20 @@ class HarvestWorker:
         write_partial(self._plan.suite, candidate.id, value, manual_advice(candidate, part, validation))
         row = _row(candidate, HarvestStatus.NEEDS_MANUAL, cause=RootCause.SCENARIO_SYNTHESIS)
         return HarvestedFix(row=replace(row, reason=validation.reason))
+
+
+def _better(first: Proof, wide: Proof) -> Proof:
+    """Return what proves a fix whose tests lacked something; else the first try, with what the second gave.
+
+    A third is worth it only where there was no environment with all extras and groups.
+    """
+    (_, _, was), (part, _, now) = first, wide
+    if now.cause is None or part is None:
+        return wide
+    tried = f"all extras and groups ({few(part.extras, 4)})"
+    reason = was.reason.partition(ALSO)[0]
+    reason += f"{ALSO}{tried}: {'the same' if now.reason == reason else now.reason}"
+    return first[0], first[1], replace(was, reason=reason, lacking=now.cause is RootCause.ENVIRONMENT)
 
 
 def _can_be_named(name: str) -> bool:

@@ -41,9 +41,13 @@ CHECK_MAX_S = 3600
 NAMED = 200
 """How many wavering tests are named."""
 
+MISSING = re.compile(
+    r"No module named|cannot import name|undefined symbol|PackageNotFound|fixture '\w+' not found"
+)
+"""What a test says that lacks a package."""
 HINTS = (
     (
-        re.compile(r"No module named|cannot import name|undefined symbol|PackageNotFound"),
+        MISSING,
         "; declare it as dependencies, or make it by setup, in harvest.toml",
     ),
     (
@@ -294,6 +298,7 @@ def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
         pass_to_pass=(),
         cause=cause,
         reason=f"{what} {where}" + (f": {detail}" if detail else ""),
+        lacking=bool(MISSING.search(run.detail)),
     )
 
 
@@ -326,6 +331,7 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str
         wavering=wavering[:NAMED],
         cause=RootCause.TEST_FAILURE,
         reason=reason,
+        lacking=bool(skipped or any(MISSING.search(messages.get(test, "")) for test in failing)),
     )
 
 

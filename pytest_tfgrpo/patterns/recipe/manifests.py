@@ -109,6 +109,7 @@ def _poetry(project: PythonProject, told: dict[str, Json]) -> None:
     project.take("dependencies", _poetry_list(needed), where + "dependencies")
     groups = {"dev": told.get("dev-dependencies")}
     groups |= {name: table(group).get("dependencies") for name, group in within(told, "group").items()}
+    groups |= {name: _needed(needed, names) for name, names in within(told, "extras").items()}
     for group, items in groups.items():
         if listed := _poetry_list(table(items)):
             project.groups.setdefault(group, listed)
@@ -119,6 +120,12 @@ def _poetry(project: PythonProject, told: dict[str, Json]) -> None:
     packages = told.get("packages")
     for package in packages if isinstance(packages, list) else []:
         project.roots += _texts(table(package).get("from"))
+
+
+def _needed(needed: dict[str, Json], names: Json) -> dict[str, Json]:
+    """Return the dependencies that an extra names, which are optional without it."""
+    listed = {name: needed[name] for name in words(names) if name in needed}
+    return {n: {**one, "optional": False} if isinstance(one, dict) else one for n, one in listed.items()}
 
 
 def _poetry_list(items: dict[str, Json]) -> list[str]:

@@ -41,6 +41,13 @@ LATEST = 250_000_000_000
 """Seconds since 1970 that a date can hold; a commit can say anything."""
 PLUGINS = frozenset(("flaky", "nbval", "syrupy"))
 """Plugins of pytest that are not called so."""
+OF_PYTHON = ("pytest", "command")
+"""Runners whose environment has a Python."""
+NO_TESTS = re.compile(
+    r"(?i)^(?:docs?|documentation|lint(?:s|er|ers|ing)?|format(?:ting)?|style|typ(?:ing|es?)|typecheck(?:ing)?"
+    r"|mypy|release|publish|build|pre-?commit|bench\w*|notebooks?)$"
+)
+"""Extras and groups that no test needs."""
 TEMPLATE = "template"
 """Source of a value that nothing in the project says."""
 
@@ -65,6 +72,7 @@ def recipe_of(
 ) -> tuple[RecipePart, ...]:
     """Return how the tests of a fix run: as declared, then relaxed (decision 44); none without a runner.
 
+    Behind each of the two the same with all extras and groups of the project, where these add anything.
     `read` returns a file of the tree after the fix by its path, `names` are the paths of all its files.
     """
     knowledge = knowledge or RecipeKnowledge()
@@ -74,10 +82,44 @@ def recipe_of(
     part = folder_recipe(tree, folder, tests, knowledge, candidate.change.committed_at)
     if part is None:
         return ()
-    relaxed = tuple(_unpinned(item) for item in part.dependencies if not is_linter(item))
-    if not (part.python or part.setup or set(relaxed) != set(part.dependencies)):
-        return (part,)
-    return part, replace(part, dependencies=relaxed, relaxed=True)
+    parts = (part, _with_all(replace(tree, folder=folder), part, knowledge, candidate.change.committed_at))
+    found = [one for one in parts if one is not None]
+    if part.python or part.setup or set(_relaxed(part).dependencies) != set(part.dependencies):
+        found += map(_relaxed, tuple(found))
+    return tuple(found)
+
+
+def _relaxed(part: RecipePart) -> RecipePart:
+    """Return the second pass of a part: without linters, and with any version of pytest and its plugins."""
+    kept = tuple(_unpinned(item) for item in part.dependencies if not is_linter(item))
+    return replace(part, dependencies=kept, relaxed=True)
+
+
+def _with_all(
+    files: ProjectFiles, part: RecipePart, knowledge: RecipeKnowledge, committed_at: int
+) -> RecipePart | None:
+    """Return a guessed part with what all extras and groups need; None where they add nothing to it."""
+    told = _told(knowledge, files.folder)
+    if told.dependencies is not None or part.command.runner not in OF_PYTHON:
+        return None
+    project = python_project(files)
+    own, added, names = normal(project.name), list[str](), list[str]()
+    for name in project.groups:
+        listed = () if NO_TESTS.search(name) else requirement_list(project.groups[name]).requirements
+        here = [" ".join(item.split()) for item in listed if not is_linter(item) and name_of(item) != own]
+        if new := [item for item in here if item not in part.dependencies]:
+            added += new
+            names.append(name)
+    if not names:
+        return None
+    sources = {**part.sources, "dependencies": f"{part.sources['dependencies']}, all extras and groups"}
+    needed = unique((*part.dependencies, *added))
+    wide = replace(part, dependencies=needed, extras=tuple(names), sources=sources)
+    return wide if part.python else _with_python(wide, files, told, knowledge, committed_at)
+
+
+def _told(knowledge: RecipeKnowledge, folder: str) -> FolderRecipe:
+    return next((r for r in knowledge.reviewed if r.folder == folder), FolderRecipe(folder=folder))
 
 
 def _unpinned(item: str) -> str:
@@ -99,14 +141,14 @@ def folder_recipe(
     `tests` are files with tests, relative to the tree.
     """
     files = replace(tree, folder=folder)
-    told = next((r for r in knowledge.reviewed if r.folder == folder), FolderRecipe(folder=folder))
+    told = _told(knowledge, folder)
     of_python = any(name.endswith((".py", ".pyi", ".txt", ".cfg", ".toml")) for name in tests)
     node = node_recipe(files)
     runner = told.runner or ("pytest" if of_python else node.runner)
     if runner is None:
         return None
     command = SuiteCommand(runner=runner, folder=folder, run=told.run or ())
-    if runner in ("pytest", "command"):
+    if runner in OF_PYTHON:
         part = _with_python(_python_part(files, command), files, told, knowledge, committed_at)
     else:
         part = _node_part(files, command, node)

@@ -15,8 +15,9 @@ from support.text_tests import TextRunner, text_plan, text_tools
 
 from pytest_tfgrpo.core.errors import BudgetError, SettingError, SnapshotError, StoreError
 from pytest_tfgrpo.harness.sandbox.cancelling import require_going
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteCommand
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.patterns.environment.builder import MadeEnvironment
 from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestStatus, RootCause, Statement
 from pytest_tfgrpo.patterns.harvest.harvest import harvest, preview
@@ -118,6 +119,90 @@ def test_a_change_without_an_environment_fails_and_the_next_part_of_its_recipe_i
     assert tried == [False, True]
     assert step.row.cause is RootCause.ENVIRONMENT
     assert step.row.reason == "no environment: no version of left-pad"
+
+
+class Wide:
+    """Tools whose second recipe has all extras and groups; `without` ends the first's test."""
+
+    def __init__(self, shop, without=CaseOutcome.SKIPPED, said="", fails=""):
+        self.tried = []
+
+        def run(request):
+            ran = shop.runner(request)
+            mine = [test for test in ran.outcomes if test.endswith("::has_one")]
+            if self.tried[-1].extras and not fails:
+                return ran
+            return replace(
+                ran,
+                outcomes={**ran.outcomes, **dict.fromkeys(mine, without)},
+                messages=dict.fromkeys(mine, said),
+            )
+
+        def environment(part, date):
+            self.tried.append(part)
+            if part.extras and fails == "environment":
+                raise BuildProblem("no version of left-pad")
+            return MadeEnvironment()
+
+        def recipes(*given):
+            (part,) = tools.recipes(*given)
+            wide = replace(part, extras=("crypto", "dev"))
+            return part, wide, replace(part, relaxed=True), replace(wide, relaxed=True)
+
+        tools = text_tools(run)
+        self.tools = replace(tools, recipes=recipes, environment=environment)
+
+    @property
+    def parts(self):
+        return [(part.extras, part.relaxed) for part in self.tried]
+
+
+WIDE = ("crypto", "dev")
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [(CaseOutcome.SKIPPED, "needs crypto"), (CaseOutcome.FAILED, "No module named 'crypto'")],
+)
+def test_a_fix_whose_tests_are_skipped_or_lack_a_module_is_tried_with_all_extras_and_groups(
+    shop, without, said
+):
+    shop.fix("one")
+    wide = Wide(shop, without, said)
+    (step,) = shop.harvest(tools=wide.tools)
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    assert wide.parts == [((), False), (WIDE, False)]
+    (path,) = (shop.suite / "provenance").glob("*.json")
+    assert read_provenance(path).recipe.extras == WIDE
+
+
+@pytest.mark.parametrize(
+    ("fails", "reason", "parts"),
+    [
+        ("too", "the same", [((), False), (WIDE, False)]),
+        ("environment", "no environment: no version of left-pad", [((), False), (WIDE, False), (WIDE, True)]),
+    ],
+)
+def test_what_was_tried_with_all_extras_and_groups_is_in_the_reason(shop, fails, reason, parts):
+    shop.fix("one")
+    wide = Wide(shop, said="needs crypto", fails=fails)
+    (step,) = shop.harvest(tools=wide.tools)
+    assert step.row.reason == (
+        f"1 new test skipped after the fix, no other proves it: {TEST}::has_one (needs crypto); with all "
+        f"extras and groups (crypto, dev): {reason}"
+    )
+    assert step.row.cause is RootCause.TEST_FAILURE
+    assert wide.parts == parts
+
+
+@pytest.mark.parametrize(
+    ("without", "said"), [(CaseOutcome.FAILED, "assert 1 == 2"), (CaseOutcome.PASSED, "")]
+)
+def test_a_fix_whose_tests_lack_nothing_is_not_tried_with_all_extras(shop, without, said):
+    shop.fix("one")
+    wide = Wide(shop, without, said)
+    shop.harvest(tools=wide.tools)
+    assert wide.parts == [((), False)]
 
 
 def test_without_a_recipe_a_person_gets_what_is_known_and_retry_proves_it_later(shop):

@@ -53,6 +53,59 @@ def test_a_declared_project_is_read_from_its_manifest():
     assert relaxed.dependencies == (strict.dependencies[0], "pytest", strict.dependencies[2])
 
 
+GROUPS = """
+[project]
+name = "shop"
+version = "1.2"
+[project.optional-dependencies]
+crypto = ["cryptography>=3", "shop[redis]"]
+redis = ["redis"]
+docs = ["sphinx", "zope.interface"]
+[dependency-groups]
+tests = ["pytest>=6"]
+dev = ["ruff", {include-group = "tests"}]
+"""
+
+
+def test_behind_each_pass_comes_one_with_all_extras_and_groups_that_tests_may_need():
+    parts = recipe({"pyproject.toml": GROUPS, "src/shop/__init__.py": ""})
+    assert [(part.extras, part.relaxed) for part in parts] == [
+        ((), False),
+        (("crypto", "redis"), False),
+        ((), True),
+        (("crypto", "redis"), True),
+    ]
+    assert parts[0].dependencies == ("pytest>=6",)
+    assert parts[1].dependencies == ("pytest>=6", "cryptography>=3", "redis")
+    assert parts[1].sources["dependencies"].endswith("[dependency-groups] tests, all extras and groups")
+    assert parts[3].dependencies == ("pytest", "cryptography>=3", "redis")
+
+
+def test_a_project_whose_tests_need_pytest_alone_gets_a_python_for_its_extras():
+    bare, wide = recipe({"setup.cfg": "[options.extras_require]\ncrypto = cryptography\n"})
+    assert (bare.python, wide.python) == (None, "3.10")
+    assert wide.dependencies == ("pytest", "cryptography")
+
+
+def test_an_extra_of_poetry_holds_what_is_optional_without_it():
+    manifest = """
+[tool.poetry.dependencies]
+python = "^3.8"
+redis = {version = "^4.0", optional = true}
+[tool.poetry.extras]
+cache = ["redis", "absent"]
+"""
+    strict, wide, *_ = recipe({"pyproject.toml": manifest})
+    assert (strict.dependencies, wide.extras) == (("pytest",), ("cache",))
+    assert wide.dependencies == ("pytest", "redis>=4.0,<5")
+
+
+def test_reviewed_dependencies_are_not_widened():
+    (reviewed,) = parse_recipes('[folder."."]\npython = "3.10"\ndependencies = ["pytest"]')
+    parts = recipe({"pyproject.toml": GROUPS}, reviewed=(reviewed,))
+    assert [part.extras for part in parts] == [(), ()]
+
+
 @pytest.mark.parametrize(
     ("declared", "interpreters", "at", "expected"),
     [
