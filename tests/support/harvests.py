@@ -75,7 +75,7 @@ def make_provenance(number: int = 0, **more: Any) -> Provenance:
         "prompt": Statement(text=f"Rounding is wrong in case {number}.\nMend it.", source="commit message"),
         "recipe": make_recipe(),
         "validation": make_validation(),
-        "archives": {f"archives/{id_}.base.tar.gz": "0" * 64},
+        "archives": {f"archives/{id_}.{part}.tar.gz": "0" * 64 for part in ("base", "hidden")},
         "protected": ("tests/test_a.py",),
         "sources": ("a.py",),
     }

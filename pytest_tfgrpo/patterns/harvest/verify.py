@@ -176,6 +176,10 @@ def _require_proven_check(suite: Path, provenance: Provenance) -> None:
             )
     if check.get("changes") != was.get("changes"):
         raise ArchiveProblem(f"changes in {path.name} are not those that were proven; restore them")
+    if check.get("hidden_sha256", was["hidden_sha256"]) != was["hidden_sha256"]:
+        raise ArchiveProblem(
+            f"hidden_sha256 in {path.name} is not of the archive that was proven; restore it"
+        )
     for key in ("fail_to_pass", "pass_to_pass"):
         named = check.get(key)
         tests = named if isinstance(named, list) else []

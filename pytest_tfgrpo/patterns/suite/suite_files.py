@@ -144,6 +144,7 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
         "kind": "tests",
         "runner": _runner(provenance),
         "hidden": hidden,
+        "hidden_sha256": provenance.archives[hidden],
         "fail_to_pass": list(validation.fail_to_pass),
         "pass_to_pass": list(validation.pass_to_pass),
         "timeout_s": provenance.timeout_s,

@@ -454,6 +454,7 @@ def test_a_scenario_whose_provenance_is_lost_is_not_proven_and_the_others_are_pr
         ("::has_one", "::old", "fail_to_pass in {} lists what was not proven: tests/test_a.py::old"),
         ("kind: tests", "kind: exact", "{} has 0 checks of kind 'tests', not one; restore it"),
         ("hidden: archives/", "hidden: x/", "hidden in {} is "),
+        ("hidden_sha256: ", "hidden_sha256: f", "hidden_sha256 in {} is not of the archive that was proven"),
         ("checks:", "chequers: [", "{}:"),
         ("checks:", "checks: 5\nchecked:", "{} has 0 checks of kind 'tests', not one; restore it"),
         ("fail_to_pass:", "fail_to_pass: 5\n    failing:", "fail_to_pass in {} is empty; restore it"),

@@ -56,6 +56,7 @@ def test_a_proven_fix_becomes_a_scenario_with_its_archives_and_its_proof(tmp_pat
                 "kind": "tests",
                 "runner": "pytest",
                 "hidden": "archives/fix-000000000000.hidden.tar.gz",
+                "hidden_sha256": "0" * 64,
                 "fail_to_pass": ["tests/test_a.py::test_x"],
                 "pass_to_pass": ["tests/test_a.py::test_y"],
                 "timeout_s": 600.0,

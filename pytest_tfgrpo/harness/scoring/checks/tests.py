@@ -17,7 +17,7 @@ ARCHIVE_MAX_BYTES = 1_000_000_000
 
 
 def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
-    """Complete the parameters with the digest of the hidden archive, and with defaults."""
+    """Complete the parameters with the digest of the hidden archive, if they lack it, and with defaults."""
     from pytest_tfgrpo.harness.scoring.runners.registry import RUNNERS
 
     runner = params["runner"]
@@ -43,6 +43,12 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
         digest = digest_of(path)
     except (ValueError, OSError) as error:
         raise BadParam("hidden", str(error)) from None
+    if (named := params.get("hidden_sha256", digest)) != digest:
+        raise BadParam(
+            "hidden_sha256",
+            f"{params['hidden']!r} has the sha256 {digest}, not {named}; restore the file, or write the "
+            "digest that it has",
+        )
     remember(digest, path)
     return {"timeout_s": TIMEOUT_S, **params, "hidden_sha256": digest}
 

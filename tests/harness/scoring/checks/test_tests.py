@@ -34,6 +34,7 @@ def test_an_agent_that_left_no_folder_to_run_in_scores_nothing(fix):
         ({"runner": {"name": "pytest", "run": ["x"]}}, "/runner: the runner 'command', and no other"),
         ({"hidden": "archives/none.tar.gz"}, "/hidden: 'archives/none.tar.gz' cannot be read"),
         ({"hidden": "../x.tar.gz"}, "/hidden: '../x.tar.gz' must be"),
+        ({"hidden_sha256": "0" * 64}, "/hidden_sha256: 'archives/one.hidden.tar.gz' has the sha256 "),
         ({"fail_to_pass": []}, "/fail_to_pass"),
         ({"fail_to_pass": ["/etc/passwd::test_a"]}, "/fail_to_pass: '/etc/passwd' must be"),
         ({"pass_to_pass": list(FAIL_TO_PASS)}, f"/pass_to_pass: {FAIL_TO_PASS[0]!r} is in fail_to_pass too"),
