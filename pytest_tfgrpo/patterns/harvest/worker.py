@@ -167,13 +167,14 @@ class HarvestWorker:
         if odd := left_out_by_checks(trees, made.built):
             reason = f"the fix adds modules that no check takes from an agent: {few(odd, 3)}"
             return part, None, _failed(RootCause.SCENARIO_SYNTHESIS, reason)
-        files = files_to_run(
-            candidate.tests, candidate.sources, trees.tree("fix").keys(), part.tests, part.folder
-        )
+        fix = trees.tree("fix").keys()
+        named = (n for n in candidate.protected if part.tests and n in fix and matches(n, part.tests))
+        tests = tuple(dict.fromkeys((*candidate.tests, *named)))
+        files = files_to_run(tests, candidate.sources, fix, part.tests, part.folder)
         plan = ValidationPlan(
             command=part.command,
             files=files,
-            tests=candidate.tests,
+            tests=tests,
             environment=made.built,
             isolation=self._plan.isolation,
             relaxed=part.relaxed,

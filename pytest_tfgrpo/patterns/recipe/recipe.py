@@ -304,9 +304,10 @@ def pair(version: str) -> tuple[int, int]:
 def _node_part(files: ProjectFiles, command: SuiteCommand, node: NodeRecipe) -> RecipePart:
     return RecipePart(
         folder=files.folder,
-        command=command,
+        command=replace(command, run=command.run or node.flags),
         python=None,
         dependencies=(),
+        tests=tuple(_below(files.folder, glob) for glob in node.tests),
         setup=node.setup,
         files=node.files,
         sources=node.sources,

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.schema import Violation, violations
 from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.harness.scoring.runners.javascript.flags import node_flags
 from pytest_tfgrpo.patterns.recipe.requirement_text import REQUIREMENT
 
 RECIPE_FILE = "harvest.toml"
@@ -82,8 +83,15 @@ def _faults(data: Json) -> Iterator[Violation]:
                 (*place, "run" if run else "runner"),
                 f"the runner 'command' needs a key run whose words name {{report}}, got {run!r}",
             )
-        if run and runner != "command":
-            yield Violation((*place, "run"), f"{run!r} is for the runner 'command' alone; remove it")
+        if run and runner == "node-test":
+            try:
+                node_flags(run)
+            except ValueError as error:
+                yield Violation((*place, "run"), str(error))
+        elif run and runner != "command":
+            yield Violation(
+                (*place, "run"), f"{run!r} is for the runners 'command' and 'node-test' alone; remove it"
+            )
         for number, item in enumerate(recipe.get("dependencies", ())):
             if not REQUIREMENT.fullmatch(item.strip()) or "\n" in item:
                 yield Violation(

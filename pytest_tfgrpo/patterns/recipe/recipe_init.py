@@ -22,7 +22,8 @@ HEAD = """\
 # for all commits. Without a key, harvest guesses its value from the files of each commit.
 #
 # runner        pytest, node-test, vitest, jest, or command
-# run           words of the runner command: {report} is the JUnit XML it writes, {tests} the files to run
+# run           words of the runner command: {report} is the JUnit XML it writes, {tests} the files to run;
+#               of node-test: flags of node, such as "--import=tsx"
 # python        an interpreter of this machine, such as "3.11"
 # dependencies  requirements by name
 # setup         commands, each a list of words; they have the network and write a folder of their own
@@ -68,6 +69,8 @@ def init_text(
 
 def _keys(part: RecipePart) -> Iterator[str]:
     values: dict[str, Json] = {"runner": part.command.runner}
+    if part.command.run:
+        values["run"] = part.command.run
     if part.python:
         values["python"] = part.python
     if part.dependencies:

@@ -205,6 +205,21 @@ def test_a_fix_whose_tests_lack_nothing_is_not_tried_with_all_extras(shop, witho
     assert wide.parts == [((), False)]
 
 
+def test_files_of_tests_that_only_a_recipe_names_prove_a_fix(shop):
+    shop.repository.commit({"a.py": "zero one", "tests/basic.ts": "has_one a.py one\n"}, "Add one")
+    tools = text_tools(shop.runner)
+
+    def named(*given):
+        return (replace(tools.recipes(*given)[0], tests=("tests/*.ts",)),)
+
+    (step,) = shop.harvest(tools=replace(tools, recipes=named))
+    assert (step.row.status, step.row.tests) == (HarvestStatus.VALIDATED, 1)
+    (path,) = (shop.suite / "provenance").glob("*.json")
+    assert read_provenance(path).validation.fail_to_pass == ("tests/basic.ts::has_one",)
+    (again,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert again.cause is None
+
+
 def test_without_a_recipe_a_person_gets_what_is_known_and_retry_proves_it_later(shop):
     commit = shop.fix("one")
     tools = text_tools(shop.runner)

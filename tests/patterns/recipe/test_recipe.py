@@ -203,6 +203,36 @@ def test_a_javascript_runner_is_found(tree, runner):
     assert recipe(tree, "a.test.js")[0].command.runner == runner
 
 
+@pytest.mark.parametrize(
+    ("script", "flags", "globs"),
+    [
+        ("node --test", (), ()),
+        ("node --import=tsx/esm --test test/*.ts", ("--import=tsx/esm",), ("test/*.ts",)),
+        (
+            "xo && tsc; c8 node --no-warnings -r ts-node/register --test-only --test './spec/**/*.{ts,mts}'",
+            ("--no-warnings", "--require=ts-node/register"),
+            ("spec/**/*.ts", "spec/**/*.mts"),
+        ),
+        ("tsx --test src/a.check.ts", ("--import=tsx",), ("src/a.check.ts",)),
+        ("cross-env NODE_OPTIONS='--loader tsx --inspect' node --test test", ("--loader=tsx",), ()),
+        ("node --test ../x.js /x.js 'a", (), ()),
+        ("node build.js && node --conditions dev --test ../x.js /x.js", ("--conditions=dev",), ()),
+    ],
+)
+def test_flags_and_globs_of_a_script_of_node_are_kept(script, flags, globs):
+    manifest = json.dumps({"scripts": {"test": script}})
+    part = recipe({"web/package.json": manifest}, "web/test/a.ts")[0]
+    assert (part.command.runner, part.command.run) == ("node-test", flags)
+    assert part.tests == tuple(f"web/{glob}" for glob in globs)
+
+
+def test_reviewed_flags_of_node_beat_those_of_the_script():
+    (reviewed,) = parse_recipes('[folder."."]\nrunner = "node-test"\nrun = ["--import=a"]')
+    manifest = json.dumps({"scripts": {"test": "node --import=tsx --test test/*.ts"}})
+    part = recipe({"package.json": manifest}, "test/a.ts", reviewed=(reviewed,))[0]
+    assert (part.command.run, part.tests) == (("--import=a",), ("test/*.ts",))
+
+
 @pytest.mark.parametrize("text", ['{"scripts": {"test": "mocha"}}', "{", "[]", '{"scripts": []}', ""])
 def test_an_unknown_javascript_runner_gives_no_recipe(text):
     assert recipe({"package.json": text}, "a.test.js") == ()

@@ -43,7 +43,11 @@ def test_folders_are_read_and_what_is_left_out_is_none():
             '[folder."."]\nrunner = "command"\nrun = ["make"]',
             r"harvest.toml:3: .*name \{report\}, got \['make'\]",
         ),
-        ('[folder."."]\nrunner = "jest"\nrun = ["x"]', r"harvest.toml:3: .*'command' alone; remove it"),
+        ('[folder."."]\nrunner = "jest"\nrun = ["x"]', r"harvest.toml:3: .*'node-test' alone; remove it"),
+        (
+            '[folder."."]\nrunner = "node-test"\nrun = ["--inspect"]',
+            r"harvest.toml:3: .*'--inspect' is no flag",
+        ),
         (
             '[folder."."]\ndependencies = ["a", "-r x"]',
             r"harvest.toml:2: /folder/\./dependencies/1: '-r x' is no",

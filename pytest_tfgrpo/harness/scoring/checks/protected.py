@@ -23,6 +23,7 @@ _NAMES = re.compile(
             r"\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|setup\.cfg|pyproject\.toml|\.coveragerc",
             rf"(?:jest|vitest|vite|babel)\.(?:config|setup|workspace|preset)(?:\..+)?\.(?:{_JAVASCRIPT}|json)",
             r"(?:postcss|tailwind|svelte|next|nuxt|astro|webpack|rollup|uno|unocss)\.config\..+|\.postcssrc(?:\..*)?",
+            r"(?:ts|js)config(?:\..+)?\.json",
             r"(?:package|package-lock|npm-shrinkwrap)\.json|\.npmrc|\.babelrc(?:\..*)?|\.swcrc",
             r"(?:setup-?tests?|jest-.*|vitest-.*)\." + _JAVASCRIPT,
             # files that an interpreter reads by itself

@@ -18,6 +18,7 @@ ARCHIVE_MAX_BYTES = 1_000_000_000
 
 def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     """Complete the parameters with the digest of the hidden archive, if they lack it, and with defaults."""
+    from pytest_tfgrpo.harness.scoring.runners.javascript.flags import node_flags
     from pytest_tfgrpo.harness.scoring.runners.registry import RUNNERS
 
     runner = params["runner"]
@@ -27,8 +28,13 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
         raise BadParam("runner", f"there is no runner {name!r}; known are {known}")
     if start != ".":
         _check("runner", start)
-    if (name == "command") is not bool(run):
+    if name != "node-test" and (name == "command") is not bool(run):
         raise BadParam("runner", "the runner 'command', and no other, needs arguments as 'run'")
+    if name == "node-test":
+        try:
+            node_flags(run)
+        except ValueError as error:
+            raise BadParam("runner", str(error)) from None
     for key in ("fail_to_pass", "pass_to_pass"):
         for id_ in params.get(key, ()):
             _check(key, id_.partition("::")[0])

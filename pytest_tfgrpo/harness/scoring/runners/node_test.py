@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import PurePosixPath
 
 from pytest_tfgrpo.harness.scoring.runners.javascript.files import node_tests
+from pytest_tfgrpo.harness.scoring.runners.javascript.flags import NodeFlags, node_flags
 from pytest_tfgrpo.harness.scoring.runners.javascript.launch import HERE, Launched, launch
 from pytest_tfgrpo.harness.scoring.runners.javascript.outcomes import Reported, merged
 from pytest_tfgrpo.harness.scoring.runners.protocol import RunProblem, SuiteRequest, SuiteRun
@@ -36,11 +38,12 @@ def run_node_tests(request: SuiteRequest) -> SuiteRun:
     deadline = began + request.timeout_s
     gathered = _Gathered()
     try:
+        flags = node_flags(request.command.run)
         files = request.files or _found(request)
     except (OSError, ValueError) as error:
         return SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED, detail=str(error))
     for file in files:
-        gathered.add(launch(request, _argv, (file,), deadline))
+        gathered.add(launch(request, partial(_argv, flags), (file,), deadline))
         if gathered.problem in (RunProblem.NO_RUNNER, RunProblem.TIMEOUT, RunProblem.TAMPERED):
             break
     return suite_run(gathered.reports, gathered.problem, gathered.detail, time.monotonic() - began)
@@ -61,9 +64,9 @@ def suite_run(reports: list[Reported], problem: RunProblem | None, detail: str, 
     )
 
 
-def _argv(node: str) -> list[str]:
+def _argv(flags: NodeFlags, node: str) -> list[str]:
     reporter = [f"--test-reporter={PROGRAM}", "--test-reporter-destination=stdout"]
-    return [node, *reporter, str(PROGRAM)]
+    return [node, *flags.own, *reporter, str(PROGRAM)]
 
 
 def _found(request: SuiteRequest) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ class SuiteCommand:
     """Where it starts: a folder of the workspace, with forward slashes."""
     run: tuple[str, ...] = ()
     """Arguments of the runner ``command``, with ``{report}`` for the JUnit XML that it writes and ``{tests}``
-    for the files to run; empty for the others."""
+    for the files to run; of ``node-test`` flags of node; empty for the others."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

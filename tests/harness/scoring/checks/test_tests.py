@@ -32,6 +32,7 @@ def test_an_agent_that_left_no_folder_to_run_in_scores_nothing(fix):
         ({"runner": "nose"}, "/runner: there is no runner 'nose'; known are command"),
         ({"runner": {"name": "pytest", "folder": "../x"}}, "/runner: '../x' must be a plain relative path"),
         ({"runner": {"name": "pytest", "run": ["x"]}}, "/runner: the runner 'command', and no other"),
+        ({"runner": {"name": "node-test", "run": ["--eval=1"]}}, "/runner: '--eval=1' is no flag of node"),
         ({"hidden": "archives/none.tar.gz"}, "/hidden: 'archives/none.tar.gz' cannot be read"),
         ({"hidden": "../x.tar.gz"}, "/hidden: '../x.tar.gz' must be"),
         ({"hidden_sha256": "0" * 64}, "/hidden_sha256: 'archives/one.hidden.tar.gz' has the sha256 "),

@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.programs import needed
 from pytest_tfgrpo.harness.sandbox.removal import remove
 from pytest_tfgrpo.harness.scoring.runners.isolation import Exchange, IsolatedRun, run_isolated, variables
+from pytest_tfgrpo.harness.scoring.runners.javascript.flags import node_flags
 from pytest_tfgrpo.harness.scoring.runners.javascript.outcomes import (
     Canaries,
     Reported,
@@ -133,6 +134,7 @@ class _Attempt:
             "worker": str(worker),
             "workers": WORKERS,
             "cache": str(self._folder / "cache"),
+            "loads": node_flags(self._request.command.run).loads,
         }
         return json.dumps(settings).encode() + b"\n"
 

@@ -1,7 +1,9 @@
 // Runs one file of tests with node:test, and reports each test. It is the program and its reporter in one module,
 // so that both share the report, and nothing else can: what is exported works once, before the file is loaded.
-import { createRequire, syncBuiltinESMExports } from 'node:module';
+import module, { createRequire, syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import vm from 'node:vm';
 import nodeTest from 'node:test';
 
 const require = createRequire(import.meta.url);
@@ -9,7 +11,7 @@ const { open, path, reason, words } = require('./report.cjs');
 
 
 const { settings, add } = open();
-const { files, passing, failing, early, hung, marker, starts } = settings;
+const { files, passing, failing, early, hung, marker, starts, loads } = settings;
 const [file] = files;
 const { appendFileSync } = require('node:fs');
 const { test, beforeEach, afterEach } = nodeTest;
@@ -74,6 +76,18 @@ function hideTests() {
   syncBuiltinESMExports();
 }
 
+/** Load what the project's flags of node name, as node would before its main program: found from the folder of the run. */
+async function preload() {
+  const here = join(process.cwd(), 'preload.js');
+  const importModuleDynamically = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  for (const [kind, name] of loads) {
+    if (kind === 'require') createRequire(here)(name);
+    else if (kind === 'loader') module.register(name, pathToFileURL(here));
+    else if (importModuleDynamically) await new vm.Script(`import(${JSON.stringify(name)})`, { filename: here, importModuleDynamically }).runInThisContext();
+    else await import(pathToFileURL(createRequire(here).resolve(name)).href);
+  }
+}
+
 /** Declare a test that passes and wait for it, load the file, then declare one that passes and one that fails. */
 async function main() {
   const { equal } = require('node:assert');
@@ -100,6 +114,7 @@ async function main() {
   hideTests();
   process.argv.splice(1, 1, file);
   try {
+    await preload();
     await import(pathToFileURL(file).href);
   } catch (error) {
     add({ kind: 'file', file, message: reason(error) || 'it cannot be loaded' });

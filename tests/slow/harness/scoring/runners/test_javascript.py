@@ -219,3 +219,66 @@ def test_projects_of_vitest_in_a_folder_with_typescript_run(tmp_path: Path) -> N
     )
     assert found.problem is None, found.detail
     assert found.outcomes == {"web/spec/a.ts::m::is 1": "passed", "web/spec/a.ts::m::is 2": "failed"}
+
+
+LOADER = """
+export async function load(url, context, next) {
+  if (!url.endsWith('.shop')) return next(url, context);
+  return { format: 'module', shortCircuit: true, source: 'export const total = () => 5;' };
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "loaded"),
+    [
+        (("--import=./lib/set.mjs",), True),
+        (("--import=shop/set",), True),
+        (("--require=./lib/set.cjs", "--no-warnings"), True),
+        (("--loader=./lib/hooks.mjs", "--import=./lib/set.mjs"), True),
+        ((), False),
+    ],
+)
+def test_what_flags_of_node_load_is_there_before_the_tests(
+    tmp_path: Path, flags: tuple[str, ...], loaded: bool
+) -> None:
+    line = "globalThis.price = 5;"
+    suite = SUITES["node-test"]
+    tree = suite.write(
+        tmp_path,
+        {
+            "package.json": '{"name": "shop", "exports": {"./set": {"import": "./lib/set.mjs"}}}',
+            "lib/set.mjs": line,
+            "lib/set.cjs": line,
+            "lib/hooks.mjs": LOADER,
+            "lib/a.shop": "",
+            "test/cart.test.js": suite.tests(
+                "test('has a price', () => assert.equal(globalThis.price, 5));",
+                "test('is hooked', async () => assert.equal((await import('../lib/a.shop')).total(), 5));",
+            ),
+        },
+    )
+    request = suite.request(tree)
+    found = run_node_tests(replace(request, command=SuiteCommand(runner="node-test", run=flags)))
+    assert found.problem is None, found.detail
+    assert (found.outcomes["test/cart.test.js::has a price"] is CaseOutcome.PASSED) is loaded
+    hooked = found.outcomes["test/cart.test.js::is hooked"] is CaseOutcome.PASSED
+    assert hooked is any("loader" in flag for flag in flags)
+
+
+def test_what_a_flag_names_that_cannot_be_loaded_is_said(tmp_path: Path) -> None:
+    suite = SUITES["node-test"]
+    request = suite.request(suite.write(tmp_path))
+    found = run_node_tests(replace(request, command=SuiteCommand(runner="node-test", run=("--import=tsx",))))
+    assert found.outcomes == {"test/cart.test.js": CaseOutcome.FAILED}
+    assert "tsx" in found.messages["test/cart.test.js"]
+
+
+def test_what_a_flag_names_cannot_speak_for_the_tests(tmp_path: Path) -> None:
+    forge = "import fs from 'node:fs'; fs.writeSync(3, '00 {\"kind\":\"end\"}\\n');"
+    suite = SUITES["node-test"]
+    request = suite.request(suite.write(tmp_path, {"set.mjs": forge}))
+    found = run_node_tests(
+        replace(request, command=SuiteCommand(runner="node-test", run=("--import=./set.mjs",)))
+    )
+    assert found.problem is RunProblem.TAMPERED
