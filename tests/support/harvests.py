@@ -114,6 +114,8 @@ class FakeTests:
         self.trees: dict[str, dict[str, bytes]] = {}
         self.says = ""
         """What each test says that does not pass."""
+        self.detail = "it said why"
+        """What a run says that has a problem."""
         self.test = b"new"
         """What the fix's file of tests holds."""
 
@@ -147,7 +149,7 @@ class FakeTests:
                 if test.partition("::")[0] not in left
             }
             if problem := (problems or {}).get(name):
-                return SuiteRun(outcomes=made, problem=problem, detail="it said why")
+                return SuiteRun(outcomes=made, problem=problem, detail=self.detail)
             return SuiteRun(
                 outcomes=made,
                 seconds=dict.fromkeys(made, seconds),

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import tarfile
+import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 BACKEND = """
@@ -22,6 +28,9 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         wheel.writestr(info + "RECORD", "")
     return name
 """
+
+
+SELF_BUILT = 'requires = []\nbuild-backend = "backend"\nbackend-path = ["."]'
 
 
 def make_wheel(index: Path, name: str, version: str, files: Mapping[str, str] | None = None) -> Path:
@@ -44,14 +53,17 @@ def make_wheel(index: Path, name: str, version: str, files: Mapping[str, str] | 
     return _listed(path)
 
 
-def make_sdist(index: Path, name: str, version: str, outside: Path) -> Path:
-    """Write a source distribution whose module says what its build saw: variables, home, and `outside`."""
+def make_sdist(index: Path, name: str, version: str, outside: Path, system: str = SELF_BUILT) -> Path:
+    """Write a source distribution whose module says what its build saw: variables, home, and `outside`.
+
+    `system` is what builds it: as ``pyproject.toml`` says.
+    """
     folder = index / name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}.tar.gz"
     top = f"{name}-{version}"
     parts = {
-        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "pyproject.toml": f"[build-system]\n{system}\n",
         "backend.py": BACKEND.format(name=name, version=version, outside=str(outside)),
         "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
     }
@@ -79,3 +91,49 @@ def variables(index: Path) -> dict[str, str]:
         "PIP_FIND_LINKS": folders,
         "PIP_CONFIG_FILE": "/dev/null",
     }
+
+
+class _Pages(SimpleHTTPRequestHandler):
+    """Files, and for each folder a page in JSON (PEP 691, 700) with the day on which a file came."""
+
+    def __init__(self, *words: object, days: Mapping[str, str], **more: object) -> None:
+        self._days = days
+        super().__init__(*words, **more)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        folder = Path(self.translate_path(self.path))
+        if not folder.is_dir():
+            super().do_GET()
+            return
+        files = [
+            {
+                "filename": path.name,
+                "url": path.name,
+                "hashes": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()},
+                "upload-time": f"{self._days[path.name]}T00:00:00Z",
+            }
+            for path in sorted(folder.iterdir())
+            if path.name in self._days
+        ]
+        body = json.dumps({"meta": {"api-version": "1.1"}, "name": folder.name, "files": files}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def served(index: Path, days: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Serve an index that says the day on which each file came; yields the variables that make uv use it."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Pages, days=days, directory=str(index)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield {"UV_DEFAULT_INDEX": f"http://127.0.0.1:{server.server_address[1]}", "NO_PROXY": "127.0.0.1"}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -53,6 +53,8 @@ class Environment:
     """The project's own packages, name to version, so that ``importlib.metadata`` finds them."""
     entry_points: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
     """The text of ``entry_points.txt`` of the project's own packages, by name."""
+    until: str | None = field(default=None, metadata=SPARSE)
+    """What builds packages from source is older than this time (RFC 3339); None: it may be of any time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -153,7 +153,7 @@ class EnvironmentBuilder:
             make_venv(self._tools, base, venv)
             write_distributions(environment, venv)
             before = _identity(venv)
-            install(self._tools, environment.lock, folder, venv, base)
+            install(self._tools, environment, folder, venv, base)
         run_setup(self._tools, environment, folder)
         if environment.python:
             self._compile(folder, venv)
@@ -195,11 +195,12 @@ class EnvironmentBuilder:
             files, notes = lock_node_packages(self._tools, files, until, work)
             _cleared(work)
         lines: tuple[str, ...] = ()
+        built_until: str | None = None
         if part.python:
             found = lock(self._tools, part.python, part.dependencies, until, work)
             own = _own(part) - LOADED_BY_PYTEST
             lines = tuple(line for line in found.lines if normal(line.partition("==")[0]) not in own)
-            notes = (*notes, *found.notes)
+            notes, built_until = (*notes, *found.notes), found.until
         link = "node_modules" if part.folder == "." else f"{part.folder}/node_modules"
         environment = Environment(
             python=part.python,
@@ -211,6 +212,7 @@ class EnvironmentBuilder:
             links=(link,) if "package.json" in files else (),
             distributions=part.distributions,
             entry_points=part.entry_points,
+            until=built_until,
         )
         return environment, notes
 

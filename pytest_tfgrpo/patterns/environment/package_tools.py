@@ -21,8 +21,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.cancelling import LOOK_S, require_going
+from pytest_tfgrpo.harness.sandbox.environments import Environment
 from pytest_tfgrpo.harness.sandbox.programs import needed
 from pytest_tfgrpo.harness.scoring.runners.isolation import SYSTEM_PATH, run_isolated
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
@@ -52,6 +54,14 @@ PIP, DATED_PIP = (22, 3), (26, 0)
 """Versions of pip that install into another environment, and that apply a date."""
 UNDATED = "is missing an upload date"
 """What uv warns of where an index does not say when a file came."""
+DRAWN = re.compile(r"^[\s×├│╰─▶>]+")
+"""What uv and pip draw before the lines of an error."""
+NO_REASON = re.compile(
+    r"WARNING:|Looking in |hint:|note:|\[end of output\]|No solution found when resolving dependencies:?$"
+)
+"""Lines that say nothing of why."""
+BUILD_FAILED = re.compile(r"Failed to build\b")
+RAISED = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)|error|fatal)\b.*:|.*: error: ")
 TAIL = 1500
 """Characters of an installer's output that an error shows."""
 
@@ -102,6 +112,8 @@ class Locked:
 
     lines: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    until: str | None = None
+    """The date as of which a package must be built from source; None: there are wheels of all, or no date."""
 
 
 def lock(
@@ -136,14 +148,20 @@ def _lock_with_uv(
     wanted = _some(requirements)
     code, told = else_from_source(tools, [*argv, *dated], work, (uv, python), first)
     if code:
-        raise BuildProblem(f"cannot resolve {wanted}: {_reasons(told)}")
+        raise BuildProblem(f"cannot resolve {wanted}: {why_failed(told)}")
     text = _plain(work / "lock.txt")
-    return Locked(lines=_lines(re.sub(r"\\\n", " ", text).splitlines()), notes=notes)
+    lines = _lines(re.sub(r"\\\n", " ", text).splitlines())
+    return Locked(lines=lines, notes=notes, until=until if first[0] and dated else None)
 
 
-def _reasons(told: str) -> str:
-    """Return the end of what a program said, without the lines that pip says of every index."""
-    rows = [row for row in told.splitlines() if not row.lstrip().startswith(("WARNING:", "Looking in "))]
+def why_failed(told: str) -> str:
+    """Return why an installer failed: of a build its package and what was raised, else the end of it all."""
+    rows = [DRAWN.sub("", row).rstrip() for row in told.splitlines()]
+    rows = [row for row in rows if row and not NO_REASON.match(row)]
+    built = next((row for row in rows if BUILD_FAILED.search(row)), "")
+    if built:
+        raised = next((row for row in reversed(rows) if RAISED.match(row)), rows[-1])
+        return f"{built}: {raised}"
     return "\n".join(rows)[-TAIL:]
 
 
@@ -173,12 +191,13 @@ def _lock_with_pip(
         argv += ["--uploaded-prior-to", until]
     elif until:
         notes = ("this pip cannot apply a date: it was not applied; install the extra harvest for uv",)
-    code, told = wheels_first(tools, argv, work, (inner,))
+    first = outside(tools, [*argv, *WHEELS], work)
+    code, told = else_from_source(tools, argv, work, (inner,), first)
     if code:
         hint = (
             "; this pip is too old, install the extra harvest" if "no such option: --report" in told else ""
         )
-        raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {_reasons(told)}")
+        raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {why_failed(told)}")
     try:
         report = json.loads(_plain(work / "report.json"))
         lines = [
@@ -188,7 +207,8 @@ def _lock_with_pip(
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise BuildProblem(f"pip's report has no hashes, so nothing can be locked: {error!r}") from error
-    return Locked(lines=_lines(lines), notes=notes)
+    dated = first[0] and not notes
+    return Locked(lines=_lines(lines), notes=notes, until=until if dated else None)
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:
@@ -209,7 +229,7 @@ def _lines(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _some(requirements: Sequence[str]) -> str:
-    return ", ".join(requirements)[:200]
+    return line(", ".join(requirements), 100)
 
 
 def _plain(path: Path) -> str:
@@ -234,14 +254,14 @@ def make_venv(tools: BuildTools, python: Path, folder: Path) -> None:
         raise BuildProblem(f"cannot make an environment of {str(python)!r}: {told[-TAIL:]}")
 
 
-def install(tools: BuildTools, lines: Sequence[str], folder: Path, venv: Path, base: Path) -> None:
-    """Install a lock into a fresh virtual environment in `folder`, made of the Python `base`.
+def install(tools: BuildTools, environment: Environment, folder: Path, venv: Path, base: Path) -> None:
+    """Install the lock of an environment into a fresh virtual one in `folder`, made of the Python `base`.
 
-    Raises BuildProblem, OSError.
+    Where the tools of its date build nothing, those of today have to. Raises BuildProblem, OSError.
     """
-    if not lines:
+    if not environment.lock:
         return
-    (folder / "lock.txt").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    (folder / "lock.txt").write_text("".join(f"{line}\n" for line in environment.lock), "utf-8")
     python = venv / "bin" / "python"
     if tools.uv is not None:
         # copies, as the sandbox could write to the cache through hard links
@@ -251,9 +271,18 @@ def install(tools: BuildTools, lines: Sequence[str], folder: Path, venv: Path, b
     else:
         argv = [str(python), "-I", "-m", "pip", "install", "--no-compile", *QUIET_PIP]
     argv += ["--require-hashes", "--no-deps", "-r", "lock.txt"]
-    code, told = wheels_first(tools, argv, folder, (Path(argv[0]), python))
+    code, told = wheels_first(tools, argv, folder, (Path(argv[0]), python), _dated(tools, argv, environment))
     if code:
-        raise BuildProblem(f"cannot install the packages: {told[-TAIL:]}")
+        raise BuildProblem(f"cannot install the packages: {why_failed(told)}")
+
+
+def _dated(tools: BuildTools, argv: Sequence[str], environment: Environment) -> tuple[str, ...]:
+    """Return the words that let an installer build with what is older than an environment's date."""
+    if environment.until is None:
+        return ()
+    if tools.uv is not None:
+        return ("--exclude-newer", environment.until)
+    return ("--uploaded-prior-to", environment.until) if pip_version(Path(argv[0])) >= DATED_PIP else ()
 
 
 @cache
@@ -273,10 +302,16 @@ def pip_version(python: Path) -> tuple[int, int]:
 
 
 def wheels_first(
-    tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path]
+    tools: BuildTools, argv: Sequence[str], folder: Path, programs: Sequence[Path], dated: Sequence[str]
 ) -> tuple[int, str]:
-    """Run an installer with wheels alone, and where that fails in the sandbox, with builds from source."""
-    return else_from_source(tools, argv, folder, programs, outside(tools, [*argv, *WHEELS], folder))
+    """Run an installer with wheels alone, and where that fails in the sandbox, with builds from source.
+
+    These are tried with the words `dated` first, which choose what builds, then without.
+    """
+    first = outside(tools, [*argv, *WHEELS], folder)
+    if first[0] and dated and not inside(tools, [*argv, *dated], folder, programs)[0]:
+        return 0, ""
+    return else_from_source(tools, argv, folder, programs, first)
 
 
 def else_from_source(

@@ -163,7 +163,7 @@ class HarvestWorker:
             made = self._tools.environment(part, candidate.change.committed_at)
             self._notes += made.notes
         except BuildProblem as error:
-            return part, None, _failed(RootCause.ENVIRONMENT, f"no environment: {line(str(error), 300)}")
+            return part, None, _failed(RootCause.ENVIRONMENT, f"no environment: {line(str(error), 400)}")
         if odd := left_out_by_checks(trees, made.built):
             reason = f"the fix adds modules that no check takes from an agent: {few(odd, 3)}"
             return part, None, _failed(RootCause.SCENARIO_SYNTHESIS, reason)

@@ -43,6 +43,7 @@ NAMED = 200
 
 MISSING = re.compile(
     r"No module named|cannot import name|undefined symbol|PackageNotFound|fixture '\w+' not found"
+    r"|unrecognized arguments"
 )
 """What a test says that lacks a package."""
 HINTS = (
@@ -292,7 +293,8 @@ def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
         return None
     cause, what = CAUSES[run.problem]
     where = "after the fix" if name == "fix" else "before the fix"
-    detail = line(run.detail.strip().rpartition("\n")[2], 200)  # of a traceback, what was raised
+    *_, last = rows = run.detail.strip().splitlines() or [""]  # of a traceback, what was raised
+    detail = line(next((row for row in rows if "error: unrecognized" in row), last), 200)
     return FixValidation(
         fail_to_pass=(),
         pass_to_pass=(),

@@ -168,6 +168,44 @@ def test_what_a_test_says_after_the_fix_comes_with_what_to_do(fake, said, hint):
     assert found.reason.startswith(f"fails after the fix: {X} ({said}{hint}")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said", "lacking"),
+    [
+        ({X: "s", Y: "p"}, {X: "s", Y: "p"}, "", True),
+        ({X: "p"}, {X: "p"}, "", False),
+        ({X: "f"}, {X: "f"}, "No module named 'x'", True),
+        ({X: "f"}, {X: "f"}, "fixture 'mocker' not found", True),
+        ({X: "f"}, {X: "f"}, "assert 1 == 2", False),
+        ({X: "f"}, {X: "p", Y: "s"}, "", False),
+    ],
+)
+def test_tests_that_are_skipped_or_lack_a_module_lack_something(fake, before, after, said, lacking):
+    fake.says = said
+    assert fake.validate(base_with_tests=before, fix=after).lacking is lacking
+
+
+@pytest.mark.parametrize(
+    ("detail", "reason", "lacking"),
+    [
+        (
+            "Traceback:\nModuleNotFoundError: No module named 'x'",
+            "ModuleNotFoundError: No module named 'x'",
+            True,
+        ),
+        (
+            "usage: pytest\npytest: error: unrecognized arguments: --cov\n  rootdir: /x",
+            "pytest: error: unrecognized arguments: --cov",
+            True,
+        ),
+        ("it said why", "it said why", False),
+    ],
+)
+def test_a_run_without_report_that_lacks_a_module_or_a_plugin_says_so(fake, detail, reason, lacking):
+    fake.detail = detail
+    found = fake.validate(problems={"fix": RunProblem.NO_REPORT})
+    assert (found.reason, found.lacking) == (f"no report after the fix: {reason}", lacking)
+
+
 def test_a_change_whose_tests_pass_before_takes_one_round(fake):
     assert len(fake.validate(base_with_tests={X: "p"}, fix={X: "p"}).runs) == 3
 

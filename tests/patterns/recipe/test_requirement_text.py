@@ -155,4 +155,5 @@ def test_what_checks_formats_and_documents_is_a_linter():
     assert all(
         map(is_linter, ["flake8>=3", "Black", "sphinx_rtd_theme", "mypy; python_version>'3'", "pytest_mypy"])
     )
+    assert all(map(is_linter, ["pytest-codestyle", "pytest-flakes", "pytest-pep8>=1"]))
     assert not any(map(is_linter, ["pytest", "pytest-mock", "hypothesis", "blackjack", "typing-extensions"]))

@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
@@ -28,13 +30,14 @@ def part(**values: Any) -> RecipePart:
     return RecipePart(**base | values)
 
 
-def tools_for(index: Path, tool: str) -> BuildTools:
+def tools_for(index: Path, tool: str, more: Mapping[str, str] = MappingProxyType({})) -> BuildTools:
     require_tool("bwrap")
     environ = {
         "PATH": os.environ["PATH"],
         "HOME": os.environ["HOME"],
         "SECRET_TOKEN": "x",
         **variables(index),
+        **more,
     }
     tools = open_tools(find_interpreters("", Path("/nonexistent")), environ)
     if tool == "uv" and tools.uv is None:

@@ -37,10 +37,12 @@ WATCHED = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback",
 WRAPPERS = ("pytest_load_initial_conftests", "pytest_collection_modifyitems", "pytest_runtest_call")
 NEVER_LOADED = ("tfgrpo", "randomly", "random_order")
 """Plugins that must not take part: ours, and those that choose an order."""
-LINTERS = ("pytest_black", "pytest_checkdocs", "pytest_codestyle", "pytest_flake8", "pytest_isort",
-           "pytest_mypy", "pytest_pycodestyle", "pytest_pydocstyle", "pytest_pylint",
-           "pytest_ruff")  # fmt: skip
+LINTERS = ("pytest_black", "pytest_checkdocs", "pytest_codestyle", "pytest_flake8", "pytest_flakes",
+           "pytest_isort", "pytest_mypy", "pytest_pep8", "pytest_pycodestyle", "pytest_pydocstyle",
+           "pytest_pylint", "pytest_ruff")  # fmt: skip
 """Plugins that add items of their own to each file, also to ours."""
+FLAGS = {"pytest_ruff": ("--ruff", "--ruff-format")}
+"""Options of linters' plugins, where they are not called as the plugin is."""
 tell = sys.audit
 
 
@@ -272,6 +274,12 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
         if outcome.excinfo is not None:
             tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
 
+    def pytest_addoption(parser: Any) -> None:
+        for name in LINTERS:  # an environment without them may have settings that name them
+            if importlib.util.find_spec(name) is None:
+                for flag in FLAGS.get(name, ("--" + name[7:],)):
+                    parser.addoption(flag, action="store_true", help="does nothing, as it is not installed")
+
     def pytest_collection_modifyitems(items: List[Any]) -> Any:
         ours = [
             item for item in items if str(item.fspath) in own and any(word in item.name for word in words)
@@ -290,8 +298,8 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
         if report.failed:
             tell(EVENT, "c", names(report.nodeid), _message(report))
 
-    return (pytest_load_initial_conftests, pytest_collection_modifyitems, pytest_collection_finish,
-            pytest_collectreport)  # fmt: skip
+    return (pytest_addoption, pytest_load_initial_conftests, pytest_collection_modifyitems,
+            pytest_collection_finish, pytest_collectreport)  # fmt: skip
 
 
 def _reporting(names: _Names) -> Tuple[Any, ...]:

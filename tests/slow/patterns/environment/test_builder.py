@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.environment.builder import AT, HERE, part, tools_for
 from support.tools import require_tool
-from support.wheels import make_sdist, make_wheel
+from support.wheels import make_sdist, make_wheel, served
 
 from pytest_tfgrpo.harness.sandbox.environments import BUILT, Environment, find_built, stamp_of, to_file
 from pytest_tfgrpo.patterns.environment import builder as builder_module
@@ -228,6 +228,43 @@ def test_a_requirement_that_cannot_be_met_is_named_and_not_tried_again(index, tm
     monkeypatch.setattr(builder_module, "lock", None)
     with pytest.raises(BuildProblem, match=r"cannot resolve soap>=3"):
         builder.make(part(dependencies=("soap>=3",)), AT)
+
+
+PRESS = """
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    {body}
+"""
+OLD_PRESS = """
+    import os, zipfile
+    name = "lye-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("lye.py", "PRESS = 1")
+        wheel.writestr("lye-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: lye\\nVersion: 1.0\\n")
+        wheel.writestr("lye-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        wheel.writestr("lye-1.0.dist-info/RECORD", "")
+    return name
+"""
+
+
+def test_what_builds_a_package_from_source_is_of_the_commits_time(tmp_path):
+    index = tmp_path / "index"
+    days = {}
+    for version, body, day in (
+        ("1.0", OLD_PRESS, "2021-01-01"),
+        ("2.0", "raise KeyError('old')", "2024-01-01"),
+    ):
+        made = make_wheel(index, "press", version, {"press.py": PRESS.format(body=body)})
+        days[made.name] = day
+    system = 'requires = ["press"]\nbuild-backend = "press"'
+    days[make_sdist(index, "lye", "1.0", Path(__file__), system).name] = "2021-01-01"
+    recipe = part(dependencies=("lye",))
+    with served(index, days) as more:
+        builder = EnvironmentBuilder(tools_for(index, "uv", more), tmp_path / "cache")
+        found = builder.make(recipe, AT)
+        assert found.environment.until == "2022-08-01T00:00:00Z"
+        assert run(found, "import lye; print(lye.PRESS)") == "1"
+        with pytest.raises(BuildProblem, match=r"Failed to build.*lye==1\.0.*: KeyError: 'old'"):
+            builder.make(replace(recipe, relaxed=True), AT)
 
 
 def test_a_damaged_cache_of_what_recipes_resolve_to_is_made_again(bare, tmp_path):

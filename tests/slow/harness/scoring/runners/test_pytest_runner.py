@@ -307,6 +307,13 @@ def test_a_conftest_that_cannot_be_imported_fails_its_files(tree):
     assert found.outcomes == {"test_a.py": FAILED}
 
 
+def test_options_of_linters_that_are_not_installed_are_no_harm(tree):
+    flags = "--black --codestyle --flake8 --mypy --pylint --ruff-format"
+    put(tree, pytest_ini=f"[pytest]\naddopts = {flags}\n", test_a_py="def test_a(): pass\n")
+    found = run(tree, "test_a.py")
+    assert (found.problem, found.outcomes) == (None, {"test_a.py::test_a": PASSED})
+
+
 def test_an_option_that_pytest_lacks_is_no_report(tree):
     put(tree, pytest_ini="[pytest]\naddopts = --no-such-option\n", test_a_py="def test_a(): pass\n")
     found = run(tree, "test_a.py")
