@@ -63,7 +63,7 @@ def declare(commands: Subparsers) -> None:
     )
     parser.add_argument("--retry", action="store_true", help="do again what failed, or needed a person")
     parser.add_argument(
-        "--domain", metavar="NAME", help="domain of the scenarios (default: the repository's name)"
+        "--domain", metavar="NAME", help="domain of the scenarios (default: the project's name)"
     )
     _add_sandbox(parser)
     group = parser.add_subparsers(title="commands", metavar="COMMAND")
@@ -120,7 +120,7 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
         repository=repository,
         commits=arguments.from_git,
         suite=Path(arguments.into),
-        domain=arguments.domain or domain_of(repository),
+        domain=arguments.domain or domain_of(repository, arguments.from_git),
         each_commit=arguments.each_commit,
         paths=tuple(arguments.path),
         limit=arguments.limit,
@@ -264,11 +264,10 @@ def _require_sandbox(isolation: Isolation) -> None:
 def init_command(arguments: Arguments) -> Iterator[str]:
     """Write a first harvest.toml, which says how tests run, each value with its source."""
     from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.patterns.harvest.tools import first_recipe, open_builder
-    from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE
+    from pytest_tfgrpo.patterns.harvest.tools import first_recipe, open_builder, recipe_path
 
     repository = Path(arguments.repo)
-    path = repository / RECIPE_FILE
+    path = recipe_path(repository)
     if path.exists() and not arguments.force:
         raise SettingError(f"{path} exists; review it, or overwrite it with --force")
     builder = open_builder(os.environ, "none")  # which interpreters there are; nothing is built
@@ -326,6 +325,7 @@ def verified_line(one: VerifiedScenario) -> str:
     width = len(str(one.total))
     status = "proven" if one.cause is None else "not proven"
     why = "" if one.cause is None else f"  {one.cause.value}: {one.reason}"
+    why += f"  (edited since it was proven: {'; '.join(one.edited)})" if one.edited else ""
     return (
         f"{one.done:>{width}}/{one.total}  {status:<10}  {plural(one.tests, 'test'):>8}  "
         f"{one.elapsed_s:>6.1f} s  {one.id}{why}"

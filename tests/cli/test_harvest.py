@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from support.harvests import make_row
-from support.repositories import Repository
+from support.repositories import Repository, git
 from support.tools import require_tool, tfgrpo
 
+from pytest_tfgrpo.patterns.harvest.tools import domain_of
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
 
 
@@ -89,3 +90,32 @@ def test_a_range_without_changes_is_told_from_one_that_is_done(
     shop: Repository, argv: list[str], why: str
 ) -> None:
     assert why in tfgrpo("harvest", "--repo", "shop", "--into", "suite", *argv, "--dry-run")
+
+
+@pytest.mark.parametrize("folder", ["shop", "shop/tests", "shop/.git", "shop.git"])
+def test_a_recipe_is_written_and_read_in_the_root_of_the_repository(shop: Repository, folder: str) -> None:
+    git(Path.cwd(), "clone", "-q", "--bare", "shop", "shop.git")
+    (shop.folder / "tests").mkdir()
+    where = Path("shop.git" if folder == "shop.git" else "shop", "harvest.toml")
+    where.write_text("colour = 1\n")
+    assert "harvest.toml exists; review it" in tfgrpo("harvest", "init", "--repo", folder, code=1)
+    for repository in (folder, str(where.parent)):
+        assert "harvest.toml:1: " in tfgrpo("harvest", "--repo", repository, *RANGE, code=1)
+
+
+@pytest.mark.parametrize(
+    ("files", "domain"),
+    [
+        ({"pyproject.toml": "[project]\nname = 'My shop!'\n"}, "My-shop"),
+        ({"setup.cfg": "[metadata]\nname = store\n", "package.json": '{"name": "web"}'}, "store"),
+        ({"package.json": '{"name": "@company/web-shop"}'}, "web-shop"),
+        ({"package.json": '{"name": 5}', "pyproject.toml": "["}, "shop"),
+        ({"README.md": "x"}, "shop"),
+    ],
+)
+def test_the_domain_is_the_projects_name_else_that_of_its_folder(
+    shop: Repository, files: dict[str | bytes, str | bytes | None], domain: str
+) -> None:
+    shop.commit(files)
+    assert domain_of(Path("shop"), "main~1..main") == domain
+    assert domain_of(Path("shop/.git"), "main~1") == "shop"

@@ -102,7 +102,10 @@ def screened(
 
     def whole(each: Iterable[HistoryChange]) -> Iterator[HistoryChange]:
         try:
-            yield from each
+            for change in each:
+                if change.base and not change.base_tree:
+                    broken.append(_broken_off(objects, change))
+                yield change
         except SnapshotError as error:
             broken.append(error)
 
@@ -112,6 +115,14 @@ def screened(
     rules = CandidateRules(tests=plan.tests, protected=plan.protected, left_out=left_out)
     each = candidates(whole(found), rules, lambda merge: merged_changes(objects, merge, plan.paths))
     return list(each)[::-1], broken[0] if broken else None
+
+
+def _broken_off(objects: GitObjects, change: HistoryChange) -> SnapshotError:
+    hint = ", `git fetch --unshallow` completes a shallow clone" if objects.place.is_shallow else ""
+    return SnapshotError(
+        f"the history in {objects.where!r} breaks off before {change.commit[:12]}: {change.missing} is "
+        f"missing{hint}; or name a shorter range"
+    )
 
 
 def holds_changes(plan: HarvestPlan) -> bool:

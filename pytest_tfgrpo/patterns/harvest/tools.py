@@ -7,28 +7,45 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from pytest_tfgrpo.core.errors import SnapshotError
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder
 from pytest_tfgrpo.patterns.environment.package_tools import open_tools as open_build_tools
 from pytest_tfgrpo.patterns.harvest.plan import HarvestTools
-from pytest_tfgrpo.patterns.history.changes import CommitRange, changes
+from pytest_tfgrpo.patterns.history.changes import CommitRange, changes, range_of
 from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.patterns.history.git_shadow import locate
 from pytest_tfgrpo.patterns.history.tree_files import read_file
 from pytest_tfgrpo.patterns.prompt.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.patterns.prompt.statement import Rewrite, statement_of
 from pytest_tfgrpo.patterns.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.patterns.recipe.manifests import python_project
+from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.patterns.recipe.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.patterns.recipe.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
 from pytest_tfgrpo.patterns.recipe.recipe_init import init_text
 
 DOMAIN = 60
 """Characters of a domain at most."""
+ODD = re.compile(r"[^A-Za-z0-9._-]+")
+"""What no domain holds."""
+NAMED = ("pyproject.toml", "setup.cfg", "setup.py", "PKG-INFO", "package.json")
+"""Manifests that say a project's name."""
+
+
+def recipe_path(repository: Path) -> Path:
+    """Return where a repository's ``harvest.toml`` lies, also where a folder in it is named.
+
+    That is in the root of its working tree, of a bare one in its own folder. Raises SettingError.
+    """
+    root = locate(repository).root
+    return (repository if repository.resolve() == root else root) / RECIPE_FILE
 
 
 def reviewed_recipes(repository: Path) -> tuple[FolderRecipe, ...]:
     """Return what the repository's ``harvest.toml`` says, nothing without one; raises SettingError."""
-    path = repository / RECIPE_FILE
+    path = recipe_path(repository)
     return read_recipes(path) if path.exists() else ()
 
 
@@ -87,7 +104,19 @@ def find_environment(suite: Path, stamp: str) -> BuiltEnvironment:
     return find_built(suite, stamp)
 
 
-def domain_of(repository: Path) -> str:
-    """Return the domain of a repository's scenarios: the name of its folder, as an id may be."""
-    name = repository.resolve().name.removesuffix(".git")
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:DOMAIN] or "repository"
+def domain_of(repository: Path, commits: str) -> str:
+    """Return the domain of a repository's scenarios: its project's name, else its folder's, as an id may be.
+
+    The name is that after the last of the commits, ``A..B``; raises SettingError.
+    """
+    with GitObjects(repository) as objects:
+        last = range_of(objects, commits).last
+        files = ProjectFiles(read=lambda path: read_file(objects, last, path), names=frozenset(NAMED))
+        try:
+            said = [python_project(files).name, files.json("package.json").get("name")]
+        except SnapshotError:
+            said = []
+    for name in (*said, locate(repository).root.name.removesuffix(".git")):
+        if isinstance(name, str) and (found := ODD.sub("-", name.rpartition("/")[2]).strip("-.")[:DOMAIN]):
+            return found
+    return "repository"

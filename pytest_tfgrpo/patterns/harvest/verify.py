@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
+from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.text import few, line
+from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
@@ -42,6 +44,8 @@ class VerifiedScenario:
     elapsed_s: float
     done: int
     total: int
+    edited: tuple[str, ...] = ()
+    """What of its check is not as it was proven, though it may be so."""
 
 
 def verify(
@@ -61,7 +65,7 @@ def verify(
         work = WorkTree(folder / "tree")
         for done, id_ in enumerate(ids, 1):
             began = time.monotonic()
-            tests, reason = 0, ""
+            tests, reason, edited = 0, "", tuple[str, ...]()
             cause: RootCause | None = RootCause.SNAPSHOT_INTEGRITY
             try:
                 provenance = read_provenance(SuitePaths(suite=suite, id=id_).provenance)
@@ -69,7 +73,7 @@ def verify(
                 reason = line(str(error), 300)
             else:
                 tests = len(provenance.validation.fail_to_pass)
-                cause, reason = _verify(suite, provenance, work, run, find, isolation)
+                edited, cause, reason = _verify(suite, provenance, work, run, find, isolation)
             yield VerifiedScenario(
                 id=id_,
                 cause=cause,
@@ -78,6 +82,7 @@ def verify(
                 elapsed_s=round(time.monotonic() - began, 3),
                 done=done,
                 total=len(ids),
+                edited=edited,
             )
 
 
@@ -95,19 +100,20 @@ def _verify(
     run: RunTests,
     find: FindEnvironment,
     isolation: Isolation,
-) -> tuple[RootCause | None, str]:
+) -> tuple[tuple[str, ...], RootCause | None, str]:
+    """Return what was edited, and whether a fix is proven again; raises StoreError."""
     try:
         trees = _trees(suite, provenance)
-        _require_proven_check(suite, provenance)
+        edited = _edited(suite, provenance)
     except (ArchiveProblem, OSError) as error:
-        return RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300)
+        return (), RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300)
     stamp = provenance.validation.environment
     try:
         built = None if stamp is None else find(suite, stamp)
     except StoreError:
         raise
     except TfgrpoError as error:
-        return RootCause.ENVIRONMENT, line(str(error), 300)
+        return edited, RootCause.ENVIRONMENT, line(str(error), 300)
     recipe = provenance.recipe
     fix = trees.tree("fix")
     tests = tuple(name for name in provenance.protected if name in fix)
@@ -126,7 +132,7 @@ def _verify(
         protected=recipe.protected,
         changes=provenance.validation.changes or (),
     )
-    return _compared(provenance.validation, validate(trees, plan, work, run))
+    return edited, *_compared(provenance.validation, validate(trees, plan, work, run))
 
 
 def _trees(suite: Path, provenance: Provenance) -> FixTrees:
@@ -150,10 +156,11 @@ def _trees(suite: Path, provenance: Provenance) -> FixTrees:
     )
 
 
-def _require_proven_check(suite: Path, provenance: Provenance) -> None:
-    """Raise ArchiveProblem where a scenario's check is not what was proven, OSError.
+def _edited(suite: Path, provenance: Provenance) -> tuple[str, ...]:
+    """Return what of a scenario's check was edited; raises ArchiveProblem where it may not be so, OSError.
 
-    Tests may be taken out of its lists, as long as one is left that the fix makes pass.
+    Tests may be taken out of its lists, as long as one is left that the fix makes pass; what else its score
+    depends on may be set otherwise.
     """
     path = SuitePaths(suite=suite, id=provenance.id).scenario
     try:
@@ -187,6 +194,19 @@ def _require_proven_check(suite: Path, provenance: Provenance) -> None:
             raise ArchiveProblem(f"{key} in {path.name} lists what was not proven: {few(odd, 3)}")
     if not isinstance(check.get("fail_to_pass"), list) or not check["fail_to_pass"]:
         raise ArchiveProblem(f"fail_to_pass in {path.name} is empty; restore it")
+    return tuple(_differing(check, was))
+
+
+def _differing(check: Mapping[str, Json], was: Mapping[str, Json]) -> Iterator[str]:
+    for key in sorted({*check, *was} - {"kind", "hidden_sha256"}):
+        now, before = check.get(key), was.get(key)
+        if key in ("fail_to_pass", "pass_to_pass"):
+            left, all_of = len(now) if isinstance(now, list) else 0, len(was[key])
+            if left != all_of:
+                yield f"{all_of - left} of {plural(all_of, 'test')} taken out of {key}"
+        elif now != before:
+            one, other = ("not set" if value is None else short(value) for value in (now, before))
+            yield f"{key} is {one}, was {other}"
 
 
 def _compared(before: FixValidation, now: FixValidation) -> tuple[RootCause | None, str]:

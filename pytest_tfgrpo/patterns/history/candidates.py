@@ -43,6 +43,9 @@ _OTHER = re.compile(
 )
 """Documentation, pictures, settings of services, lock files: a change of these alone fixes nothing."""
 
+NO_TEST = "no test changed"
+_LIKELY = re.compile(r"(?:^|[/_.-])(?:checks?|specs?|tests?|testing|unittests?)(?:[/_.-]|$)", re.IGNORECASE)
+"""Where tests may lie that are called otherwise than runners do."""
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 
 Screened: TypeAlias = FixCandidate | HarvestRow
@@ -168,7 +171,8 @@ def _why_not(change: HistoryChange, files: Sequence[ChangedFile], reverted_by: s
 
 def _lacks(protected: Sequence[ChangedFile], tests: Sequence[str], code: Sequence[ChangedFile]) -> str:
     if not tests and not any(_in_tests(file.path) for file in protected if file.status != "deleted"):
-        return "no test changed"
+        likely = next((f.path for f in code if _LIKELY.search(f.path) and f.status != "deleted"), "")
+        return f"no test changed; if {likely} holds tests, set tests in harvest.toml" if likely else NO_TEST
     if not code:
         return "no source changed"
     return ""

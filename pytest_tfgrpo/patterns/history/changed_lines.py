@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.patterns.fixes import ChangedFile
@@ -29,9 +29,11 @@ def changed_lines(objects: GitObjects, files: Sequence[ChangedFile]) -> int | st
     sizes = dict(zip(ids, objects.sizes(ids), strict=True))
     if lost := [one for one, size in sizes.items() if size is None]:
         return f"the object {lost[0]} of a changed file is missing"
-    known = [size for size in sizes.values() if size is not None]
-    if sum(known) > CHANGE_MAX or any(size > FILE_MAX for size in known):
-        return TOO_MANY
+    if _too_large(files, sizes):
+        files = _texts(objects, files)
+        if _too_large(files, sizes):
+            return TOO_MANY
+    ids = list(dict.fromkeys(one for file in files for one in (file.old_id, file.new_id) if one))
     contents = dict(zip(ids, objects.contents(ids, FILE_MAX), strict=True))
     total = 0
     for file in files:
@@ -39,9 +41,26 @@ def changed_lines(objects: GitObjects, files: Sequence[ChangedFile]) -> int | st
         after = contents[file.new_id] if file.new_id else b""
         if before is None or after is None:
             return f"the object {file.old_id if before is None else file.new_id} of a changed file is damaged"
-        if b"\0" not in before[:BINARY] and b"\0" not in after[:BINARY]:
+        if not (_is_binary(before) or _is_binary(after)):
             total += differing_lines(before, after)
     return total
+
+
+def _too_large(files: Sequence[ChangedFile], sizes: Mapping[str, int | None]) -> bool:
+    found = [sizes[one] or 0 for file in files for one in (file.old_id, file.new_id) if one]
+    return sum(found) > CHANGE_MAX or any(size > FILE_MAX for size in found)
+
+
+def _texts(objects: GitObjects, files: Sequence[ChangedFile]) -> list[ChangedFile]:
+    """Return the files that are text before and after."""
+    ids = list(dict.fromkeys(one for file in files for one in (file.old_id, file.new_id) if one))
+    starts = zip(ids, objects.starts(ids, BINARY), strict=True)
+    binary = {one for one, start in starts if start is not None and _is_binary(start)}
+    return [file for file in files if not {file.old_id, file.new_id} & binary]
+
+
+def _is_binary(content: bytes) -> bool:
+    return b"\0" in content[:BINARY]
 
 
 def differing_lines(before: bytes, after: bytes) -> int:

@@ -15,10 +15,10 @@ PIECE = 1 << 16
 class ContentQueue:
     """Contents of objects in the order in which they were wanted."""
 
-    def __init__(self, ask: AskGit, most: int) -> None:
-        """Objects of more than `most` bytes are left out."""
+    def __init__(self, ask: AskGit, most: int, *, cut: bool = False) -> None:
+        """Objects of more than `most` bytes are left out, or `cut` to them."""
         self._ask = ask
-        self._most = most
+        self._most, self._cut = most, cut
         self._batches: deque[tuple[GitAnswers, deque[str]]] = deque()
 
     def want(self, ids: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class ContentQueue:
         answers, ids = self._batches[0]
         ids.popleft()
         try:
-            content = _content(answers.output, self._most)
+            content = _content(answers.output, self._most, cut=self._cut)
         except EOFError:  # it ended over a damaged object, and took the others with it
             answers.end()
             content = None
@@ -47,7 +47,7 @@ class ContentQueue:
             self._batches.popleft()[0].end()
 
 
-def _content(output: IO[bytes], most: int) -> bytes | None:
+def _content(output: IO[bytes], most: int, *, cut: bool) -> bytes | None:
     head = output.readline()
     if not head.endswith(b"\n"):
         raise EOFError
@@ -55,10 +55,12 @@ def _content(output: IO[bytes], most: int) -> bytes | None:
         return None
     size = int(head)
     if size > most:
+        start = output.read(most) if cut else b""
+        size -= len(start)
         while size > 0 and (piece := output.read(min(size, PIECE))):
             size -= len(piece)
         output.read(1)
-        return None
+        return start if cut else None
     content = output.read(size + 1)
     if len(content) <= size:
         raise EOFError

@@ -69,8 +69,7 @@ class GitObjects:
     @property
     def where(self) -> str:
         """The repository's folder, for messages."""
-        git_dir = self.place.git_dir
-        return str(git_dir.parent if git_dir.name == ".git" else git_dir)
+        return str(self.place.root)
 
     def resolve(self, name: str) -> str:
         """Return the id of the commit that `name` means; raises SettingError."""
@@ -117,7 +116,14 @@ class GitObjects:
 
     def contents(self, ids: Sequence[str], most: int) -> Iterator[bytes | None]:
         """Yield each object's content; None for one that is missing, damaged or of more than `most` bytes."""
-        queue = ContentQueue(self.ask, most)
+        yield from self._taken(ids, ContentQueue(self.ask, most))
+
+    def starts(self, ids: Sequence[str], most: int) -> Iterator[bytes | None]:
+        """Yield the first bytes of each object, at most `most`; None for one that is missing or damaged."""
+        yield from self._taken(ids, ContentQueue(self.ask, most, cut=True))
+
+    @staticmethod
+    def _taken(ids: Sequence[str], queue: ContentQueue) -> Iterator[bytes | None]:
         try:
             queue.want(ids)
             for _ in ids:

@@ -30,6 +30,8 @@ class RepositoryPlace:
     """With HEAD; that of a linked working tree is its own."""
     common: Path
     """With objects and references."""
+    root: Path
+    """The folder of the working tree; of a bare repository its own."""
 
     @property
     def is_shallow(self) -> bool:
@@ -46,7 +48,8 @@ def locate(folder: Path) -> RepositoryPlace:
         for git_dir in (_linked(place / ".git"), place):
             common = _common(git_dir)
             if (git_dir / "HEAD").is_file() and (common / "objects").is_dir() and (common / "refs").is_dir():
-                return RepositoryPlace(git_dir=git_dir, common=common)
+                root = place.parent if place.name == ".git" else place
+                return RepositoryPlace(git_dir=git_dir, common=common, root=root)
     raise SettingError(f"{str(folder)!r} is in no git repository; name a folder that is")
 
 

@@ -51,6 +51,7 @@ HINTS = (
         MISSING,
         "; declare it as dependencies, or make it by setup, in harvest.toml",
     ),
+    (re.compile(r"Cannot find (?:module|package)"), "; install it by setup, in harvest.toml"),
     (
         re.compile(r"gaierror|name resolution|Network is unreachable|ConnectionRefused|Max retries|URLError"),
         "; tests have no network",

@@ -27,6 +27,7 @@ from pytest_tfgrpo.patterns.recipe.requirement_text import (
     requirement_list,
     unique,
 )
+from pytest_tfgrpo.patterns.recipe.undeclared import undeclared_import
 
 PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "PKG-INFO", "requirements.txt")
 RELEASED = {
@@ -254,7 +255,10 @@ def _with_python(
     knowledge: RecipeKnowledge,
     committed_at: int,
 ) -> RecipePart:
-    """Return the part with a Python; with none where the project says nothing and needs only pytest."""
+    """Return the part with a Python; with none where the project says nothing and needs only pytest.
+
+    It then runs with pytest's own, whose further packages an undeclared import must not find.
+    """
     project = python_project(files)
     found = guess(files, project)
     needs = told.dependencies if told.dependencies is not None else part.dependencies
@@ -262,7 +266,8 @@ def _with_python(
     reviewed = told.dependencies is not None
     bare = (simple or reviewed) and all(" ".join(item.split()) == "pytest" for item in needs)
     declared = tuple(v for v in found.pythons if allows(project.requires_python, pair(v)))
-    if told.python or (bare and (reviewed or not (declared or project.requires_python))):
+    silent = not (declared or project.requires_python)
+    if told.python or (bare and (reviewed or (silent and not undeclared_import(files)))):
         return replace(part, python=None)
     python, why = _python(declared, project.requires_python, knowledge.interpreters, committed_at)
     if declared and python in declared:

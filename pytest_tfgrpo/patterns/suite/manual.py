@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.core.toml_text import toml_text
 from pytest_tfgrpo.core.wire import Json, to_wire
@@ -16,11 +18,9 @@ file to start from):
 
 ```toml
 [folder.{folder}]
-runner = "{runner}"    # pytest, node-test, vitest, jest, or command
-run = ["make", "test", "REPORT={{report}}"]    # for command alone: it writes JUnit XML to {{report}}
-# python = "3.11"
-# setup = [["python", "setup.py", "build"]]
-# dependencies = ["pytest"]
+runner = "{runner}"    # {runners}, or command
+{off}run = {run}    # for command alone: it writes JUnit XML to {{report}}
+{more}
 # env = {{ LANG = "C.UTF-8" }}
 ```
 
@@ -37,16 +37,37 @@ Changed sources:
 """
 
 
+_OF_PYTHON = {
+    "runners": "pytest",
+    "run": '["make", "test", "REPORT={report}"]',
+    "more": """# python = "3.11"
+# setup = [["python", "setup.py", "build"]]
+# dependencies = ["pytest"]""",
+}
+_OF_NODE = {
+    "runners": "node-test, vitest, jest",
+    "run": '["npx", "mocha", "--reporter=xunit", "--reporter-option=output={report}", "{tests}"]',
+    "more": """# setup = [["npm", "ci"]]
+# files = ["package.json", "package-lock.json"]""",
+}
+_JAVASCRIPT = re.compile(r".*\.[cm]?[jt]sx?", re.DOTALL)
+
+
 def manual_advice(candidate: FixCandidate, part: RecipePart | None, validation: FixValidation) -> str:
     """Return what a person has to do, in Markdown."""
     folder = "." if part is None else part.folder
+    runner = "command" if part is None else part.command.runner
+    tests = candidate.tests or candidate.protected
+    of_node = any(map(_JAVASCRIPT.fullmatch, tests)) and not any(name.endswith(".py") for name in tests)
     return ADVICE.format(
+        **(_OF_NODE if of_node else _OF_PYTHON),
+        off="" if runner == "command" else "# ",
         id=candidate.id,
         commit=candidate.change.commit,
         reason=block(validation.reason, 500).replace("`", "'"),
         folder=toml_text(folder),
-        runner="command" if part is None else part.command.runner,
-        tests=_listed(candidate.tests or candidate.protected),
+        runner=runner,
+        tests=_listed(tests),
         sources=_listed(candidate.sources),
     )
 

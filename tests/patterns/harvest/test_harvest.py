@@ -486,6 +486,47 @@ def test_a_scenario_whose_check_is_not_what_was_proven_is_not_proven(shop, old, 
     assert found.cause is (None if why is None else RootCause.SNAPSHOT_INTEGRITY)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "edited"),
+    [
+        ("tags:\n", "tags:\n  - hard\n", ()),
+        ("timeout_s: 60.0", "timeout_s: 90.0\n    weight: 2",
+         ("timeout_s is 90.0, was 60.0", "weight is 2, was not set")),
+        ("pass_to_pass:\n      - ", "pass_to_pass: []\n    allow:\n      - ctypes # ",
+         ("allow is ['ctypes'], was not set", "1 of 1 test taken out of pass_to_pass")),
+        ("    hidden_sha256:", "    # hidden_sha256:", ()),
+    ],
+)  # fmt: skip
+def test_what_of_a_proven_check_was_edited_is_said(shop, old, new, edited):
+    shop.fix("one")
+    shop.harvest()
+    (path,) = shop.suite.glob("*.scenario.yaml")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    (found,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert (found.cause, found.edited) == (None, edited)
+
+
+def test_a_shallow_clone_is_harvested_and_then_an_error(shop, tmp_path):
+    shop.fix("one")
+    shop.fix("two")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--depth=2", f"file://{shop.repository.folder}", "clone")
+    plan = text_plan(clone, "HEAD", shop.suite)
+    for _ in range(2):
+        with pytest.raises(
+            SnapshotError, match=r"its parent .* is missing, `git fetch --unshallow` completes"
+        ):
+            list(harvest(plan, text_tools(shop.runner)))
+    assert sorted(row.status for row in read_log_of(shop.suite).values()) == [
+        "validated",
+        "validation_failed",
+    ]
+    with pytest.raises(SnapshotError, match="breaks off before"):
+        list(preview(plan))
+    assert list(harvest(replace(plan, limit=1), text_tools(shop.runner))) == []
+
+
 def test_a_file_is_no_folder_for_a_suite(shop, tmp_path):
     shop.suite = tmp_path / "file"
     shop.suite.write_text("")

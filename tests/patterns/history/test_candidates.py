@@ -65,6 +65,11 @@ def test_data_of_tests_counts_as_a_test(repository: Repository) -> None:
     ("files", "why"),
     [
         pytest.param({SOURCE: "b\n"}, "no test changed", id="no-test"),
+        pytest.param(
+            {"checks/m_checks.py": "b\n", SOURCE: "b\n"},
+            "no test changed; if checks/m_checks.py holds tests, set tests in harvest.toml",
+            id="tests-by-another-name",
+        ),
         pytest.param({SOURCE: "b\n", TEST: None}, "no test changed", id="a-test-deleted"),
         pytest.param({TEST: "b\n"}, "no source changed", id="no-source"),
         pytest.param(

@@ -48,3 +48,14 @@ def test_files_that_are_too_large_are_not_read(
     assert lines_of_last(repository) == 2
     monkeypatch.setattr(module, name, 7)
     assert lines_of_last(repository) == TOO_MANY
+
+
+@pytest.mark.parametrize("name", ["FILE_MAX", "CHANGE_MAX"])
+def test_large_binary_files_count_no_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    repository = Repository(tmp_path / "project")
+    repository.commit({"a.py": "1\n", "c.bin": b"text" * 9})
+    repository.commit({"a.py": "1\n2\n", "b.bin": b"\0" * 99, "c.bin": b"1\0" * 99})
+    monkeypatch.setattr(module, name, 7)
+    assert lines_of_last(repository) == 1

@@ -159,6 +159,7 @@ def test_a_change_that_proves_nothing_is_told_why(fake, before, after, reason):
             "; declare it as dependencies, or make it by setup, in ",
         ),
         ("socket.gaierror: [Errno -3] Temporary failure in name resolution", "; tests have no network"),
+        ("Error: Cannot find package 'tsx'", "; install it by setup, in harvest.toml"),
         ("AssertionError", ""),
     ],
 )
