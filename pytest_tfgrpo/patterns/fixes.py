@@ -114,8 +114,8 @@ class RecipePart:
     relaxed: bool = False
     """The second pass: without linters and date (decision 44)."""
     extras: tuple[str, ...] = field(default=(), metadata=SPARSE)
-    """Further extras and groups of the project whose requirements it has, beside those of its tests: for
-    tests that lack something."""
+    """Further extras, groups and lists of requirements of the project that it has, beside those of its tests:
+    for tests that lack something."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

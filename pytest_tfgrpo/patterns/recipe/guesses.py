@@ -37,6 +37,16 @@ TEST_FILES = tuple(
         "requirements/{}.txt", "requirements/{}.in", "tests/requirements.txt", "requirements.{}.txt",
     )
 )  # fmt: skip
+NO_TESTS = re.compile(
+    r"(?i)^(?:docs?|documentation|lint(?:s|er|ers|ing)?|format(?:ting)?|style|typ(?:ing|es?)|typecheck(?:ing)?"
+    r"|mypy|release|publish|build|pre-?commit|bench\w*|notebooks?)$"
+)
+"""Extras and groups that no test needs."""
+_LISTED = re.compile(
+    r"(?:[\w.-]*[-_.])?requirements(?:[-_.][\w.-]*)?\.(?:txt|in)|requirements/[\w.-]+\.(?:txt|in)"
+)
+FURTHER = 20
+"""Requirements files that are read besides those called after tests."""
 WORKFLOWS = 20
 """Files of CI workflows that are read."""
 
@@ -67,6 +77,19 @@ def guess(files: ProjectFiles, project: PythonProject) -> Guess:
     if found.variables:
         found.sources["env"] = "tox.ini [testenv] setenv"
     return found
+
+
+def every_list(files: ProjectFiles, project: PythonProject) -> Iterator[tuple[str, list[str]]]:
+    """Yield all that tests may need, each list with a name: extras, groups, scripts, requirements files."""
+    for name, items in project.groups.items():
+        if not NO_TESTS.search(name):
+            yield name, items
+    for source, items in _lists(files, project):
+        if source not in project.sources.values():  # else it is a group
+            yield source, items
+    for name in sorted(name for name in files.inside() if _LISTED.fullmatch(name))[:FURTHER]:
+        if name not in TEST_FILES and not NO_TESTS.search(re.sub(r"[-_.]?requirements[-_.]?", "", name[:-4])):
+            yield name, items_of(name, files.text)
 
 
 def _lists(files: ProjectFiles, project: PythonProject) -> Iterator[tuple[str, list[str]]]:

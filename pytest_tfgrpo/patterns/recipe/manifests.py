@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_tfgrpo.core.wire import Json
@@ -15,6 +15,8 @@ from pytest_tfgrpo.patterns.recipe.requirement_text import poetry
 VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+_-]{0,99}")
 UNKNOWN = "0"
 """Version of a project that says none which can be read."""
+_DECIDED = re.compile(r"\b(?:sys|os|platform|version|version_info|PY2|PY3)\b", re.IGNORECASE)
+"""A condition that holds on some machines, Pythons or commands alone."""
 _ASSIGNED = re.compile(r"""^(?:__version__|VERSION|version)\s*(?::\s*\w+\s*)?=\s*["']([^"'\n]+)["']""", re.M)
 
 
@@ -158,7 +160,10 @@ def _setup_cfg(project: PythonProject, data: dict[str, dict[str, str]]) -> None:
 
 
 def _setup_py(project: PythonProject, files: ProjectFiles) -> None:
-    """Take the literal arguments of ``setup(...)``; names are looked up among the module's own literals."""
+    """Take the literal arguments of ``setup(...)``; names are looked up among the module's own literals.
+
+    What is added to a list counts too, wherever a version, a platform or a command does not decide it.
+    """
     tree = files.python("setup.py")
     known = {
         target.id: node.value
@@ -167,10 +172,28 @@ def _setup_py(project: PythonProject, files: ProjectFiles) -> None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    for name, value in _added(tree.body):
+        if name in known:
+            known[name] = ast.BinOp(left=known[name], op=ast.Add(), right=value)
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         if ast.unparse(call.func).rpartition(".")[2] == "setup":
             told = {word.arg: _literal(word.value, known) for word in call.keywords if word.arg}
             _setup_arguments(project, told)
+
+
+def _added(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what statements add to lists: the list's name, and a list."""
+    for node in body:
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                yield name, value
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=how), args=[item])):
+                if how in ("append", "extend"):
+                    yield name, ast.List(elts=[item], ctx=ast.Load()) if how == "append" else item
+            case ast.Try(body=tried, handlers=handlers, orelse=orelse, finalbody=last):
+                yield from _added([*tried, *(one for h in handlers for one in h.body), *orelse, *last])
+            case ast.If(test=test, body=then, orelse=orelse) if not _DECIDED.search(ast.unparse(test)):
+                yield from _added([*then, *orelse])
 
 
 def _setup_arguments(project: PythonProject, told: Mapping[str, Json]) -> None:

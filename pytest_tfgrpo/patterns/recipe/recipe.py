@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.toml_text import toml_text
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
 from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart
-from pytest_tfgrpo.patterns.recipe.guesses import Guess, guess
+from pytest_tfgrpo.patterns.recipe.guesses import Guess, every_list, guess
 from pytest_tfgrpo.patterns.recipe.manifests import UNKNOWN, PythonProject, python_project
 from pytest_tfgrpo.patterns.recipe.node_recipe import NodeRecipe, node_recipe
 from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
@@ -44,11 +44,6 @@ PLUGINS = frozenset(("flaky", "nbval", "syrupy"))
 """Plugins of pytest that are not called so."""
 OF_PYTHON = ("pytest", "command")
 """Runners whose environment has a Python."""
-NO_TESTS = re.compile(
-    r"(?i)^(?:docs?|documentation|lint(?:s|er|ers|ing)?|format(?:ting)?|style|typ(?:ing|es?)|typecheck(?:ing)?"
-    r"|mypy|release|publish|build|pre-?commit|bench\w*|notebooks?)$"
-)
-"""Extras and groups that no test needs."""
 TEMPLATE = "template"
 """Source of a value that nothing in the project says."""
 
@@ -73,7 +68,7 @@ def recipe_of(
 ) -> tuple[RecipePart, ...]:
     """Return how the tests of a fix run: as declared, then relaxed (decision 44); none without a runner.
 
-    Behind each of the two the same with all extras and groups of the project, where these add anything.
+    Behind each of the two the same with all that the project's extras, groups and lists name beside it.
     `read` returns a file of the tree after the fix by its path, `names` are the paths of all its files.
     """
     knowledge = knowledge or RecipeKnowledge()
@@ -99,21 +94,26 @@ def _relaxed(part: RecipePart) -> RecipePart:
 def _with_all(
     files: ProjectFiles, part: RecipePart, knowledge: RecipeKnowledge, committed_at: int
 ) -> RecipePart | None:
-    """Return a guessed part with what all extras and groups need; None where they add nothing to it."""
+    """Return a guessed part with what all extras, groups and lists of requirements name, if they add any."""
     told = _told(knowledge, files.folder)
     if told.dependencies is not None or part.command.runner not in OF_PYTHON:
         return None
     project = python_project(files)
-    own, added, names = normal(project.name), list[str](), list[str]()
-    for name in project.groups:
-        listed = () if NO_TESTS.search(name) else requirement_list(project.groups[name]).requirements
-        here = [" ".join(item.split()) for item in listed if not is_linter(item) and name_of(item) != own]
-        if new := [item for item in here if item not in part.dependencies]:
+    added, names = list[str](), list[str]()
+    known = {normal(project.name), *(name_of(item) for item in part.dependencies if ";" not in item)}
+    for name, items in every_list(files, project):
+        listed = requirement_list(items).requirements
+        here = [item for item in listed if not is_linter(item) and item not in part.dependencies]
+        if new := [item for item in here if name_of(item) not in known]:
             added += new
             names.append(name)
+            known.update(name_of(item) for item in new if ";" not in item)
     if not names:
         return None
-    sources = {**part.sources, "dependencies": f"{part.sources['dependencies']}, all extras and groups"}
+    sources = {
+        **part.sources,
+        "dependencies": f"{part.sources['dependencies']}, all extras, groups and lists",
+    }
     needed = unique((*part.dependencies, *added))
     wide = replace(part, dependencies=needed, extras=tuple(names), sources=sources)
     return wide if part.python else _with_python(wide, files, told, knowledge, committed_at)

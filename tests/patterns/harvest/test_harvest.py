@@ -189,7 +189,7 @@ def test_what_was_tried_with_all_extras_and_groups_is_in_the_reason(shop, fails,
     (step,) = shop.harvest(tools=wide.tools)
     assert step.row.reason == (
         f"1 new test skipped after the fix, no other proves it: {TEST}::has_one (needs crypto); with all "
-        f"extras and groups (crypto, dev): {reason}"
+        f"that it lists (crypto, dev): {reason}"
     )
     assert step.row.cause is RootCause.TEST_FAILURE
     assert wide.parts == parts

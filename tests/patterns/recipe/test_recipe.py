@@ -77,8 +77,55 @@ def test_behind_each_pass_comes_one_with_all_extras_and_groups_that_tests_may_ne
     ]
     assert parts[0].dependencies == ("pytest>=6",)
     assert parts[1].dependencies == ("pytest>=6", "cryptography>=3", "redis")
-    assert parts[1].sources["dependencies"].endswith("[dependency-groups] tests, all extras and groups")
+    assert parts[1].sources["dependencies"].endswith("tests, all extras, groups and lists")
     assert parts[3].dependencies == ("pytest", "cryptography>=3", "redis")
+
+
+def test_lists_of_requirements_of_all_files_are_added_where_they_name_something_else():
+    files = {
+        "setup.py": "from setuptools import setup\nsetup(name='x', install_requires=['six'])",
+        "requirements.txt": "six==1.1\nyarl==3; python_version<'3.8'\nyarl==5; python_version>='3.8'\n",
+        "requirements-docs.txt": "zope.interface\n",
+        "other_requirements.txt": "requests\n",
+        "tox.ini": "[testenv]\ndeps = mock\n",
+        "deep/requirements.txt": "no\n",
+    }
+    parts = recipe(files)
+    assert parts[0].dependencies == ("six", "mock", "pytest")
+    assert parts[1].extras == ("other_requirements.txt", "requirements.txt")
+    assert parts[1].dependencies == (
+        *parts[0].dependencies,
+        "requests",
+        "yarl==3; python_version<'3.8'",
+        "yarl==5; python_version>='3.8'",
+    )
+
+
+SETUP = """
+import sys
+from setuptools import setup
+needs = ['six']
+try:
+    import text_unidecode
+except ImportError:
+    needs.append('Unidecode>=0.04')
+if sys.version_info < (3, 4):
+    needs.append('enum34')
+if 1:
+    needs += ['attrs', name()]
+    needs.extend(['yarl'])
+setup(name='x', install_requires=needs)
+"""
+
+
+def test_what_a_setup_script_adds_to_a_list_counts_where_no_version_decides_it():
+    assert recipe({"setup.py": SETUP})[0].dependencies == (
+        "six",
+        "Unidecode>=0.04",
+        "attrs",
+        "yarl",
+        "pytest",
+    )
 
 
 def test_a_project_whose_tests_need_pytest_alone_gets_a_python_for_its_extras():
