@@ -285,7 +285,7 @@ class HarvestWorker:
 def _better(first: Proof, wide: Proof) -> Proof:
     """Return what proves a fix whose tests lacked something; else the first try, with what the second gave.
 
-    A third is worth it only where there was no environment with all extras, groups and lists.
+    A third is worth it where the tests did not run with all extras, groups and lists.
     """
     (_, _, was), (part, _, now) = first, wide
     if now.cause is None or part is None:
@@ -293,7 +293,7 @@ def _better(first: Proof, wide: Proof) -> Proof:
     tried = f"all that it lists ({few(part.extras, 4)})"
     reason = was.reason.partition(ALSO)[0]
     reason += f"{ALSO}{tried}: {'the same' if now.reason == reason else now.reason}"
-    return first[0], first[1], replace(was, reason=reason, lacking=now.cause is RootCause.ENVIRONMENT)
+    return first[0], first[1], replace(was, reason=reason, lacking=now.cause is not RootCause.TEST_FAILURE)
 
 
 def _can_be_named(name: str) -> bool:

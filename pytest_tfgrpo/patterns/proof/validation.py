@@ -42,8 +42,8 @@ NAMED = 200
 """How many wavering tests are named."""
 
 MISSING = re.compile(
-    r"No module named|cannot import name|undefined symbol|PackageNotFound|fixture '\w+' not found"
-    r"|unrecognized arguments"
+    r"No module named|cannot import name(?!.*circular import)|undefined symbol|PackageNotFound"
+    r"|fixture '\w+' not found|unrecognized arguments(?!: --show-capture)"
 )
 """What a test says that lacks a package."""
 HINTS = (
@@ -318,7 +318,8 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str
     if wavering:
         reason = f"flaky: {few(wavering, 2)}"
     elif failing:
-        reason = f"fails after the fix: {few(failing, 2)}{_why(failing, messages)}"
+        named = [test or "pytest itself" for test in failing]
+        reason = f"fails after the fix: {few(named, 2)}{_why(failing, messages)}"
     elif own and len(skipped) == len(own):
         reason = f"skipped after the fix: {few(skipped, 2)}{_why(skipped, messages)}"
     elif new:
@@ -326,6 +327,8 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str
         reason = f"{those} skipped after the fix, no other proves it: {few(new, 2)}{_why(new, messages)}"
     elif own:
         reason = "passes before the fix: no test of it fails there"
+        if skipped:
+            reason += f"; {plural(len(skipped), 'test')} skipped: {few(skipped, 2)}{_why(skipped, messages)}"
     else:
         reason = "its tests are not among those that ran"
     return FixValidation(
@@ -348,10 +351,9 @@ def _why(ids: Sequence[str], messages: Mapping[str, str]) -> str:
 
 
 def _failing(tests: TreeOutcomes, changed: Sequence[str]) -> list[str]:
-    """Return the tests in the files that the fix changed that fail after it."""
-    return [
-        t for t, end in tests.fix.items() if end is CaseOutcome.FAILED and t.partition("::")[0] in changed
-    ]
+    """Return the tests in the files that the fix changed that fail after it; "" is the run as a whole."""
+    places = (*changed, "")
+    return [t for t, end in tests.fix.items() if end is CaseOutcome.FAILED and t.partition("::")[0] in places]
 
 
 def _row(name: TreeName, run: SuiteRun) -> ValidationRun:

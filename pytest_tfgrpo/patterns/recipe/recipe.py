@@ -40,8 +40,8 @@ OLDEST = (3, 8)
 """The oldest Python on which the reporter of hidden tests runs."""
 LATEST = 250_000_000_000
 """Seconds since 1970 that a date can hold; a commit can say anything."""
-PLUGINS = frozenset(("flaky", "nbval", "syrupy"))
-"""Plugins of pytest that are not called so."""
+PLUGINS = frozenset(("flaky", "hypothesis", "iniconfig", "nbval", "pluggy", "py", "syrupy"))
+"""Plugins of pytest that are not called so, and what pytest is made of."""
 OF_PYTHON = ("pytest", "command")
 """Runners whose environment has a Python."""
 TEMPLATE = "template"

@@ -140,6 +140,12 @@ def test_a_test_that_wavers_is_in_neither_list_and_named(fake, tree, place):
             {X: "s", Y: "p"},
             f"1 new test skipped after the fix, no other proves it: {X} (because of s)",
         ),
+        (
+            {X: "p", Y: "p"},
+            {X: "p", OTHER: "s"},
+            "passes before the fix: no test of it fails there",
+        ),
+        ({X: "f"}, {"": "f"}, "fails after the fix: pytest itself (because of f)"),
         ({X: "fpf"}, {X: "p"}, f"flaky: {X}"),
         ({X: "f"}, {X: "ppf"}, f"flaky: {X}"),
         ({}, {OTHER: "f"}, "its tests are not among those that ran"),
@@ -176,6 +182,8 @@ def test_what_a_test_says_after_the_fix_comes_with_what_to_do(fake, said, hint):
         ({X: "p"}, {X: "p"}, "", False),
         ({X: "f"}, {X: "f"}, "No module named 'x'", True),
         ({X: "f"}, {X: "f"}, "fixture 'mocker' not found", True),
+        ({X: "f"}, {X: "f"}, "cannot import name '_c'", True),
+        ({X: "f"}, {X: "f"}, "cannot import name 'A' (most likely due to a circular import)", False),
         ({X: "f"}, {X: "f"}, "assert 1 == 2", False),
         ({X: "f"}, {X: "p", Y: "s"}, "", False),
     ],
@@ -205,6 +213,14 @@ def test_a_run_without_report_that_lacks_a_module_or_a_plugin_says_so(fake, deta
     fake.detail = detail
     found = fake.validate(problems={"fix": RunProblem.NO_REPORT})
     assert (found.reason, found.lacking) == (f"no report after the fix: {reason}", lacking)
+
+
+def test_old_tests_that_are_skipped_where_none_proves_the_fix_are_counted(fake):
+    fake.says = "yield tests are ignored"
+    found = fake.validate(base={X: "s", Y: "p"}, base_with_tests={X: "s", Y: "p"}, fix={X: "s", Y: "p"})
+    assert found.reason == (
+        f"passes before the fix: no test of it fails there; 1 test skipped: {X} (yield tests are ignored)"
+    )
 
 
 def test_a_change_whose_tests_pass_before_takes_one_round(fake):

@@ -272,7 +272,7 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
         tell(EVENT, "guard", early_config, tree, kept)
         outcome = yield
         if outcome.excinfo is not None:
-            tell(EVENT, "v", repr(outcome.excinfo[1])[:MESSAGE])
+            tell(EVENT, "v", repr(_raised(outcome.excinfo[1]))[:MESSAGE])
 
     def pytest_addoption(parser: Any) -> None:
         for name in LINTERS:  # an environment without them may have settings that name them
@@ -363,6 +363,13 @@ def _mixed(items: List[Any], ours: List[Any], places: List[float]) -> List[Any]:
         mixed += [*items[done:place], ours[which]]
         done = place
     return mixed + items[done:]
+
+
+def _raised(error: BaseException) -> BaseException:
+    """Return what a conftest raised, of the error that pytest makes of it: before pytest 8 it is a triple."""
+    told = getattr(error, "excinfo", None)
+    inner = told[1] if type(told) is tuple and len(told) == 3 else getattr(error, "cause", None)
+    return inner if isinstance(inner, BaseException) else error
 
 
 def _skipped(report: Any) -> str:

@@ -305,6 +305,9 @@ def test_a_conftest_that_cannot_be_imported_fails_its_files(tree):
     found = run(tree, "test_a.py")
     assert found.problem is None
     assert found.outcomes == {"test_a.py": FAILED}
+    assert found.messages["test_a.py"].startswith(
+        "ModuleNotFoundError(\"No module named 'nothing_of_the_kind"
+    )
 
 
 def test_options_of_linters_that_are_not_installed_are_no_harm(tree):
