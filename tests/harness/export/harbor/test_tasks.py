@@ -49,7 +49,9 @@ CHECKS = st.fixed_dictionaries(
         "credit": st.sampled_from(["all", "share"]),
         "timeout_s": st.integers(1, 900) | st.floats(0.5, 900),
         "protected": LISTS,
-        "changes": st.just([]),
+        "changes": st.just(
+            [{"file": "t.py", "lines": [{"row": 1, "text": "x"}], "fails": [FAIL_TO_PASS[0]]}]
+        ),
         "removed": st.just(["tests/old"]),
         "pass_to_pass": st.just([]),
     },
