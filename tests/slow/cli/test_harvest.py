@@ -72,7 +72,8 @@ def test_six_fixes_become_tasks_whose_own_scripts_give_1_to_the_solution_and_0_t
     lines = tfgrpo("export", "harbor", str(suite), "--into", str(tasks)).splitlines()
     assert lines[0].startswith("6 tasks in ")
     assert lines[1] == (
-        "kept for the way back, without effect in a container: domain (6), split (6), tags (6)"
+        "kept for the way back, without effect in a container: domain (6), split (6), tags (6), "
+        "changes of the check (6)"
     )
     assert len(lines) == 3
     for task in tasks.iterdir():
