@@ -379,7 +379,7 @@ def test_a_kill_at_any_write_leaves_no_half_scenario_and_nothing_is_proven_twice
     shop.fix("one")
     shop.harvest()
     expected, rows = everything(shop.suite), rows_of(shop)
-    for stop_at in range(1, 60, 2):
+    for stop_at in range(1, 60, 3):
         shop.suite, shop.runner.runs = tmp_path / f"suite-{stop_at}", []
         kill_at(stop_at, monkeypatch)
         try:
