@@ -66,7 +66,10 @@ def declare(commands: Subparsers) -> None:
         "--domain", metavar="NAME", help="domain of the scenarios (default: the project's name)"
     )
     _add_sandbox(parser)
-    group = parser.add_subparsers(title="commands", metavar="COMMAND")
+    _declare_others(parser.add_subparsers(title="commands", metavar="COMMAND"))
+
+
+def _declare_others(group: Subparsers) -> None:
     first = add_command(group, "init", init_command)
     first.add_argument("--repo", default=".", metavar="DIR", help="git repository (default: here)")
     first.add_argument("--commit", default="HEAD", metavar="C", help="guess from its files (default: HEAD)")
