@@ -206,7 +206,7 @@ class Checkers:
             score.end()
         if declared.score is not None and checker_result.outcome == "score":
             checker_result = CheckerResult(outcome="score", score=declared.score, reason=declared.reason)
-        if declared.named and checker_result.outcome == "score":
+        if declared.named:  # an error or a skip has no place for them
             checker_result = replace(checker_result, scores=tuple(declared.named.values()))
         checker_result = self._judge(rollout, checker_result)
         note_rollout(pyfuncitem, rollout, checker_result)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.reached import reached, reaches
 from support.samples import bounds, foreseen_and_found
 
-from pytest_tfgrpo.numerics.sequential import CELLS, TRUNCATION, MeanSequence
+from pytest_tfgrpo.numerics.sequential import CELLS, TRUNCATION, IntervalSequence, MeanSequence
 
 values = st.lists(st.one_of(st.none(), st.floats(-1, 1, width=32)), min_size=1, max_size=40)
 PLAIN = [-1.0, 0.0, 0.0, 1.0, 0.5]
@@ -175,6 +175,17 @@ def test_the_interval_foreseen_is_no_narrower_than_that_of_the_whole_population(
     for run in range(4):
         foreseen, found = foreseen_and_found(run, sizes)
         assert foreseen >= 0.98 * found
+
+
+def test_the_interval_foreseen_takes_the_spread_for_the_largest_that_it_may_be() -> None:
+    mean = MeanSequence(40)
+    foreseen = IntervalSequence(mean, spread_alpha=0.0025, alpha=0.02)
+    for value in (1.0, -1.0):
+        mean.feed(value)
+        low, high = foreseen.feed(value)
+    half = 2.0537 / math.sqrt(39)  # of values all at either end
+    assert half <= mean.low - low <= 1.05 * half
+    assert high - mean.high == pytest.approx(mean.low - low)
 
 
 def test_families_that_do_not_add_up_are_refused() -> None:

@@ -30,21 +30,23 @@ def test_nothing_else_in_the_output_folder_is_collected(project: Project) -> Non
 
 
 @pytest.mark.parametrize(
-    "argument",
+    ("where", "argument"),
     [
-        "out",
-        "out/demo/runs",
-        "{run}",
-        "{run}/work",
-        "{workspace}",
-        "{workspace}/test_planted.py",
-        "{workspace}/test_planted.py::test_planted",
-        "{workspace}/planted.scenario.json",
-        "out/../{run}",
+        ("out", "out"),
+        ("out", "out/demo/runs"),
+        ("out", "{run}"),
+        ("out", "{run}/work"),
+        ("out", "{workspace}"),
+        ("out", "{workspace}/test_planted.py"),
+        ("out", "{workspace}/test_planted.py::test_planted"),
+        ("out", "{workspace}/planted.scenario.json"),
+        ("out", "out/../{run}"),
+        ("elsewhere", "{run}"),
+        ("elsewhere", "{workspace}/test_planted.py"),
     ],
 )
-def test_a_folder_of_runs_as_an_argument_is_an_error(project: Project, argument: str) -> None:
-    run = run_of_an_earlier_version(project.root)
+def test_a_folder_of_runs_as_an_argument_is_an_error(project: Project, where: str, argument: str) -> None:
+    run = run_of_an_earlier_version(project.root, where)
     (workspace,) = (run / "work").iterdir()
     places = {"run": run.relative_to(project.root), "workspace": workspace.relative_to(project.root)}
     config = SimpleNamespace(

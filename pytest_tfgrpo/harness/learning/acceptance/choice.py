@@ -16,7 +16,7 @@ from pytest_tfgrpo.harness.learning.acceptance.evidence import (
     LessonValues,
     value_of,
 )
-from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, PoolUnit
+from pytest_tfgrpo.harness.learning.acceptance.pool import ALPHA, Pool, PoolUnit
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
@@ -26,7 +26,7 @@ from pytest_tfgrpo.numerics.pooled_effects import cross_fitted, normal_cdf
 
 EVEN = 0.5
 """Probability to help above which a lesson serves the mean score."""
-SHOWN = 0.8
+SHOWN = 1 - ALPHA
 """Probability from which a lesson counts as shown to help."""
 UNMEASURED = "not measured: too many rollouts are errors"
 LOSS = "together the new lessons were shown to be worse by more than {margin:g}: {change:+.3f}"

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.learning.acceptance.coins import CoinPrompts
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Sweep
-from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, pool_of
+from pytest_tfgrpo.harness.learning.acceptance.pool import ALPHA, Pool, pool_of
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.learned_effects import (
@@ -23,9 +23,6 @@ from pytest_tfgrpo.harness.run.schedule import MIN_DEV, dev_phase
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence
-
-ALPHA = 0.2
-"""Doubt that ``strict`` leaves a lesson: no claim, a choice."""
 
 
 def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: SettingValues) -> Revision:

@@ -12,6 +12,8 @@ from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, units_
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import SETTLED, is_settled
 
+ALPHA = 0.2
+"""Doubt that ``strict`` leaves a lesson: no claim, a choice."""
 OPERATIONS: tuple[Literal["add"], Literal["update"], Literal["merge"]] = ("add", "update", "merge")
 """By the number of lessons that are replaced."""
 RETURNS = "refused before, and worth keeping by the evidence since"
