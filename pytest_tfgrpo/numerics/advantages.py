@@ -104,9 +104,8 @@ def rloo_advantage(
         found_M = _centred(m) * m.size_M / np.maximum(m.size_M - 1, 1)
         if normalise:
             counted_M = (m.size_M > 1) | (singleton == "raw")
-            centred_M = found_M - found_M[counted_M].mean() if counted_M.any() else found_M
-            deviation = _deviation(found_M[counted_M], 1)
-            found_M = np.where(counted_M, centred_M / (deviation + eps), 0.0)
+            deviation = _deviation(found_M[counted_M], 1)  # their mean is 0 already, group by group
+            found_M = np.where(counted_M, found_M / (deviation + eps), 0.0)
         if singleton == "raw":
             found_M = np.where(m.size_M == 1, m.x_M, found_M)
         advantage_N[m.order_M] = found_M

@@ -37,6 +37,11 @@ def test_a_reader_sees_an_answer_once() -> None:
     assert [frame.input for frame in without_repeats(TALK) if frame.kind == "user"] == [None, None, "..."]
 
 
+def test_a_call_that_takes_what_the_step_before_gave_keeps_its_input() -> None:
+    first, second = make_frame("look", output="3"), make_frame("count", input="3")
+    assert list(without_repeats([first, second])) == [first, second]
+
+
 def test_an_export_has_the_messages_in_order_after_those_of_the_prompt() -> None:
     made = completion_of(make_rollout(answer="Done.", frames=TALK))
     rows = [(row["role"], row["content"]) for row in made.messages if isinstance(row, dict)]

@@ -138,3 +138,11 @@ def test_a_maker_takes_the_values_of_all_fields_in_their_order():
     assert (made, type(made)) == (record, type(record))
     with pytest.raises(ValueError, match="unpack"):
         maker_of(type(record))(values[1:])
+
+
+def test_a_class_may_have_no_fields() -> None:
+    @ours(frozen=True, slots=True)
+    class Nothing:
+        """Says all by its type."""
+
+    assert Nothing() == Nothing()

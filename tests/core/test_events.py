@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
+from pytest_tfgrpo.core import events
 from pytest_tfgrpo.core.events import (
     ENVELOPE,
     LARGEST_EVENT,
@@ -247,6 +248,18 @@ def test_a_long_text_is_cut_and_what_is_still_too_large_is_refused():
     data["turns"][0]["result"]["output"] = ["x" * 60_000] * 20
     assert refusal(wrap(TRAJECTORY, data)) == ("too_large", "")
     assert LARGEST_EVENT < 1024 * 1024
+
+
+def test_an_event_of_exactly_the_largest_size_is_taken(monkeypatch: pytest.MonkeyPatch):
+    raw = json.dumps(wrap(TRAJECTORY, example(TRAJECTORY)))
+    event = check_event(raw)
+    assert isinstance(event, RlEvent)
+    monkeypatch.setattr(events, "LARGEST_INPUT", len(raw))
+    monkeypatch.setattr(events, "LARGEST_EVENT", len(event.encode()))
+    assert check_event(raw) == event
+    assert refusal(raw + " ") == ("too_large", "")
+    monkeypatch.setattr(events, "LARGEST_EVENT", len(event.encode()) - 1)
+    assert refusal(raw) == ("too_large", "")
 
 
 def test_ids_are_in_lower_case_and_times_in_utc():

@@ -99,3 +99,14 @@ def test_swapping_the_sweeps_turns_the_difference_around(before: dict, after: di
     assert there.difference.n == back.difference.n == len(before.keys() & after.keys())
     if reached("common scenarios", there.ids):
         assert there.difference.mean == pytest.approx(-back.difference.mean)
+
+
+def test_a_control_is_cut_where_the_sweep_beside_it_was() -> None:
+    run = make_run({"a": [1, 0, 1, 0]}, {"a": [0] * 8})
+    row = Sweeps(run).control_until(4)
+    assert row is not None
+    assert (row["a"].n, row["a"].sum) == (2, 1)
+    before, after = run.phases
+    alone = replace(before, phase=replace(before.phase, concurrent=False))
+    for phases in ((alone, after), (after,), (before,)):
+        assert Sweeps(replace(run, phases=phases)).control_until(4) is None

@@ -177,3 +177,17 @@ def test_every_row_fits_the_public_schema(cohort: list[list[float | None]]) -> N
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.sampled_from([0.5, 0.95]))
 def test_a_percentile_is_that_of_numpy(values: list[float], share: float) -> None:
     assert percentile(values, share) == float(np.percentile(values, 100 * share))
+
+
+def test_answers_that_serve_two_sweeps_are_counted_as_shared_where_they_were_not_asked() -> None:
+    after = make_result({"b": [1, 1, 0]}, epoch=2)
+    before = make_result({"a": [1, 0]}, epoch=0, mode="baseline")
+    phase = replace(before.phase, scenarios=("a", "b"))
+    row = epoch_row(replace(before, phase=phase, shared=(replace(after.groups[0], shared=True),)), 0)
+    assert (row["shared"], row["shared_rollouts"], row["rollouts"]) == (1, 3, 2)
+    assert row["gt_score"]["n"] == 2
+
+
+def test_only_a_run_with_a_final_sweep_names_its_variant() -> None:
+    assert "variant" in per_epoch(make_run({"a": [1]}, {"a": [1]}))
+    assert "variant" not in per_epoch(make_run({"a": [1]}))

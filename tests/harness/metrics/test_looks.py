@@ -50,6 +50,10 @@ def test_a_repeat_of_one_build_is_no_further_look() -> None:
     assert (looks(seen(run, "other")), looks(seen(run, own, "other", "third"))) == (2, 3)
 
 
+def test_a_run_without_a_final_sweep_is_no_look_of_its_own() -> None:
+    assert looks(seen(make_run(evenly(2, [1])), "other", "third")) == 2
+
+
 def test_the_library_that_a_gain_is_measured_against_is_no_look() -> None:
     run = make_run(evenly(2, [0]), evenly(2, [1]))
     start = variant_of(run, "b" * 64)
