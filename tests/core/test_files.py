@@ -12,7 +12,7 @@ import pytest
 from support.special_files import endless, folder, huge, listening, pipe
 from support.syncs import Syncs
 
-from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic
+from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic, write_json
 
 NONE: dict[Callable[[Path], None], tuple[int, str]] = {
     pipe: (errno.EINVAL, "it is not a regular file"),
@@ -141,3 +141,9 @@ def test_a_file_taken_for_a_leftover_before_it_is_locked_is_made_again(
     write_atomic(tmp_path / "a", [b"x"])
     assert len(taken) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_is_no_number_of_json_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert list(tmp_path.iterdir()) == []

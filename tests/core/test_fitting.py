@@ -52,6 +52,17 @@ def test_a_text_is_cut_beyond_64_kb_of_utf_8_and_says_so(more, letter):
     assert text[0] == text[-1] == plain
 
 
+@pytest.mark.parametrize("scrubber", [None, Hiding("nowhere")])
+@pytest.mark.parametrize("letters", ["ab", "a漢", "漢a"])
+def test_of_a_text_that_is_cut_two_thirds_are_its_start_and_the_note_counts_the_rest(letters, scrubber):
+    first, last = letters
+    text = fit_text(first * 100_000 + last * 100_000, scrubber)
+    kept = text.partition(" ")[0].count(first), text.rpartition(" ")[2].count(last)
+    assert kept[0] == pytest.approx(2 * kept[1], rel=0.01)
+    assert f" (... {200_000 - sum(kept)} characters left out ...) " in text
+    assert 0.8 * LONGEST < len(text.encode())
+
+
 def test_a_text_whose_ends_differ_in_width_is_cut_by_its_bytes():
     for text in ("a" * 60_000 + "漢" * 60_000, "漢" * 60_000 + "a" * 60_000):
         assert LONGEST // 2 < len(fit_text(text).encode()) <= LONGEST

@@ -179,7 +179,7 @@ def _dropped(scenarios: Mapping[str, int]) -> set[str]:
         by_source.setdefault(source_of(name), []).append(name)
     dropped: set[str] = set()
     for source, names in by_source.items():
-        if source and len(names) > MOST_METRICS:
+        if source:
             dropped.update(sorted(names, key=lambda name: (-scenarios[name], name))[MOST_METRICS:])
     return dropped
 

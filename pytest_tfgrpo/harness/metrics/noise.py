@@ -58,9 +58,8 @@ def _own(sweeps: Sweeps) -> Iterator[float | None]:
 
     Answers that count in both sweeps are no noise of their difference.
     """
-    for sweep in (sweeps.before, sweeps.after):
-        shared = sum(group.shared for group in sweep.counted) if sweep is not None else 0
-        if sweep is None or not shared:
+    for sweep in filter(None, (sweeps.before, sweeps.after)):
+        if not any(group.shared for group in sweep.counted):
             yield None
             continue
         own = replace(sweep, groups=tuple(g for g in sweep.groups if not g.shared), shared=())

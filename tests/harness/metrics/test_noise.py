@@ -69,6 +69,19 @@ def test_both_sweeps_are_pooled_and_a_gain_below_the_floor_is_said_so() -> None:
     assert "the gain is within this noise" not in text(clear)
 
 
+def test_answers_that_count_in_both_sweeps_are_no_noise_of_their_difference() -> None:
+    run = make_run({"b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})
+    before, after = run.phases
+    alike = replace(after.groups[0], shared=True)
+    after = replace(after, groups=(alike, after.groups[1]))
+    before = replace(before, shared=(alike,), phase=replace(before.phase, scenarios=("a", "b")))
+    shared = replace(run, phases=(before, after))
+    assert noise(Sweeps(shared), {"difference": 0.1})["gain_within"] is False
+    assert noise(Sweeps(make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})), {"difference": 0.1})[
+        "gain_within"
+    ]
+
+
 def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> None:
     run = make_run(final={"a": [1], "b": [0]})
     value = noise(Sweeps(run), None)

@@ -1,6 +1,7 @@
 """Metrics that are derived from what a rollout is on file with: checks, judge, test function, agent."""
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -187,6 +188,13 @@ def test_a_value_that_is_not_on_the_scale_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="a score must be a number between 0 and 1"):
         as_figure(value, SHARE)
     assert reported(value) is None or value is True
+
+
+def test_a_scale_and_a_value_may_be_as_large_as_is_said() -> None:
+    largest = as_scale("x" * 32, "lower", sys.float_info.max)
+    assert as_figure(sys.float_info.max, largest) == sys.float_info.max
+    assert (reported(0), reported(1)) == ((0.0, SHARE), (1.0, SHARE))
+    assert (as_figure(0, SHARE), as_figure(1, SHARE)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
