@@ -343,6 +343,11 @@ def test_what_only_looks_like_personal_data_stays(text: str) -> None:
     assert Redactor(addresses=True).text(text) == text
 
 
+def test_of_a_mail_address_64_characters_before_the_at_are_taken_out() -> None:
+    assert Redactor().text("a" * 64 + "@example.org") == "[redacted:email]"
+    assert Redactor().text("a" * 65 + "@example.org") == "a[redacted:email]"
+
+
 @pytest.mark.parametrize("address", ["93.184.216.34", "2001:db8::8a2e:370:7334", "fe80::1ff:fe23:4567:890a"])
 def test_an_ip_address_is_taken_out_where_it_is_asked_for(address: str) -> None:
     text = f"from {address} to 127.0.0.1 and ::1, version 1.2.3.4.5"
@@ -371,10 +376,20 @@ def test_a_value_is_judged_with_its_key() -> None:
         ("passwords_seen", "hunter2"),
     ):
         assert redactor.value(key, text) == text
-    assert redactor.value("token", "abc-12345").startswith("[redacted:named:")
+    assert redactor.value("token", "abc-1234").startswith("[redacted:named:")
+    assert redactor.value("token", "abc-123") == "abc-123"
     assert redactor.value("home_phone", "5550143").startswith("[redacted:phone:")
     assert redactor.value("", "me@example.org").startswith("[redacted:email:")
-    assert redactor.value("password", redactor.value("password", "hunter2")).count("[redacted") == 1
+    shown = redactor.value("password", "hunter2")
+    assert redactor.value("password", shown) == shown
+
+
+def test_a_telephone_number_stays_where_only_secrets_are_taken_out() -> None:
+    redactor = Redactor(personal=False)
+    assert redactor.value("home_phone", "5550143") == "5550143"
+    assert not redactor.names("home_phone")
+    assert Redactor().names("home_phone")
+    assert not Redactor().names("count")
 
 
 PERSONAL = [

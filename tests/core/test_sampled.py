@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.sampled import LogProbKind, Sampled, why_no_ratio
+from pytest_tfgrpo.core.sampled import (
+    MOST,
+    LogProbKind,
+    Sampled,
+    checked,
+    is_plain,
+    temperature_of,
+    why_no_ratio,
+)
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 
@@ -47,3 +57,35 @@ def test_a_frame_keeps_every_digit_and_old_frames_have_none() -> None:
     old = to_wire(Frame(kind="model", name="m"))
     assert "sampled" not in old
     assert from_wire(Frame, old).sampled is None
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Sampled(kind="raw"), True),
+        (Sampled(kind="raw", temperature=1, logprobs=(-0.5, 0), token_ids=(1,)), True),
+        (Sampled(kind="raw", logprobs=(np.float64(-0.5),)), False),
+        (Sampled(kind="raw", logprobs=[-0.5]), False),  # type: ignore[arg-type]
+        (Sampled(kind="raw", temperature="1"), False),  # type: ignore[arg-type]
+        (Sampled(kind="raw", reason=None), False),  # type: ignore[arg-type]
+        ({"kind": "raw"}, False),
+        (None, False),
+    ],
+)
+def test_what_an_agent_hands_over_is_of_plain_types_or_is_not_taken(value: object, plain: bool) -> None:
+    assert is_plain(value) is plain
+
+
+@pytest.mark.parametrize("values", [[np.float64(-0.5), np.int64(0)], (np.float64(-0.5), np.int64(0))])
+def test_numbers_of_numpy_become_plain_ones(values: Any) -> None:
+    found = checked("raw", 1.0, values, None, 2)
+    assert found == Sampled(kind="raw", temperature=1.0, logprobs=(-0.5, 0.0))
+    assert is_plain(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(0, 0.0), (MOST, MOST), (MOST + 1, None), (-0.1, None), (True, None), ("1", None), (np.float32(1), 1.0)],
+)
+def test_a_temperature_is_a_number_from_0_on(value: object, found: float | None) -> None:
+    assert temperature_of(value) == found

@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run
-from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, resolve_metrics
+from pytest_tfgrpo.harness.gate.config import NamedGate, load_gates, require_selections, resolve_metrics
 from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict, OpenGate, baseline_name, judge_named
 from pytest_tfgrpo.harness.gate.result import RuleResult
 from pytest_tfgrpo.harness.gate.verdict import Verdict, judge
@@ -352,6 +352,29 @@ def test_a_metric_is_compared_in_each_domain_and_with_the_own_control() -> None:
 # selection
 
 
+@pytest.mark.parametrize(
+    ("selection", "told"),
+    [
+        ({"domains": ("text",), "tags": ("long",)}, None),
+        ({"domains": ("dates",)}, "domains"),
+        ({"tags": ("easy",)}, "tags"),
+        ({"domains": ("text",), "tags": ("short",)}, "selects no eval scenario"),
+    ],
+)
+def test_a_gate_selects_from_the_eval_split_alone(selection: dict[str, Any], told: str | None) -> None:
+    suite = [
+        make_scenario("a", split="eval", domain="text", tags=("long",)),
+        make_scenario("b", split="eval", domain="code", tags=("short",)),
+        make_scenario("c", split="train", domain="dates", tags=("easy",)),
+    ]
+    gates = [NamedGate(name="mine", **selection)]
+    if told is None:
+        require_selections(gates, suite)
+        return
+    with pytest.raises(SettingError, match=told):
+        require_selections(gates, suite)
+
+
 def test_a_gate_judges_its_selection_alone() -> None:
     run = swept(domains(1.0, 0.0))
     assert verdict(run, domains=("text",), min_mean=1.0).outcome == "pass"
@@ -526,8 +549,9 @@ def test_a_drop_that_may_be_chance_among_many_domains_is_open() -> None:
     )
     assert "with 8 comparisons, such a drop may be chance" in among.advice
     assert among.message.startswith("cannot see a drop of 0.15: -0.350 ")
-    warned = rule(verdict(run, base, per_domain=True, alarm=1.0), "baseline (d0)")
-    assert (warned.outcome, warned.figures["answer"]) == ("inconclusive", "open")
+    for alarm in (0.9, 1.0):
+        warned = rule(verdict(run, base, per_domain=True, alarm=alarm), "baseline (d0)")
+        assert (warned.outcome, warned.figures["answer"]) == ("inconclusive", "open")
     assert rule(verdict(*many(lost=16), per_domain=True), "baseline (d0)").outcome == "fail"
 
 

@@ -1,12 +1,14 @@
 """A baseline of all sweeps of one build: sums, what may be pooled, and drift."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from support.sweeps import SETTINGS, rule, swept
 
-from pytest_tfgrpo.harness.gate.baseline import Baseline, from_run, load, save
-from pytest_tfgrpo.harness.gate.pooling import pooled, sweeps_of
+from pytest_tfgrpo.harness.gate.baseline import Baseline, SweepSums, from_run, load, save
+from pytest_tfgrpo.harness.gate.pooling import drift_of, pooled, sweeps_of
 from pytest_tfgrpo.harness.gate.verdict import judge
 
 
@@ -55,3 +57,16 @@ def test_the_gate_reckons_with_drift_and_says_where_it_cannot() -> None:
     widths = [high - low for low, high in (result.figures["bounds"] for result in found)]
     assert widths[1] > widths[0] + 0.1
     assert len(sweeps_of(many)) == 6
+
+
+def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() -> None:
+    base = from_run(swept({"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [1.0, 0.0], "d": [0.0, 0.0], "e": [1.0]}), "x")
+    sweeps = {
+        f"run{n}": SweepSums(created_at="", scenarios="s", n=2, sum=2 * mean, rollouts=100)
+        for n, mean in enumerate((0.4, 0.5, 0.6, 0.5, 0.5))
+    }
+    found, explained = 0.02 / 4, 0.25 / 100
+    assert drift_of(replace(base, sweeps=sweeps)) == pytest.approx(math.sqrt((found - explained) * (1 + 1 / 5)))
+    for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
+        another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
+        assert drift_of(replace(base, sweeps=another)) is None

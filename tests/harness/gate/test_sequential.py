@@ -22,6 +22,7 @@ from pytest_tfgrpo.harness.gate.baseline import from_run
 from pytest_tfgrpo.harness.gate.difference import Bar, judge_difference
 from pytest_tfgrpo.harness.gate.looks import ALPHA, Look
 from pytest_tfgrpo.harness.gate.sequential import (
+    MIN_PLANNED,
     Bars,
     Watch,
     WatchedRule,
@@ -285,6 +286,16 @@ def test_the_report_counts_what_was_saved(stopped: tuple[Run, Path]) -> None:
 def test_a_stopped_sweep_makes_no_baseline(stopped: tuple[Run, Path]) -> None:
     with pytest.raises(BaselineError, match="without gate_sequential"):
         from_run(stopped[0], "main")
+
+
+@pytest.mark.parametrize("n", [MIN_PLANNED - 1, MIN_PLANNED])
+def test_a_sweep_that_ran_whole_is_checked_by_the_watch_where_it_could_have_been_stopped(n: int) -> None:
+    settings = {**SETTINGS, "gate_sequential": True, "gate_min_mean": 0.5}
+    run = make_run(final=evenly(n, [1.0, 1.0]), settings=settings)
+    base = from_run(make_run(final=evenly(n, [1.0, 1.0])), "main")
+    found = {result.name: result for result in judge(run, baseline=base, settings=settings).results}
+    assert ("sequential" in found["baseline"].figures) == (n >= MIN_PLANNED)
+    assert "sequential" not in found["minimum mean"].figures
 
 
 def test_off_by_default_a_sweep_runs_whole_and_says_nothing(tmp_path: Path) -> None:
