@@ -252,6 +252,14 @@ def test_each_character_of_an_unescaped_text_has_its_place(text: str) -> None:
     assert all(text[start:end] == inner.text[n] or end - start > 1 for n, (start, end) in enumerate(spans))
 
 
+def test_a_random_run_of_20_characters_is_a_secret_with_its_padding() -> None:
+    run = "wJ4lrX7tnF9MIk3MDENG"
+    assert len(run) == 20
+    assert redact(run) == "[redacted:entropy]"
+    assert redact(run[:19]) == run[:19]
+    assert redact(f"{run}==, and") == "[redacted:entropy], and"
+
+
 def test_digests_and_paths_with_random_names_are_no_secrets() -> None:
     for text in (
         "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",

@@ -60,13 +60,17 @@ def test_the_gate_reckons_with_drift_and_says_where_it_cannot() -> None:
 
 
 def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() -> None:
-    base = from_run(swept({"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [1.0, 0.0], "d": [0.0, 0.0], "e": [1.0]}), "x")
+    base = from_run(
+        swept({"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [1.0, 0.0], "d": [0.0, 0.0], "e": [1.0]}), "x"
+    )
     sweeps = {
         f"run{n}": SweepSums(created_at="", scenarios="s", n=2, sum=2 * mean, rollouts=100)
         for n, mean in enumerate((0.4, 0.5, 0.6, 0.5, 0.5))
     }
     found, explained = 0.02 / 4, 0.25 / 100
-    assert drift_of(replace(base, sweeps=sweeps)) == pytest.approx(math.sqrt((found - explained) * (1 + 1 / 5)))
+    assert drift_of(replace(base, sweeps=sweeps)) == pytest.approx(
+        math.sqrt((found - explained) * (1 + 1 / 5))
+    )
     for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
         another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
         assert drift_of(replace(base, sweeps=another)) is None

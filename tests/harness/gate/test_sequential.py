@@ -258,6 +258,7 @@ def test_the_gate_says_what_the_watch_found_with_its_bounds(stopped: tuple[Run, 
     assert result.outcome == "fail"
     assert "of 80 scenarios in random order; the whole sweep" in result.message
     assert result.figures["ci95"] is None
+    assert result.figures["after"] - result.figures["before"] == pytest.approx(result.figures["difference"])
     (reading,) = result.figures["sequential"]
     assert reading["interval"][1] < 0
     assert reading["interval"][0] <= reading["set"][0] <= reading["set"][1] <= reading["interval"][1]
@@ -296,6 +297,14 @@ def test_a_sweep_that_ran_whole_is_checked_by_the_watch_where_it_could_have_been
     found = {result.name: result for result in judge(run, baseline=base, settings=settings).results}
     assert ("sequential" in found["baseline"].figures) == (n >= MIN_PLANNED)
     assert "sequential" not in found["minimum mean"].figures
+
+
+def test_without_a_final_sweep_there_is_nothing_to_watch() -> None:
+    settings = {**SETTINGS, "gate_sequential": True}
+    run = make_run(evenly(40, [1.0, 1.0]), settings=settings)
+    base = from_run(make_run(final=evenly(40, [1.0, 1.0])), "main")
+    found = {r.name: r.outcome for r in judge(run, baseline=base, settings=settings).results}
+    assert found["baseline"] == "fail"
 
 
 def test_off_by_default_a_sweep_runs_whole_and_says_nothing(tmp_path: Path) -> None:

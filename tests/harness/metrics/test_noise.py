@@ -77,9 +77,9 @@ def test_answers_that_count_in_both_sweeps_are_no_noise_of_their_difference() ->
     before = replace(before, shared=(alike,), phase=replace(before.phase, scenarios=("a", "b")))
     shared = replace(run, phases=(before, after))
     assert noise(Sweeps(shared), {"difference": 0.1})["gain_within"] is False
-    assert noise(Sweeps(make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})), {"difference": 0.1})[
-        "gain_within"
-    ]
+    assert noise(
+        Sweeps(make_run({"a": [1, 0], "b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})), {"difference": 0.1}
+    )["gain_within"]
 
 
 def test_without_a_second_rollout_noise_is_not_known_and_it_says_how_to() -> None:

@@ -76,7 +76,11 @@ def test_two_seeds_claim_nothing_and_one_has_no_spread() -> None:
 
 def test_other_variants_that_looked_at_the_split_divide_the_level_and_own_ones_do_not() -> None:
     looks = {"eval": ("end-0", "end-1", "other", "start", "third"), "another": ("x", "y")}
-    assert replication(THREE, looks)["claim"] == {"looks": 3, "level": pytest.approx(0.05 / 3), "side": "better"}
+    assert replication(THREE, looks)["claim"] == {
+        "looks": 3,
+        "level": pytest.approx(0.05 / 3),
+        "side": "better",
+    }
 
 
 def test_a_claim_that_one_look_allows_may_be_too_much_for_many() -> None:

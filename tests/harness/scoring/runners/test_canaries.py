@@ -26,7 +26,10 @@ NO_PAIR = "no test that must pass passed beside one that must fail"
         ),
         ({"a/test_x.py::wins": "passed"}, NO_PAIR),
         ({"a/test_x.py::wins": "passed", "a/test_x.py::loses": "skipped"}, NO_PAIR),
-        ({"a/test_x.py::wins": "failed", "a/test_x.py::loses": "failed", "test_own.py::it": "passed"}, NO_PAIR),
+        (
+            {"a/test_x.py::wins": "failed", "a/test_x.py::loses": "failed", "test_own.py::it": "passed"},
+            NO_PAIR,
+        ),
         ({"b/test_x.py::wins": "passed", "b/test_x.py::loses": "failed"}, NO_PAIR),
         ({"a/test_x.py::wins": "passed", "test_y.py::falls": "failed"}, NO_PAIR),
         ({"a/test_x.py::wins": "failed", "a/test_x.py::loses": "failed", "test_own.py::it": "failed"}, ""),

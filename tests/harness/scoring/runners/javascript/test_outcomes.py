@@ -83,7 +83,9 @@ def test_only_a_test_outside_of_any_group_is_a_canary() -> None:
         ([{"kind": "broken"}], (RunProblem.NO_RUNNER, "the runner cannot be used")),
     ],
 )
-def test_what_a_report_is_worth(records: list[dict[str, Any]], problem: tuple[RunProblem | None, str]) -> None:
+def test_what_a_report_is_worth(
+    records: list[dict[str, Any]], problem: tuple[RunProblem | None, str]
+) -> None:
     assert problem_of(report(*records), CANARIES) == problem
 
 
