@@ -84,6 +84,10 @@ def test_a_seed_fits_a_signed_64_bit_integer(identity):
     assert len(identify(*identity)) == 16
 
 
+def test_seeds_and_ids_are_those_of_earlier_runs():
+    assert seed_of("run1", 1, "count-words", 0) == 7511982787499943017
+
+
 shifted = st.builds(lambda a, b, c: ([a + b, c], [a, b + c]), texts, texts, texts)
 
 

@@ -54,6 +54,12 @@ def test_nothing_unprintable_gets_through(text: str, limit: int) -> None:
 def test_a_block_keeps_its_lines_and_says_what_it_left_out() -> None:
     assert block("a\r\nb") == "a\nb"
     assert block("x" * 12, 10) == "x" * 10 + "\n... 2 more characters"
+    assert block("x" * 10, 10) == "x" * 10
+
+
+def test_a_block_shows_no_half_of_a_secret_that_its_cut_goes_through() -> None:
+    secret = "wJ4lrX7tnF9MIk3MDENG"
+    assert secret[:6] not in block(f"key {secret} and more", 14)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Learning runs of several seeds together: over common scenarios, with the doubt of all readings and looks."""
+"""Learning runs of several seeds together: over common scenarios, doubted for all readings and looks."""
 
 from __future__ import annotations
 

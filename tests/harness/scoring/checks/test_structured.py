@@ -83,6 +83,8 @@ def test_further_keys_do_not_matter(wanted, more):
         (0.3, 0.31, "expected 0.3, got 0.31"),
         (None, 0, "expected None, got 0"),
         ({}, [], "expected {}, got []"),
+        ("a", {"a": 1}, "expected 'a', got {'a': 1}"),
+        (["a"], {"a": 1}, "expected ['a'], got {'a': 1}"),
         ("1", 1, "expected '1', got 1"),
         (2**53 + 1, 2**53, f"expected {2**53 + 1}, got {2**53}"),
     ],

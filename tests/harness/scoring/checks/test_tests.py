@@ -14,7 +14,7 @@ from pytest_tfgrpo.harness.scoring.checks import fresh_tree, work_under_test
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.scoring.checks.fresh_tree import distinctive_lines, make_tree, read_base
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
-from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteRun
+from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
 
 @pytest.fixture
@@ -84,6 +84,8 @@ def test_lines_that_say_little_are_no_answers():
     }
     assert distinctive_lines(fixed, {"a": b"  old = compute(2)\n"}, 9) == ("x" * 13,)
     assert distinctive_lines({"b": b"value = compute(1)\nother = 22222\n"}, {}, 1) == ("value = compute(1)",)
+    rows = ["abcdef = ...", "abcdef = ..", "abcde == ...", "}" * 12]
+    assert distinctive_lines({"a": "\n".join(rows).encode()}, {}, 9) == ("abcdef = ...",)
 
 
 def test_a_run_with_hidden_tests_needs_bubblewrap_or_the_setting(fix, monkeypatch):
@@ -212,4 +214,8 @@ def test_a_share_is_of_the_tests_of_the_fix_and_needs_all_that_passed_before(fix
         (*FAIL_TO_PASS[:1], *scenario.checks[0].params["pass_to_pass"]), CaseOutcome.PASSED
     )
     run = SuiteRun(outcomes={**outcomes, **dict.fromkeys(broken, CaseOutcome.FAILED)})
-    assert work_under_test.result_of(scenario.checks[0], run).credit == share
+    found = work_under_test.result_of(scenario.checks[0], run)
+    assert found.credit == share
+    assert "ended early" not in found.reason
+    early = work_under_test.result_of(scenario.checks[0], replace(run, problem=RunProblem.TIMEOUT, detail="slow"))
+    assert early.reason == f"{found.reason}; the run ended early: {RunProblem.TIMEOUT.value}, slow"

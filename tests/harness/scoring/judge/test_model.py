@@ -123,6 +123,8 @@ async def test_nonsense_is_no_verdict():
 async def test_a_vote_that_was_cut_off_says_so():
     opinion = await ask_judge(lambda _: Completion(text='{"c1": {"why": "I', finish="length"), count=1)
     assert "cut off" in opinion.reason
+    whole = await ask_judge(lambda _: Completion(text='{"c1": {"why": "I', finish="stop"), count=1)
+    assert "cut off" not in whole.reason
 
 
 async def test_a_model_without_an_answer_leaves_its_vote_void():

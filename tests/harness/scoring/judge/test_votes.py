@@ -94,6 +94,11 @@ def test_the_score_is_the_mean_over_votes_of_the_weighted_share_met():
     assert opinion.reason == "c1 met (2 of 3): because True; c2 not met (2 of 3): because False"
 
 
+def test_a_criterion_on_which_votes_tie_is_not_met_and_says_why_not():
+    opinion = tally(rubric(1.0, 1.0), [vote(True, False), vote(False, False)], [], 2)
+    assert opinion.reason == "c1 not met (1 of 2): because False; c2 not met (2 of 2): because False"
+
+
 def test_votes_that_are_alike_agree_wholly_and_one_vote_has_nobody_to_agree_with():
     assert tally(rubric(1), [vote(True)] * 3, [], 3).agreement == 1.0
     assert tally(rubric(1), [vote(True)], [], 1).agreement is None
