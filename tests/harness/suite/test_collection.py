@@ -12,7 +12,7 @@ from support.project import Project, item_names
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.collection import collect
+from pytest_tfgrpo.harness.suite.collection import collect, uncollected
 
 FOLDERS = ("", "b", "b/inner", "a.d", "b.c", "fixtures", "build", ".hidden", "node_modules")
 
@@ -105,3 +105,14 @@ def test_a_record_keeps_the_rules_of_a_file(tmp_path: Path, changes: dict[str, A
     with pytest.raises(ScenarioError) as error:
         collect(tmp_path, [make_scenario(**{"id": "x"} | changes)], KINDS)
     assert said in str(error.value)
+
+
+def test_what_a_file_outside_of_the_collected_places_holds_is_named(tmp_path: Path) -> None:
+    ids = [f"{name}-{n}" for n, name in enumerate(("here", "there", "code.x", "hidden", "built", "ran"))]
+    for name, folder in zip(("here", "there", "hidden", "built", "ran"), ("a", "b", ".c", "build", "o"), strict=True):
+        write(tmp_path / folder / f"{name}.scenario.json", "t")
+    (tmp_path / "o" / "demo" / "runs").mkdir(parents=True)
+    (tmp_path / "b" / "code.py").write_text("")
+    assert uncollected(tmp_path, [tmp_path / "a"], ids) == ["code.x-2", "there-1"]
+    write(tmp_path / "b" / "more.scenario.json", "here-0")
+    assert uncollected(tmp_path, [tmp_path / "a"], ids) == ["code.x-2", "here-0", "there-1"]

@@ -43,6 +43,12 @@ def test_a_score_may_come_with_a_reason() -> None:
     assert (told.extra, told.evidence) == ({"style": 0.75}, {"style": "it says please"})
 
 
+def test_reasons_of_several_rewarders_stand_beside_each_other() -> None:
+    both = [Style([(0.5, "dry")]), Style([(0.25, "long")], name="length")]
+    (found,) = score([make_rollout(0, 1.0)], {SCENARIO.id: SCENARIO}, both)
+    assert found.evidence == {"style": "dry", "length": "long"}
+
+
 def test_a_reason_may_say_why_there_is_no_score() -> None:
     for nothing in (math.nan, None):
         (found,) = scored((nothing, "no answer to look at"))

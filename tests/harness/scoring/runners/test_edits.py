@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.scoring.runners.edits import edited, edits_of
+from pytest_tfgrpo.harness.scoring.runners.edits import OTHER_ERRORS, Edit, edited, edits_of
 
 FAILS = (AssertionError, ValueError, TypeError, pytest.fail.Exception)
 
@@ -111,6 +111,7 @@ def test_whatever_literal_is_expected_its_edit_expects_another(value: object, tu
         ("assert f() is None", None),
         ("assert 'a' in f()", "a"),
         ("assert f() != f()", float("nan")),
+        ("assert f() == 1e999", math.inf),
         ("assert [f()] == [f()]", 1),
         ("assert f() == {'a': 1, 'a': 2, 'b': {1, 2}}", {"a": 2, "b": {1, 2}}),
         ("assert math.isclose(f(), 0.5)", 0.5),
@@ -165,6 +166,9 @@ def test_every_value_of_a_parameter_is_another() -> None:
     rows = "[(1, 'one'), (2, 'two')]"
     source = f"@pytest.mark.parametrize('a,b', {rows})\ndef test_a(a, b):\n    assert f(a) == b\n"
     run_each(source, "test_a", {1: "one", 2: "two"}.get)
+    alone = "@pytest.mark.parametrize('b', [30, 30])\ndef test_a(b):\n    assert f() == b\n"
+    for text in run_each(alone, "test_a", lambda: 30):
+        assert "30" not in text
 
 
 @pytest.mark.parametrize(
@@ -252,6 +256,23 @@ def test_an_edit_is_written_as_its_test_is(literal: str) -> None:
     written = text.partition(" == ")[2].rstrip("\n")
     assert len(written) == len(literal)
     assert sum(one != other for one, other in zip(written, literal, strict=True)) == 1
+
+
+def test_of_an_exception_of_the_project_it_is_not_known_what_it_is() -> None:
+    source = "def test_a():\n    with pytest.raises((h.Odd, KeyError)):\n        f()\n"
+    drawn = set()
+    for _ in range(20):
+        (text,) = edits(source)
+        drawn.add(text.partition(b"raises(")[2].partition(b")")[0].decode())
+    assert drawn <= {error.__name__ for error in OTHER_ERRORS}
+    (text,) = edits("def test_a():\n    with pytest.raises((h[0], KeyError)):\n        f()\n")
+    assert b"raises((h[0], KeyError))" in text
+
+
+def test_edits_are_made_in_any_order_over_one_line_or_several() -> None:
+    made = [Edit((0, 1), (0, 2), b"XX"), Edit((1, 2), (2, 1), b"-"), Edit((0, 3), (1, 1), b"+")]
+    for order in (made, made[::-1]):
+        assert edited(b"abcd\nefg\nhi\n", order) == b"aXXc+f-i\n"
 
 
 @pytest.mark.parametrize("base", [ArithmeticError, OSError, ImportError, NameError, RuntimeError])

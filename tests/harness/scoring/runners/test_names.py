@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.scoring.runners.names import MAX_ID, case_id, first_line, worst
+from pytest_tfgrpo.harness.scoring.runners.names import MAX_ID, MAX_LINE, case_id, first_line, worst
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome
 
 
@@ -27,6 +27,17 @@ def test_an_id_is_one_line_that_can_be_encoded(name: str) -> None:
 def test_colours_and_control_characters_leave_a_failures_words() -> None:
     assert first_line("\n \x1b[31mExpected\x1b[0m\x00 4\nmore") == "Expected  4"
     assert first_line("Expected to be equal:\n\n5 !== 6\n") == "Expected to be equal: 5 !== 6"
+
+
+def test_an_id_of_1000_characters_is_whole_and_a_longer_one_ends_in_a_digest() -> None:
+    assert case_id("x" * MAX_ID) == "x" * MAX_ID
+    one, other = (case_id("x" * MAX_ID + end) for end in "ab")
+    assert one[: MAX_ID - 17] == other[: MAX_ID - 17] == "x" * (MAX_ID - 20) + "..."
+    assert one != other
+
+
+def test_of_a_long_line_500_characters_are_kept() -> None:
+    assert first_line("x" * (MAX_LINE + 1)) == "x" * MAX_LINE
 
 
 @pytest.mark.parametrize(
