@@ -24,7 +24,7 @@ class BatchResults:
     replies: dict[str, Reply] = field(default_factory=dict)
     """By key of the call; the first where there are several."""
     unmade: set[str] = field(default_factory=set)
-    """Keys of calls that the server says were not made."""
+    """Keys of calls that the server says were not made; a reply that another line has counts more."""
     odd: Counter[str] = field(default_factory=Counter)
     """Lines that nobody uses, by what is wrong with them."""
 
@@ -36,7 +36,6 @@ def read_results(files: Iterable[bytes], keys: Collection[str]) -> BatchResults:
         for line in io.BytesIO(file):
             if line.strip():
                 _take(line, keys, results)
-    results.unmade -= results.replies.keys()
     return results
 
 

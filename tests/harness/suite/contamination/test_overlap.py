@@ -16,7 +16,7 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding
 from pytest_tfgrpo.harness.suite.contamination.overlap import alike, overlaps
-from pytest_tfgrpo.harness.suite.contamination.paraphrases import quotations
+from pytest_tfgrpo.harness.suite.contamination.paraphrases import MIN_NUMBERS, MIN_QUOTED, are_telling, quotations
 from pytest_tfgrpo.harness.suite.contamination.similar import COMMON, similar
 
 LONG = (
@@ -185,6 +185,14 @@ def test_a_long_prompt_with_and_without_data_is_found() -> None:
     assert kinds(one("a", "train", "Sum up."), one("b", "eval", "Sum up.", input=5)) == []
 
 
+def test_data_tells_by_so_many_letters_or_by_numbers_of_several_digits() -> None:
+    assert are_telling((), ("a" * MIN_QUOTED,))
+    assert not are_telling((), ("a" * (MIN_QUOTED - 1), "., -"))
+    numbers = tuple(str(n) for n in range(10, 10 + MIN_NUMBERS))
+    assert are_telling(numbers, ())
+    assert not are_telling((*numbers[1:], numbers[1], "7", "8", "9"), ())
+
+
 def test_files_are_told_apart_by_their_content() -> None:
     def file(name: str, digest: str) -> tuple[Attachment, ...]:
         return (Attachment(name=name, path=Path(name), sha256=digest * 64),)
@@ -193,6 +201,7 @@ def test_files_are_told_apart_by_their_content() -> None:
     assert kinds(a, one("b", "eval", LONG, attachments=file("b.csv", "1"))) == ["same_task"]
     assert kinds(a, one("b", "eval", LONG, attachments=file("a.csv", "2"))) == []
     assert kinds(a, one("b", "eval", LONG + " Now.", attachments=file("a.csv", "2"))) == []
+    assert "same_prompt" in kinds(a, one("b", "eval", LONG))
 
 
 def test_ten_thousand_equal_prompts_are_one_finding_for_each_pair_of_splits() -> None:
