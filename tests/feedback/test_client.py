@@ -43,7 +43,9 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
         assert client.feedback(
             ID, "rating", rating=4, text="\ud800é", expected=[1], session_id="s", metadata={"a": 1}
         )
-        assert client.feedback(ID, "score", component="tone", score=0.5, source="judge")
+        assert client.feedback(
+            ID, "score", component="tone", score=0.5, source="judge", timestamp="2026-01-01T00:00:00Z"
+        )
         assert client.flush(100)
     (path, (trajectory,)), (other, feedback) = service.requests
     assert (path, other) == ("/loop/trajectories", "/loop/feedback")
@@ -51,6 +53,7 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
     for one in feedback:
         check_event(wrap(FEEDBACK, one)).encode()  # type: ignore[union-attr]
     assert len({one["feedback_id"] for one in feedback}) == 2
+    assert feedback[0]["timestamp"] > feedback[1]["timestamp"] == "2026-01-01T00:00:00Z"
     assert {found["Authorization"] for found in service.headers} == {"Bearer secret"}
     counts = client.counts()
     assert (counts.sent, counts.waiting, counts.dropped, counts.last_error) == (3, 0, 0, "")
@@ -58,13 +61,15 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
 
 def test_what_the_service_refuses_is_counted_and_logged_once(service, caplog):
     refusal = {"accepted": 1, "opted_out": 0, "refused": [{"index": 0, "code": "schema", "pointer": "/data"}]}
-    service.replies = [(200, refusal), (422, refusal | {"accepted": 0}), (401, {"error": "no token"})]
+    service.replies = [
+        (200, refusal), (422, refusal | {"accepted": 0}), (300, {"error": "moved"}), (401, {"error": "no token"})
+    ]  # fmt: skip
     with LoopClient(service.url) as client:
-        for _ in range(3):
+        for _ in range(4):
             client.feedback(ID, "thumbs_up")
             client.flush(100)
     counts = client.counts()
-    assert (counts.sent, counts.refused) == (0, 3)
+    assert (counts.sent, counts.refused) == (0, 4)
     assert "401" in counts.last_error
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
@@ -81,6 +86,22 @@ def test_one_bad_event_does_not_take_its_batch_along(service):
     sent = [one["n"] for one in service.taken if "n" in one]
     assert sorted(sent) == [0, 1, 2, 3, 4, 6, 7, 8]
     assert (client.counts().sent, client.counts().refused) == (9, 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "size", "sizes"), [(4, 1000, [4, 4, 1]), (9, 1000, [9]), (9, 20, [2, 2, 2, 2, 1]), (9, 1, [1] * 9)]
+)
+def test_a_request_has_so_many_events_and_bytes_at_most(service, monkeypatch, events, size, sizes):
+    monkeypatch.setattr(module, "_BATCH_EVENTS", events)
+    monkeypatch.setattr(module, "_BATCH_BYTES", size)
+    service.open.clear()
+    with LoopClient(service.url) as client:
+        client.feedback(ID, "thumbs_up")  # its request lets the others gather
+        for n in range(9):
+            client.trajectory({"n": n})
+        service.open.set()
+        assert client.flush(100)
+    assert [len(sent) for path, sent in service.requests if path.endswith("trajectories")] == sizes
 
 
 def test_a_full_queue_drops_and_counts_and_the_end_is_bounded():

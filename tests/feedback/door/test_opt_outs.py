@@ -31,6 +31,12 @@ def test_a_trace_of_which_a_span_opts_out_is_not_there_and_counts_once(intake, b
     assert audits(bus) == [("trace", "attribute")]
 
 
+def test_a_blank_name_opts_nobody_out(opt_outs):
+    opt_outs.add(session="chat-17", user=" ")
+    opt_outs.add(session=" ", user="ann")
+    assert [one.whose for one in opt_outs.listed()] == ["session", "user"]
+
+
 def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_they_return(
     intake, opt_outs, bus, place, scrubber
 ):
