@@ -170,6 +170,6 @@ def test_a_trace_that_is_still_open_does_not_come_back(
 
 
 def test_one_session_or_one_user_is_named(bus: Bus, view: LoopView, scrubber: LoopScrubber):
-    for given in ({}, {"session": "a", "user": "b"}):
+    for given in ({}, {"session": "a", "user": "b"}, {"session": " "}, {"user": " "}):
         with pytest.raises(ValueError, match="one session or one user"):
             forget(bus, view, scrubber=scrubber, actor="ada", **given)

@@ -142,6 +142,8 @@ def test_a_score_is_an_evaluation_of_its_trace_or_observation():
         ({"data_type": "CATEGORICAL", "value": 2, "string_value": "good"}, {"score.label": "good"}),
         ({"data_type": "TEXT", "value": 0, "string_value": "well done"}, {"score.label": "well done"}),
         ({"name": "stars", "value": 4}, {"score.value": 0.75}),
+        ({"name": "stars", "value": 1}, {"score.value": 0.0}),
+        ({"name": "stars", "value": 5}, {"score.value": 1.0}),
     ],
 )
 def test_a_score_counts_by_its_type_and_its_scale(further, said):
@@ -172,6 +174,12 @@ def test_a_row_that_is_not_used_is_refused_with_its_place(row, reason):
     first, second = read(ROW, row)
     assert first.place == "rows.jsonl:1"
     assert second == RefusedSpan(reason, "rows.jsonl:2")
+
+
+def test_an_id_of_zeros_is_none_of_a_trace():
+    (span,) = read(ROW | {"trace_id": "0" * 32, "id": "0" * 16})
+    assert [set(part) != {"0"} for part in span.key] == [True, True]
+    assert [len(part) for part in span.key] == [32, 16]
 
 
 def test_hostile_rows_are_refused_or_kept_but_never_raise():

@@ -30,6 +30,8 @@ tests:
       - {type: contains-any, value: [ja, Ja]}
       - {type: latency, threshold: 3000}
       - {type: similar, value: ja, threshold: 0.8}
+      - {type: cost}
+      - {type: contains, value: 'file://ja.txt'}
 """
 
 
@@ -57,6 +59,8 @@ def test_a_test_becomes_a_scenario_with_the_first_prompt(imported):
 
 def test_what_has_no_counterpart_is_counted_with_its_first_place(imported):
     assert list(imported("promptfoo", "c.yaml", CONFIG).report()) == [
+        "not carried over, 2 times: assertion `contains` (first: tests[1].assert[6])",
+        "not carried over, 2 times: assertion `cost` (first: tests[1].assert[5])",
         "not carried over, 2 times: assertion `similar` (first: tests[1].assert[4])",
         "not carried over, 1 time: assertion `javascript` (first: tests[0].assert[4])",
         "not carried over, 1 time: further prompts: a scenario has one (first: prompts[1] of 2)",

@@ -21,6 +21,14 @@ def test_a_sample_expects_its_target_in_the_answer(imported):
     assert list(found.report()) == ["not carried over, 1 time: `metadata` (first: s.jsonl:1)"]
 
 
+@pytest.mark.parametrize("asked", [" ", 5, None])
+def test_a_sample_without_a_task_is_counted(imported, asked):
+    whole = {"input": "Capital of France?", "target": "Paris"}
+    found = imported("inspect", "s.jsonl", lines({"input": asked, "target": "x"}, whole))
+    assert len(found.scenarios) == 1
+    assert list(found.report()) == ["not carried over, 1 time: samples without input (first: s.jsonl:1)"]
+
+
 def test_choices_become_a_question_for_a_letter(imported):
     sample = {"input": "Which is a fruit?", "choices": ["lamp", "pear"], "target": "B"}
     (scenario,) = imported("inspect", "s.json", json.dumps([sample])).scenarios
