@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.report.figure_lines import report_lines
 from pytest_tfgrpo.feedback.report.figures import LoopReport, ShownTrajectory, tasks_of, versions_of
+from pytest_tfgrpo.feedback.report.status import JobStatus, LoopStatus, status_lines
 from pytest_tfgrpo.feedback.report.trajectory_lines import shown_lines
 from pytest_tfgrpo.feedback.view.view import LoopTrajectory
 from pytest_tfgrpo.numerics.stats import mean_interval
@@ -145,3 +147,22 @@ def test_tool_calls_and_failures_are_shown_turn_by_turn(golden: Callable[[str, s
     data["turns"].append(failing)
     shown = ShownTrajectory(trajectory=data, feedback=(), rewards=())
     golden("loop-show-calls.txt", "\n".join(shown_lines(shown)) + "\n")
+
+
+def test_a_status_says_what_is_behind_late_and_waiting():
+    behind = LoopStatus(
+        bus="file:x",
+        published={"RL_SPANS": 4},
+        jobs={"assembler": JobStatus(behind=1234, holder="host:7"), "evaluator": JobStatus(behind=0, holder="")},
+        late=5000,
+        waiting=12,
+        dead={},
+    )
+    text = "\n".join(status_lines(behind))
+    assert "1,234 events behind; lease of host:7" in text
+    assert "up to date; nobody holds its lease" in text
+    assert "5,000 spans came after the trajectory of their trace" in text
+    assert "12 for a trajectory that is not here yet" in text
+    whole = "\n".join(status_lines(replace(behind, late=0, waiting=0)))
+    assert "late" not in whole
+    assert "waiting" not in whole

@@ -1,0 +1,28 @@
+"""The last 1,000 values and their exact moments."""
+
+from __future__ import annotations
+
+from pytest_tfgrpo.feedback.rewards.history import TRAILING, Moments, TrailingValues
+
+
+def test_moments_are_those_of_the_values_there_are() -> None:
+    values = TrailingValues()
+    for key, value in (("a", 2), ("b", 3), ("a", 5)):
+        values.put(key, value)
+    assert values.items() == [("a", 5), ("b", 3)]
+    assert values.moments() == values.moments("nobody") == Moments(2, 8, 34)
+    assert values.moments("a") == Moments(1, 3, 9)
+    values.remove("nobody")
+    assert values.moments() == Moments(2, 8, 34)
+    values.remove("a")
+    assert values.moments() == Moments(1, 3, 9)
+
+
+def test_the_oldest_value_beyond_1000_goes() -> None:
+    values = TrailingValues()
+    for n in range(TRAILING):
+        values.put(str(n), n)
+    assert (len(values), "0" in values) == (1000, True)
+    values.put("more", 7)
+    assert (len(values), "0" in values, "1" in values) == (1000, False, True)
+    assert values.moments().total == sum(range(TRAILING)) + 7
