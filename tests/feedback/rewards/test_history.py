@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.feedback.rewards.history import TRAILING, Moments, TrailingValues
+from pytest_tfgrpo.feedback.rewards.evidence import EVALUATOR
+from pytest_tfgrpo.feedback.rewards.history import TRAILING, Moments, RewardHistory, TrailingValues
 
 
 def test_moments_are_those_of_the_values_there_are() -> None:
@@ -26,3 +27,11 @@ def test_the_oldest_value_beyond_1000_goes() -> None:
     values.put("more", 7)
     assert (len(values), "0" in values, "1" in values) == (1000, False, True)
     assert values.moments().total == sum(range(TRAILING)) + 7
+
+
+def test_only_rewards_that_were_computed_here_join() -> None:
+    reward = {"trajectory_id": "a", "reward_components": {"tone": {"score": 0.5}}, "metadata": {}}
+    own = {**reward, "trajectory_id": "b", "metadata": {"evaluator": EVALUATOR}}
+    history = RewardHistory()
+    history.rebuild([reward, own])
+    assert [key for key, _ in history.scores("tone").items()] == ["b"]

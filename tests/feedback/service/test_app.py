@@ -156,6 +156,9 @@ def test_a_body_is_read_no_further_than_its_limit() -> None:
     assert local.post("/feedback", endless(), content_length="10001").status == 413
     assert len(taken) < 20
     assert local.post("/feedback", b"{}").status == 200
+    whole = b"{}" + b" " * 9_998
+    assert local.post("/feedback", whole, content_length="10000").status == 200
+    assert local.post("/feedback", whole + b" ").status == 413
 
 
 def test_bodies_that_are_too_much_together_are_to_come_again() -> None:

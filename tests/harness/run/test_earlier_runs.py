@@ -6,9 +6,9 @@ import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 
-from pytest_tfgrpo.core.files import JOURNAL, PER_EPOCH, run_folder
+from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, run_folder
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.earlier_runs import LISTED, earlier_evaluations, eval_stamp
+from pytest_tfgrpo.harness.run.earlier_runs import LISTED, dev_before, earlier_evaluations, eval_stamp
 from pytest_tfgrpo.harness.run.journal import encode
 from pytest_tfgrpo.harness.run.journal_contents import load_run
 
@@ -98,3 +98,19 @@ def test_what_was_found_before_a_run_is_in_its_journal(tmp_path: Path) -> None:
     run, _ = run_job(job, tmp_path / "run")
     assert run.preflight == load_run(tmp_path / "run").preflight == found
     assert build(run, None)["evaluations"] == {"earlier": 2, "runs": ["r1", "r2"], "looks": 3}
+
+
+def test_the_dev_split_of_the_run_to_resume_is_that_of_the_newest_open_one(tmp_path: Path) -> None:
+    assert dev_before(tmp_path, "demo", "latest") is None
+    for n, status in enumerate(("cancelled", "incomplete", "complete")):
+        scenarios = [{"id": f"{split}-{n}", "split": split} for split in ("train", "dev", "eval")]
+        folder = write_run(tmp_path, f"r{n}", scenarios=scenarios)
+        (folder / MANIFEST).write_text(json.dumps({"status": status}))
+    assert dev_before(tmp_path, "demo", "latest") == {"dev-1"}
+    assert dev_before(tmp_path, "demo", "r2") == {"dev-2"}
+    assert dev_before(tmp_path, "demo", "r0") == {"dev-0"}
+    assert dev_before(tmp_path, "demo", "r3") is None
+    (run_folder(tmp_path, "demo", "r1") / JOURNAL).write_bytes(b"x")
+    assert dev_before(tmp_path, "demo", "latest") == {"dev-0"}
+    (run_folder(tmp_path, "demo", "r2") / MANIFEST).unlink()
+    assert dev_before(tmp_path, "demo", "latest") == {"dev-2"}
