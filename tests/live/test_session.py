@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -262,6 +263,7 @@ def test_the_lessons_of_an_arm_are_those_for_the_task(live: Live, backend: Backe
 
 
 def test_an_arm_with_a_prompt_pack_leaves_out_lessons_of_another_one(tmp_path: Path) -> None:
+    from pytest_tfgrpo.harness.learning.library.retrieval import raw_score
     from pytest_tfgrpo.live.arms import LiveArm
     from pytest_tfgrpo.live.config import ArmSpec
 
@@ -274,6 +276,11 @@ def test_an_arm_with_a_prompt_pack_leaves_out_lessons_of_another_one(tmp_path: P
         name="a", values={}, stamp="", library=of([lesson]), packs={"text": make_pack(stamp="0" * 64)}
     )
     assert LiveArm(other, 1.0, "text", lambda *_: None).lessons(lesson.summary32) == ""
+    score = raw_score(lesson, pack.weights)
+    for least, taken in ((score, True), (score + 0.01, False)):
+        picky = replace(own, packs={"text": make_pack(min_reward=least)})
+        assert bool(LiveArm(picky, 1.0, "text", lambda *_: None).lessons(lesson.summary32)) is taken
+    assert LiveArm(own, 1.0, "dates", lambda *_: None).lessons(lesson.summary32) == ""
 
 
 def test_threads_and_tasks_share_one_object(live: Live, backend: Backend) -> None:
