@@ -18,6 +18,7 @@ from pytest_tfgrpo.harness.suite.collection import collect
 from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
 from pytest_tfgrpo.live.drafts import ScenarioDraft, draft_text, drafts_of
 from pytest_tfgrpo.live.guard import Guard
+from pytest_tfgrpo.live.records import ArmChoice
 from pytest_tfgrpo.live.report import status_lines
 from pytest_tfgrpo.live.store import open_live_store
 
@@ -235,6 +236,16 @@ def test_the_largest_advantages_come_first_and_a_prompt_once() -> None:
     assert [draft.rollout.prompt for draft in drafts_of(runs, 10)] == ["p1", "p3", "p2"]
     assert [draft.rollout.sequence for draft in drafts_of(runs, 1)] == [1]
     assert drafts_of([replace(run, prompt=None) for run in runs], 10) == []
+
+
+@pytest.mark.parametrize(("taken", "told"), [({}, "none"), ({"config": "warm", "tone": "dry"}, "config=warm, tone=dry")])
+def test_a_draft_names_the_arms_of_its_run(taken: dict[str, str], told: str) -> None:
+    choices = [
+        ArmChoice(point=point, place=n, arm=arm, arms={}, probabilities={}, selector=0)
+        for n, (point, arm) in enumerate(taken.items())
+    ]
+    run = replace(rollout(1, choices, 0.5), prompt="p")
+    assert told in draft_text(ScenarioDraft(rollout=run, reward=0.5, advantage=0.25))
 
 
 def test_choices_are_exported_with_context_arms_propensity_and_reward(project: Path) -> None:

@@ -71,3 +71,10 @@ def test_no_run_can_take_all_of_the_wealth() -> None:
 def test_a_reward_outside_of_0_to_1_is_refused(q: float) -> None:
     with pytest.raises(ValueError, match="must be from 0 to 1"):
         bet({}, q, control=False)
+
+
+def test_a_mean_begins_at_a_half_and_forgets_after_so_many_runs() -> None:
+    assert bet({}, 1.0, control=False)["mean_q"] == 0.75
+    for runs in (MEMORY - 1, MEMORY, 50 * MEMORY):
+        found = bet({"runs": runs, "mean_q": 0.5}, 1.0, control=False)
+        assert found["mean_q"] == pytest.approx(0.5 + 0.5 / (MEMORY + 1))
