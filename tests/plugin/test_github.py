@@ -90,6 +90,25 @@ def test_no_text_of_a_gate_can_end_its_annotation_or_start_another() -> None:
     assert all("%0A" not in command for command in told)
 
 
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        ("suite/a.yaml:12", "file=suite/a.yaml,line=12,"),
+        ("tests/test_a.py:7::test_it", "file=tests/test_a.py,line=7,"),
+        ("suite/a.yaml", ""),
+        ("suite/a.yaml:end", ""),
+        (":7", ""),
+    ],
+)
+def test_what_got_worse_is_marked_where_its_line_is_known(source: str, where: str) -> None:
+    row = {"scenario": "a", "before": 1.0, "after": 0.25}
+    told = github.notes(
+        {"gate": None, "scenarios": [{"id": "a", "source": source}], "regressions": [row]},
+        ACTIONS,
+    )
+    assert told == [f"::warning {where}title=tfgrpo%3A worse than before::a fell from 1.000 to 0.250"]
+
+
 def test_a_plain_run_without_a_gate_leaves_the_page_alone(project: Project, page: Path) -> None:
     project.scenarios(train=0).run()
     assert not page.exists()

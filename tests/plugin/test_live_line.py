@@ -8,6 +8,7 @@ import pytest
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.harness.engine.gauge import Reading
 from pytest_tfgrpo.llm.batch.batches import BatchProgress
+from pytest_tfgrpo.llm.slots import EndpointState
 from pytest_tfgrpo.plugin.live_line import clock, fitted, moment_of
 from pytest_tfgrpo.plugin.remaining import Plan, remaining
 
@@ -82,6 +83,13 @@ def test_batches_say_how_many_calls_wait_in_them() -> None:
     assert ", batch 312/480, ETA" in text(one, 60)
     two = replace(SWEEP, batches=(BatchProgress(480, 312), BatchProgress(20, 0)))
     assert ", 2 batches of 500 calls, 312 done, ETA" in text(two)
+
+
+def test_endpoints_that_adapt_say_their_places_and_a_pause_of_a_second() -> None:
+    one = replace(SWEEP, allowed=(EndpointState("http://a", 3, 8, 0.9),))
+    assert ", calls 3/8, ETA" in text(one)
+    two = replace(SWEEP, allowed=(EndpointState("big", 3, 8, 0.0), EndpointState("small", 1, 2, 1.0)))
+    assert ", big 3/8, small 1/2, small held 0:01, ETA" in text(two)
 
 
 def test_budgets_say_what_is_left() -> None:
