@@ -7,7 +7,6 @@ of an arm leaves a mark in the span it was made in, from which the run gets its 
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -206,7 +205,7 @@ def _wrong(outcome: TraceOutcome) -> RefusedTrace | None:
     value = outcome.value
     if isinstance(value, bool) or not is_number(value):
         return RefusedTrace.OUTCOME_NOT_A_NUMBER
-    return None if 0 <= value <= 1 and math.isfinite(value) else RefusedTrace.OUTCOME_OUT_OF_RANGE
+    return None if 0 <= value <= 1 else RefusedTrace.OUTCOME_OUT_OF_RANGE
 
 
 class SpanIngest:

@@ -67,8 +67,20 @@ def test_an_evaluation_that_comes_later_finds_its_run(folder: Path) -> None:
         "updates    0",
         "refused    1 no_run: b.jsonl:2",
     ]
-    assert "0 new scores" in ingest(later)
+    again = ingest(later)
+    assert "0 new scores" in again
+    assert "by the store" not in again
     assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.5]
+
+
+def test_scores_from_0_to_1_are_outcomes(folder: Path) -> None:
+    traces = {f"{n + 1:032x}": score for n, score in enumerate((0.0, 1.0))}
+    file = write_lines(
+        folder / "a.jsonl",
+        *(line(span(2, "chat", trace=t), agent(trace=t, events=(evaluation(score),))) for t, score in traces.items()),
+    )
+    assert "2 new scores" in ingest(file)
+    assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.0, 1.0]
 
 
 def test_an_inner_agent_is_part_of_the_outermost(folder: Path) -> None:

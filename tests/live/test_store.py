@@ -53,6 +53,7 @@ def test_live_rl_c01_a_run_becomes_a_rollout_with_spans_and_a_final_status(store
     assert report.refused == store.refusals() == {}
     assert store.rollout(rollout.id) == rollout
     assert store.rollout("live-rl-rollout-shop-2") is None
+    assert store.rollout("live-rl-rollout-shop-0000000002") is None
 
 
 def test_reward_inference_c03_the_decision_has_the_reward_and_its_components(store):
@@ -277,6 +278,17 @@ def test_live_rl_c03_held_nothing_is_collected_and_open_runs_are_cancelled_until
         ("hold", ""),
         ("pass", "ada"),
     ]
+
+
+def test_what_a_collector_dropped_while_the_gate_held_is_counted(store):
+    write(store, [Reporter("a").start()])
+    assert store.cancel_open(NOW) == 0
+    assert store.refusals() == {}
+    assert [r.status for r in store.rollouts()] == [LiveStatus.RUNNING]
+    store.set_gate(GateState(state="hold", reason="failures"), now=NOW)
+    assert store.cancel_open(NOW, dropped=5) == 1
+    assert store.cancel_open(NOW, dropped=2) == 0
+    assert store.refusals() == {"held": 7}
 
 
 def test_the_guard_sees_every_run_end_and_may_hold(store):

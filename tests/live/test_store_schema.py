@@ -16,7 +16,7 @@ from pytest_tfgrpo.live import store_schema
 from pytest_tfgrpo.live.records import LiveStatus
 from pytest_tfgrpo.live.states import TRANSITIONS, is_final
 from pytest_tfgrpo.live.store import open_live_store
-from pytest_tfgrpo.live.store_schema import MIGRATIONS, open_database
+from pytest_tfgrpo.live.store_schema import MIGRATIONS, advised, open_database
 
 
 @pytest.fixture
@@ -170,3 +170,24 @@ def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         for n in range(12):
             list(pool.map(begin, [tmp_path / f"{n}.db"] * 8))
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", "another process has held it"),
+        ("SQLITE_LOCKED", "another process has held it"),
+        ("SQLITE_FULL", "free space on its disk"),
+        ("SQLITE_IOERR_WRITE", "free space on its disk"),
+        ("SQLITE_CORRUPT_INDEX", "restore a copy"),
+        ("SQLITE_NOTADB", "restore a copy"),
+        ("SQLITE_READONLY_DIRECTORY", "the right to write there"),
+        ("SQLITE_CANTOPEN_ISDIR", "the right to write there"),
+        ("SQLITE_MISMATCH", "nothing of the transaction is kept"),
+    ],
+)
+def test_an_error_of_sqlite_comes_with_what_to_do(code: str, advice: str) -> None:
+    error = sqlite3.OperationalError("it broke")
+    error.sqlite_errorname = code
+    with pytest.raises(StoreError, match=f"live store in memory: it broke; .*{advice}"), advised(None):
+        raise error

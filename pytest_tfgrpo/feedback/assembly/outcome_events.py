@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 
 from pytest_tfgrpo.core.events import (
@@ -75,4 +74,4 @@ def _score(value: Json) -> float | None:
     """Return a number from 0 to 1; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= 1 and math.isfinite(value) else None
+    return float(value) if 0 <= value <= 1 else None
