@@ -138,14 +138,16 @@ def test_what_has_no_place_is_refused_with_a_counted_reason(store):
     whole = one.whole()
     late = one.turn()
     ahead = Reporter("b", attempt=3)
+    again = Reporter("b", attempt=1)
     stranger = Reporter("c")
     report = write(store, [
         *whole[:3], whole[2], whole[0], *whole[3:], late, whole[-1],
-        Reporter("b").start(), ahead.turn(), stranger.turn(), outcome("nobody", 0.5),
+        Reporter("b").start(), ahead.turn(), ahead.event("retry"), again.event("retry"), stranger.turn(),
+        outcome("nobody", 0.5),
     ])  # fmt: skip
-    assert report.refused == {"duplicate": 2, "after_end": 2, "no_attempt": 1, "unknown_run": 2}
+    assert report.refused == {"duplicate": 3, "after_end": 2, "no_attempt": 2, "unknown_run": 2}
     write(store, whole)
-    assert store.refusals() == {"after_end": 7, "duplicate": 3, "no_attempt": 1, "unknown_run": 2}
+    assert store.refusals() == {"after_end": 7, "duplicate": 4, "no_attempt": 2, "unknown_run": 2}
     assert store.rollout("live-rl-rollout-shop-0000000001").trace.turns == 2
 
 

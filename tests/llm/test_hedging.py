@@ -11,6 +11,8 @@ from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.completer import ChatCompleter
+from pytest_tfgrpo.llm.hedging import hedged
+from pytest_tfgrpo.llm.protocol import Completion
 
 pytestmark = pytest.mark.asyncio
 
@@ -110,3 +112,26 @@ async def test_a_cancelled_call_cancels_both() -> None:
             await call
     assert ledger.open == []
     assert len(ledger.settled) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cost"),
+    [
+        ((9.0, 1.0), (0.0, 2.0), 2.5),  # the first is dropped
+        ((0.05, 1.0), (9.0, 2.0), 1.5),
+        ((0.05, 1.0), (0.0, ModelError("no", "provider", cost_usd=0.25)), 1.25),
+        ((0.05, 1.0), (0.0, ModelError("no", "provider", cost_usd=None)), None),
+    ],
+)
+async def test_an_answer_costs_what_both_calls_do(first: Any, second: Any, cost: float | None) -> None:
+    left = iter((first, second))
+
+    async def ask() -> Completion:
+        wait_s, outcome = next(left)
+        await asyncio.sleep(wait_s)
+        if isinstance(outcome, ModelError):
+            raise outcome
+        return Completion(text="", cost_usd=outcome)
+
+    found = await hedged(ask, after_s=0.01, may=lambda: True, dropped=lambda _: 0.5)
+    assert found.cost_usd == cost

@@ -147,6 +147,13 @@ async def test_a_budget_that_ends_between_two_attempts_ends_the_call() -> None:
             await model.complete(request())
 
 
+async def test_a_budget_that_ends_after_an_attempt_that_may_be_billed_says_so() -> None:
+    async with pool(lambda *_: fake_model.EMPTY_CHOICES, echo, spending=Ledger(1)) as (model, _, _clock):
+        with pytest.raises(ModelError, match="an earlier attempt may have been billed") as caught:
+            await model.complete(request())
+    assert caught.value.code == "budget"
+
+
 async def test_an_endpoint_that_flaps_loses_no_call() -> None:
     count = 0
 
