@@ -58,6 +58,11 @@ def test_why_the_model_stopped(reason: str | None, finish: str) -> None:
     assert answer(reason, content="42").finish == finish
 
 
+def test_a_refusal_may_be_a_part_of_the_content() -> None:
+    parts = [{"type": "refusal", "refusal": "No."}, {"type": "refusal"}, {"type": "odd", "refusal": "x"}]
+    assert answer(content=parts).text == "No."
+
+
 def test_a_refusal_is_its_text() -> None:
     found = answer(content=None, refusal="I can't help with that.")
     assert (found.text, found.finish) == ("I can't help with that.", "refusal")

@@ -75,3 +75,12 @@ def test_identities_are_compared_without_case_and_a_parent_of_zeros_is_none() ->
     found = read(span(2) | {"traceId": "AB" * 16, "parentSpanId": "0" * 16})
     assert isinstance(found, TraceSpan)
     assert (found.key, found.parent) == (("ab" * 16, f"{2:016x}"), "")
+
+
+def test_the_line_after_one_that_is_too_long_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.traces.otlp_lines.LINE_BYTES", 1000)
+    text = "x" * 2500 + "\n" + line(span(1, attributes={})) + "\n" + "y" * 999 + "\n"
+    found = [*read_otlp_lines(BytesIO(text.encode()), "a.jsonl")]
+    assert found[0] == RefusedSpan(RefusedTrace.TOO_LARGE, "a.jsonl:1")
+    assert isinstance(found[1], TraceSpan)
+    assert found[2:] == [RefusedSpan(RefusedTrace.NOT_JSON, "a.jsonl:3")]
