@@ -1,5 +1,6 @@
 """Records as spans: what a hostile agent reports, attempts cut short, and times."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.collector import ReceivedSpan, decoded
 
-from pytest_tfgrpo.core.records import Frame, Group, ModelCall, Phase, PhaseResult, Rollout, Score, Usage
+from pytest_tfgrpo.core.records import CheckResult, Frame, Group, ModelCall, Phase, PhaseResult, Rollout, Score, Usage
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import envelope, request
@@ -90,6 +91,7 @@ def test_whatever_an_agent_reports_becomes_a_span(
     assert agent.parent_id == of_group.span_id
     assert START_NS <= call.start_ns <= call.end_ns
     assert call.failed is (error is not None)
+    assert call.attributes.get("error.type") == ("_OTHER" if error is not None else None)
 
 
 def test_calls_without_a_time_follow_one_another() -> None:
@@ -132,6 +134,27 @@ def test_why_a_rewarder_gave_a_score_is_content() -> None:
     for content, why in ((True, "short"), (False, None)):
         (found,) = [span.scores()["style"] for span in spans(told, content=content) if span.scores()]
         assert (found["score.value"], found.get("explanation")) == (0.5, why)
+
+
+def test_of_a_score_only_the_checks_that_failed_are_the_reason() -> None:
+    checks = (
+        CheckResult(kind="exact", weight=1.0, credit=1.0, reason="fine"),
+        CheckResult(kind="regex", weight=1.0, credit=0.0, reason="no digit"),
+    )
+    agent, _ = spans(group(rollout(checks=checks)), content=True)
+    assert agent.scores()["gt_score"]["explanation"] == "regex: no digit"
+
+
+@pytest.mark.parametrize(("finish", "told"), [("length", "length"), ("", "stop")])
+def test_an_answer_says_why_the_model_stopped(finish: str, told: str) -> None:
+    frame = Frame(kind="model", name="m", input=["password", {"token": "hunter22-x"}, 7], output="4", finish=finish)
+    call, *_ = spans(group(rollout(frame)), content=True)
+    (message,) = json.loads(call["gen_ai.output.messages"])
+    assert (message["role"], message["finish_reason"]) == ("assistant", told)
+    (asked,) = json.loads(call["gen_ai.input.messages"])
+    kept = json.loads(asked["parts"][0]["content"])
+    assert (kept[0], kept[2]) == ("password", 7)
+    assert "hunter22" not in str(kept)
 
 
 def test_an_attempt_that_was_cut_short_is_sent_with_its_epoch_and_has_an_id_of_its_own() -> None:

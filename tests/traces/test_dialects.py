@@ -134,6 +134,8 @@ def test_an_observation_of_langfuse_has_a_level_and_costs() -> None:
     })  # fmt: skip
     assert (step.asked, step.answered, step.error) == ("Why?", "", "_OTHER")
     assert (step.cost_usd, step.tokens) == (0.75, 7)
+    said = {f"{start}type": "generation", f"{start}level": "ERROR", f"{start}status_message": "overloaded"}
+    assert step_of(**said).error == "overloaded"
 
 
 def test_a_span_of_two_dialects_is_read_in_the_one_with_its_messages() -> None:
