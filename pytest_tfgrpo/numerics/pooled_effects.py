@@ -70,13 +70,6 @@ def chosen(effects: PooledEffects, *, confidence: float = 0.5) -> Bools:
     return kept_L
 
 
-def doubtful(effects: PooledEffects, *, level: float = 0.05) -> Bools:
-    """Return which lessons are neither settled as help nor as harm: those worth trying further."""
-    helps_L = effects.helps
-    open_L: Bools = (helps_L > level) & (helps_L < 1.0 - level)
-    return open_L
-
-
 def pooled_effects(
     cells: Cells,
     about_SL: Bools,

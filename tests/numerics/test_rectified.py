@@ -112,6 +112,13 @@ def test_a_share_seen_through_a_known_judge_is_found_again(share: float, se: flo
     assert true_share(seen, se, sp) == pytest.approx(share, abs=1e-6)
 
 
+def test_a_judge_who_is_always_right_may_call_none_or_all_good() -> None:
+    assert [true_share(share, 1.0, 1.0) for share in (0.0, 1.0)] == [0.0, 1.0]
+    for shares in ((1.01, 1.0, 1.0), (0.5, -0.1, 1.0), (0.5, 1.0, 1.1)):
+        with pytest.raises(ValueError, match="must lie in"):
+            true_share(*shares)
+
+
 def test_a_judge_no_better_than_chance_has_no_true_share() -> None:
     with pytest.raises(ValueError, match="no better than chance"):
         true_share(0.5, 0.5, 0.5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.samples import seeds_and_families
 
-from pytest_tfgrpo.numerics.replication import two_way_interval
+from pytest_tfgrpo.numerics.replication import TwoWay, two_way_interval
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 
@@ -60,3 +60,12 @@ def test_a_stricter_level_is_wider_and_bounds_stay_possible() -> None:
 def test_what_is_no_matrix_is_refused() -> None:
     with pytest.raises(ValueError, match=r"matrix of seeds and scenarios, got shape \(3,\)"):
         two_way_interval([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("low", "families", "just_these"), [(0.0, 4, True), (None, 4, False), (0.0, 0, False), (0.0, 8, False)]
+)
+def test_an_interval_over_few_families_speaks_of_just_these(
+    low: float | None, families: float, just_these: bool
+) -> None:
+    assert TwoWay(0.1, low, low, 0.0, families).just_these is just_these

@@ -136,6 +136,8 @@ def test_misuse_is_refused_by_name() -> None:
         gae(one, one, one, one + 0.5, one)
     with pytest.raises(ValueError, match=r"ended\[0\] is 'done'"):
         gae_ragged([[1.0]], [[1.0]], ["done"], [0.0])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="equal lengths"):
+        gae_ragged([[1.0, 1.0], [1.0]], [[1.0], [1.0, 1.0]], ["truncated"] * 2, [0.0, 0.0])
     with pytest.raises(ValueError, match="rewards_N must have the shape"):
         gae_packed([1.0], [1.0], [2], [0], [0.0])
 

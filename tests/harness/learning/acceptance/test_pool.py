@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 from support.builders import make_experience
 
 from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.harness.learning.acceptance.pool import Pool, pool_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
+from pytest_tfgrpo.harness.learning.attribution.leaving_out import is_settled
 from pytest_tfgrpo.harness.learning.library.library import carry_out, of
 
 OLD, NEW, REFUSED = (make_experience(n, summary32=f"Use tool {w}.") for n, w in enumerate("abc"))
@@ -51,6 +53,19 @@ def test_what_is_settled_has_none() -> None:
 def test_a_lesson_of_the_start_is_in_doubt_once_the_evidence_speaks_against_it() -> None:
     assert pool(add(NEW), started=True).tossed == {NEW.id}
     assert pool(add(NEW), started=True, helps={content_key(OLD): 0.4}).tossed == {NEW.id, OLD.id}
+    assert pool(add(NEW), started=True, helps={content_key(OLD): 0.5}).tossed == {NEW.id}
+
+
+@pytest.mark.parametrize(("helps", "open_"), [(0.05, False), (0.0501, True), (0.9499, True), (0.95, False)])
+def test_a_lesson_is_settled_from_5_percent_of_doubt_on(helps: float, open_: bool) -> None:
+    assert is_settled(helps) is not open_
+    assert (OLD.id in pool(helps={content_key(OLD): helps}).tossed) is open_
+    if helps < 0.5:
+        back = pool(refused=(REFUSED,), helps={content_key(REFUSED): helps})
+        assert (REFUSED.id in back.tossed) is open_
+        new = pool(add(NEW), helps={content_key(NEW): helps})
+        assert (NEW.id in new.tossed) is open_
+        assert bool(new.barred) is not open_
 
 
 def test_a_revision_takes_turns_with_what_it_would_replace() -> None:
