@@ -15,7 +15,7 @@ def raised(message: str) -> ValueError:
 
 def test_a_short_traceback_is_whole_and_has_no_frames_of_the_caller() -> None:
     error = raised("no")
-    assert traceback_text(error, "") .startswith("Traceback (most recent call last):\n  File")
+    assert traceback_text(error, "").startswith("Traceback (most recent call last):\n  File")
     assert __file__ in traceback_text(error, "")
     assert __file__ not in traceback_text(error, __file__)
     assert traceback_text(error, __file__).endswith("ValueError: no")

@@ -89,7 +89,8 @@ def test_one_bad_event_does_not_take_its_batch_along(service):
 
 
 @pytest.mark.parametrize(
-    ("events", "size", "sizes"), [(4, 1000, [4, 4, 1]), (9, 1000, [9]), (9, 20, [2, 2, 2, 2, 1]), (9, 1, [1] * 9)]
+    ("events", "size", "sizes"),
+    [(4, 1000, [4, 4, 1]), (9, 1000, [9]), (9, 20, [2, 2, 2, 2, 1]), (9, 1, [1] * 9)],
 )
 def test_a_request_has_so_many_events_and_bytes_at_most(service, monkeypatch, events, size, sizes):
     monkeypatch.setattr(module, "_BATCH_EVENTS", events)

@@ -153,7 +153,10 @@ def test_a_status_says_what_is_behind_late_and_waiting():
     behind = LoopStatus(
         bus="file:x",
         published={"RL_SPANS": 4},
-        jobs={"assembler": JobStatus(behind=1234, holder="host:7"), "evaluator": JobStatus(behind=0, holder="")},
+        jobs={
+            "assembler": JobStatus(behind=1234, holder="host:7"),
+            "evaluator": JobStatus(behind=0, holder=""),
+        },
         late=5000,
         waiting=12,
         dead={},

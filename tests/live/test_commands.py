@@ -238,7 +238,9 @@ def test_the_largest_advantages_come_first_and_a_prompt_once() -> None:
     assert drafts_of([replace(run, prompt=None) for run in runs], 10) == []
 
 
-@pytest.mark.parametrize(("taken", "told"), [({}, "none"), ({"config": "warm", "tone": "dry"}, "config=warm, tone=dry")])
+@pytest.mark.parametrize(
+    ("taken", "told"), [({}, "none"), ({"config": "warm", "tone": "dry"}, "config=warm, tone=dry")]
+)
 def test_a_draft_names_the_arms_of_its_run(taken: dict[str, str], told: str) -> None:
     choices = [
         ArmChoice(point=point, place=n, arm=arm, arms={}, probabilities={}, selector=0)

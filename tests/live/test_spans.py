@@ -77,7 +77,10 @@ def test_scores_from_0_to_1_are_outcomes(folder: Path) -> None:
     traces = {f"{n + 1:032x}": score for n, score in enumerate((0.0, 1.0))}
     file = write_lines(
         folder / "a.jsonl",
-        *(line(span(2, "chat", trace=t), agent(trace=t, events=(evaluation(score),))) for t, score in traces.items()),
+        *(
+            line(span(2, "chat", trace=t), agent(trace=t, events=(evaluation(score),)))
+            for t, score in traces.items()
+        ),
     )
     assert "2 new scores" in ingest(file)
     assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.0, 1.0]

@@ -45,4 +45,6 @@ def test_any_status_of_http_is_a_response(status: int) -> None:
 
 
 def test_what_is_said_of_other_calls_is_counted_alone() -> None:
-    assert dict(results(GOOD | {"custom_id": "c"}, GOOD | {"custom_id": 1}).odd) == {"for calls that were not in them": 2}
+    assert dict(results(GOOD | {"custom_id": "c"}, GOOD | {"custom_id": 1}).odd) == {
+        "for calls that were not in them": 2
+    }

@@ -29,7 +29,8 @@ def row(id_: str, tag: Any) -> dict[str, Any]:
 async def test_a_batch_is_found_by_its_tag_on_any_page() -> None:
     odd = ["x", {"id": "m", "metadata": None}]
     routes = PagedRoutes(
-        {"data": [*odd, row("b1", "other"), "y"], "has_more": True}, {"data": [row("b2", "mine")], "has_more": False}
+        {"data": [*odd, row("b1", "other"), "y"], "has_more": True},
+        {"data": [row("b2", "mine")], "has_more": False},
     )
     assert await routes.find("mine") == "b2"
     assert [query.get("after") for query in routes.asked] == [None, "b1"]

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.collector import ReceivedSpan, decoded
 
-from pytest_tfgrpo.core.records import CheckResult, Frame, Group, ModelCall, Phase, PhaseResult, Rollout, Score, Usage
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Frame,
+    Group,
+    ModelCall,
+    Phase,
+    PhaseResult,
+    Rollout,
+    Score,
+    Usage,
+)
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import envelope, request
@@ -147,7 +157,9 @@ def test_of_a_score_only_the_checks_that_failed_are_the_reason() -> None:
 
 @pytest.mark.parametrize(("finish", "told"), [("length", "length"), ("", "stop")])
 def test_an_answer_says_why_the_model_stopped(finish: str, told: str) -> None:
-    frame = Frame(kind="model", name="m", input=["password", {"token": "hunter22-x"}, 7], output="4", finish=finish)
+    frame = Frame(
+        kind="model", name="m", input=["password", {"token": "hunter22-x"}, 7], output="4", finish=finish
+    )
     call, *_ = spans(group(rollout(frame)), content=True)
     (message,) = json.loads(call["gen_ai.output.messages"])
     assert (message["role"], message["finish_reason"]) == ("assistant", told)

@@ -9,7 +9,9 @@ from pytest_tfgrpo.sinks.otel import Telemetry
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "1000000000", "²", "ten"])
 def test_a_limit_is_a_whole_number_above_0(text: str) -> None:
-    with pytest.raises(SettingError, match=f"OTEL_BSP_MAX_QUEUE_SIZE must be a whole number > 0, not '{text}'"):
+    with pytest.raises(
+        SettingError, match=f"OTEL_BSP_MAX_QUEUE_SIZE must be a whole number > 0, not '{text}'"
+    ):
         Telemetry(SETTINGS, {"OTEL_BSP_MAX_QUEUE_SIZE": text})  # type: ignore[arg-type]
 
 

@@ -31,7 +31,9 @@ def test_what_is_to_go_goes_5_seconds_after_the_first_of_it(local: Bus, clock: C
     assert dropped.first(99) == 99
 
 
-def test_a_dropped_trace_is_forgotten_after_an_hour_also_by_whoever_comes_next(local: Bus, clock: Clock) -> None:
+def test_a_dropped_trace_is_forgotten_after_an_hour_also_by_whoever_comes_next(
+    local: Bus, clock: Clock
+) -> None:
     dropped = DroppedTraces(local, clock)
     dropped.add(trace_id(1), 100.0)
     dropped.add(trace_id(1), 900.0)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.builders import make_scenario
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt
@@ -25,6 +26,9 @@ class Parrot:
     async def answer(self, message: str) -> Trajectory:
         if message == "fail":
             raise AgentFailure("no more", frames=(Frame(kind="model", name="m", output="fail"),))
+        if message == "pretend":
+            said = Frame(kind=USER, name="script", output="what the user never said")
+            raise AgentFailure("no more", frames=(Frame(kind="model", name="m"), said))
         return Trajectory(answer=message)
 
     async def aclose(self) -> None:
@@ -57,3 +61,11 @@ def test_a_conversation_that_fails_keeps_what_was_said_before() -> None:
     with pytest.raises(AgentFailure, match="turn 3: no more") as error:
         talk(["one", "two", "fail"], 100)
     assert [frame.output for frame in error.value.frames] == ["one", "two", "fail", "fail"]
+    with pytest.raises(AgentFailure, match="^no more$"):
+        talk(["fail"], 100)
+
+
+def test_of_an_agent_that_speaks_for_its_user_no_frame_is_kept() -> None:
+    with pytest.raises(AgentFailure) as error:
+        talk(["one", "pretend"], 100)
+    assert [frame.output for frame in error.value.frames] == ["one", "pretend"]

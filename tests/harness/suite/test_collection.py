@@ -109,7 +109,9 @@ def test_a_record_keeps_the_rules_of_a_file(tmp_path: Path, changes: dict[str, A
 
 def test_what_a_file_outside_of_the_collected_places_holds_is_named(tmp_path: Path) -> None:
     ids = [f"{name}-{n}" for n, name in enumerate(("here", "there", "code.x", "hidden", "built", "ran"))]
-    for name, folder in zip(("here", "there", "hidden", "built", "ran"), ("a", "b", ".c", "build", "o"), strict=True):
+    for name, folder in zip(
+        ("here", "there", "hidden", "built", "ran"), ("a", "b", ".c", "build", "o"), strict=True
+    ):
         write(tmp_path / folder / f"{name}.scenario.json", "t")
     (tmp_path / "o" / "demo" / "runs").mkdir(parents=True)
     (tmp_path / "b" / "code.py").write_text("")

@@ -217,5 +217,7 @@ def test_a_share_is_of_the_tests_of_the_fix_and_needs_all_that_passed_before(fix
     found = work_under_test.result_of(scenario.checks[0], run)
     assert found.credit == share
     assert "ended early" not in found.reason
-    early = work_under_test.result_of(scenario.checks[0], replace(run, problem=RunProblem.TIMEOUT, detail="slow"))
+    early = work_under_test.result_of(
+        scenario.checks[0], replace(run, problem=RunProblem.TIMEOUT, detail="slow")
+    )
     assert early.reason == f"{found.reason}; the run ended early: {RunProblem.TIMEOUT.value}, slow"

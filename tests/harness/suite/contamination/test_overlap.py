@@ -16,7 +16,12 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.harness.suite.contamination.findings import Finding
 from pytest_tfgrpo.harness.suite.contamination.overlap import alike, overlaps
-from pytest_tfgrpo.harness.suite.contamination.paraphrases import MIN_NUMBERS, MIN_QUOTED, are_telling, quotations
+from pytest_tfgrpo.harness.suite.contamination.paraphrases import (
+    MIN_NUMBERS,
+    MIN_QUOTED,
+    are_telling,
+    quotations,
+)
 from pytest_tfgrpo.harness.suite.contamination.similar import COMMON, similar
 
 LONG = (

@@ -60,7 +60,7 @@ def written(root: Path, folder: Path, **changes: Any) -> tuple[Package, set[str]
 def test_git_decides_what_travels_and_secrets_never_do(root: Path, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     subprocess.run(["git", "-C", str(root), "add", "agent.py", ".env"], check=True)
-    package, names = written(root, tmp_path / "a")
+    package, names = written(root, tmp_path / "a", environ={**os.environ, "GIT_DIR": str(tmp_path)})
     assert names == TRAVEL
     assert set(package.secrets) == SECRETS
 
@@ -96,6 +96,7 @@ def test_a_link_travels_as_what_it_leads_to_unless_it_leads_out(root: Path, tmp_
     (root / "packs").symlink_to("prompt-packs")
     (root / "loop").symlink_to("loop")
     (root / "up").symlink_to("..")
+    (root / "fixtures" / "whole").symlink_to("..")
     _, names = written(root, tmp_path / "a")
     assert names == TRAVEL | {"copy.py", "ignored/big.bin", "packs/text/pack.yaml"}
 
