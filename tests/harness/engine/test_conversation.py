@@ -61,7 +61,7 @@ def test_a_conversation_that_fails_keeps_what_was_said_before() -> None:
     with pytest.raises(AgentFailure, match="turn 3: no more") as error:
         talk(["one", "two", "fail"], 100)
     assert [frame.output for frame in error.value.frames] == ["one", "two", "fail", "fail"]
-    with pytest.raises(AgentFailure, match="^no more$"):
+    with pytest.raises(AgentFailure, match=r"^no more$"):
         talk(["fail"], 100)
 
 
