@@ -25,3 +25,10 @@ def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller
     again = (project.root / "again.csv").read_text("utf-8-sig")
     assert list(csv.reader(io.StringIO(again))) == labelled
     assert "Only --tasks may grow" in tfgrpo("labels", "sample", "--tasks=11", "--file=less.csv", code=1)
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "x"])
+def test_numbers_of_tasks_and_answers_are_from_1_on(number: str) -> None:
+    for flag in ("--tasks", "--answers"):
+        told = tfgrpo("labels", "sample", f"{flag}={number}", code=2)
+        assert f"must be a whole number from 1 on, not '{number}'" in told

@@ -136,7 +136,8 @@ def test_files_are_taken_in_once_and_a_mistake_takes_in_nothing(project: Path) -
     tfgrpo("loop", "import", recorded)
     assert json.loads(tfgrpo("loop", "status", "--json"))["published"]["RL_SPANS"] == 2
     assert "no-such-file" in tfgrpo("loop", "import", recorded, "no-such-file", code=1)
-    assert "must be NAME=LOW..HIGH" in tfgrpo("loop", "import", recorded, "--scale", "stars", code=2)
+    for scale in ("stars", "stars=1", "=1..5", "stars=1..", "stars=a..b"):
+        assert "must be NAME=LOW..HIGH" in tfgrpo("loop", "import", recorded, "--scale", scale, code=2)
 
 
 def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
@@ -145,3 +146,9 @@ def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
     assert (stored["published"]["RL_TRAJECTORIES"], stored["rewards"], stored["unrewarded"]) == (2, 1, 1)
     tfgrpo("loop", "import", str(RECORDED / "pydantic-ai.jsonl"))
     assert json.loads(tfgrpo("loop", "report", "--json")) == stored
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "x"])
+def test_a_number_of_runs_is_from_1_on(number: str) -> None:
+    told = tfgrpo("loop", "report", f"--last={number}", code=2)
+    assert f"must be a whole number from 1 on, not '{number}'" in told

@@ -62,7 +62,7 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
 def test_what_the_service_refuses_is_counted_and_logged_once(service, caplog):
     refusal = {"accepted": 1, "opted_out": 0, "refused": [{"index": 0, "code": "schema", "pointer": "/data"}]}
     service.replies = [
-        (200, refusal), (422, refusal | {"accepted": 0}), (300, {"error": "moved"}), (401, {"error": "no token"})
+        (200, refusal), (422, refusal | {"accepted": 0}), (300, {"error": "moved"}), (401, {"error": "no"})
     ]  # fmt: skip
     with LoopClient(service.url) as client:
         for _ in range(4):

@@ -12,7 +12,12 @@ from support.sweeps import make_result, make_run
 from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Criterion, Scenario
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.report.judge import judge_lines, judge_report
+from pytest_tfgrpo.harness.report.judge import (
+    judge_lines,
+    judge_report,
+    label_sentences,
+    label_warnings,
+)
 from pytest_tfgrpo.harness.report.value import build
 
 RUBRIC = (Criterion(text="It greets."),)
@@ -136,3 +141,41 @@ def test_foreign_names_do_not_break_out_of_the_terminal():
     assert all(
         text.isprintable() and len(text) <= 80 for text in judge_lines(report_of(run), 80, by_domain=True)
     )
+
+
+LABELS: Any = {
+    "labelled": 40, "asked": 40, "gain": 0.1, "ci95": [0.0, 0.2], "families": 40, "used": 40, "just_these": False,
+    "judged": 90, "judge_gain": 0.2, "arms": [], "correction_ci95": None, "correction": None, "skipped": 0,
+    "reads": [40], "level": 0.05,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        (None, None),
+        ([-0.1, 0.1], None),
+        ([0.0, 0.1], None),
+        ([-0.1, 0.0], None),
+        ([0.01, 0.1], "less generous in the final than in the baseline sweep, by 0.050 (0.010 to 0.100)"),
+        ([-0.1, -0.01], "more generous in the final than in the baseline sweep, by 0.050 (0.010 to 0.100)"),
+    ],
+)
+def test_a_judge_who_is_shown_to_change_is_warned_of(bounds: list[float] | None, told: str | None) -> None:
+    found = [*label_warnings({**LABELS, "correction_ci95": bounds, "correction": 0.05})]
+    assert (told is None) == (found == [])
+    assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [(7, "7 labelled tasks cannot give an interval"), (8, "8 labelled tasks are few"), (19, "19 labelled tasks are few")],
+)
+def test_few_labels_are_warned_of(used: int, told: str) -> None:
+    assert [text.partition(";")[0] for text in label_warnings({**LABELS, "used": used})] == [told]
+    assert [*label_warnings({**LABELS, "used": 20})] == []
+
+
+def test_families_are_told_where_tasks_share_them() -> None:
+    assert "on 40 tasks drawn at random from 90" in next(label_sentences(LABELS))
+    assert "on 40 tasks of 20 families drawn at random" in next(label_sentences({**LABELS, "families": 20}))

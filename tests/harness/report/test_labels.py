@@ -384,5 +384,7 @@ def test_a_gain_seen_through_a_known_judge_is_a_what_if() -> None:
     assert "0.9 of the good and 0.9 of the bad answers before, 0.9 and 0.3 after" in pleased
     with pytest.raises(SettingError, match="no better than chance"):
         what_if(run, [(0.5, 0.5), (0.5, 0.5)])
+    with pytest.raises(SettingError, match="no what-if"):
+        what_if(run, [(1.0, 1.0), (0.5, 0.5)])
     with pytest.raises(JournalError, match="no scenario that the judge scored"):
         what_if(make_run({"a": [1]}, final={"a": [1]}), [(1.0, 1.0), (1.0, 1.0)])
