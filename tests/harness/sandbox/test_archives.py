@@ -200,6 +200,39 @@ def test_two_entries_in_one_place_are_refused(two):
         read(made(*map(member, two)))
 
 
+@pytest.mark.parametrize("header", [{"GNU.sparse.major": "1"}, {"size": "9"}])
+def test_a_file_with_holes_or_of_another_size_is_refused(header):
+    one = member("a")
+    one.pax_headers = header
+    with pytest.raises(ArchiveProblem, match="a file with holes, or one that is too large"):
+        read(made(one, form=tarfile.PAX_FORMAT, data=b"x"))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"11 path=ab\n",
+        b"12 path=ab\n",
+        b"10 path=ab\n",
+        b"path=ab\n",
+        b"0 path=ab\n",
+        b"11 path=abX",
+        b"9" * 5000 + b" a=\n",
+    ],
+    ids=["right", "longer", "shorter", "none", "zero", "no end", "huge"],
+)
+def test_an_extended_header_says_its_own_length(record):
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, len(record)
+    block = info.tobuf(tarfile.USTAR_FORMAT) + record.ljust(-(-len(record) // 512) * 512, b"\0")
+    data = gzip.compress(block + member("a").tobuf(tarfile.USTAR_FORMAT) + bytes(1024))
+    if record == b"11 path=ab\n":
+        assert [entry.name for entry in read(data)] == ["ab"]
+        return
+    with pytest.raises(ArchiveProblem, match="an extended header is malformed"):
+        read(data)
+
+
 def test_a_file_below_a_link_is_refused():
     with pytest.raises(ArchiveProblem, match="'a/b' lies below 'a', which is no folder"):
         read(made(member("a", tarfile.SYMTYPE, "c"), member("a/b")))
