@@ -351,6 +351,19 @@ def test_what_only_looks_like_personal_data_stays(text: str) -> None:
     assert Redactor(addresses=True).text(text) == text
 
 
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [("123456", False), ("1234567", True), ("+1 2345 6789 0123 45", True), ("+1 2345 6789 0123 456", False)],
+)
+def test_a_telephone_number_by_its_name_has_7_to_15_digits(number: str, taken: bool) -> None:
+    assert (Redactor().value("home_phone", number) == "[redacted:phone]") is taken
+
+
+@pytest.mark.parametrize("address", ["224.0.0.1", "0.0.0.0", "127.0.0.1", "::1", "ff02::1", "::"])
+def test_an_address_that_is_nobodys_stays(address: str) -> None:
+    assert Redactor(addresses=True).text(f"from {address} on") == f"from {address} on"
+
+
 def test_of_a_mail_address_64_characters_before_the_at_are_taken_out() -> None:
     assert Redactor().text("a" * 64 + "@example.org") == "[redacted:email]"
     assert Redactor().text("a" * 65 + "@example.org") == "a[redacted:email]"
@@ -386,6 +399,7 @@ def test_a_value_is_judged_with_its_key() -> None:
         assert redactor.value(key, text) == text
     assert redactor.value("token", "abc-1234").startswith("[redacted:named:")
     assert redactor.value("token", "abc-123") == "abc-123"
+    assert redactor.value("token", "abcdefgh") == "abcdefgh"
     assert redactor.value("home_phone", "5550143").startswith("[redacted:phone:")
     assert redactor.value("", "me@example.org").startswith("[redacted:email:")
     shown = redactor.value("password", "hunter2")

@@ -7,7 +7,9 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.patterns.recipe.requirement_text import (
     allows,
+    beside,
     install_items,
+    installed_by,
     is_linter,
     name_of,
     poetry,
@@ -136,6 +138,15 @@ def test_poetry_is_translated(value, expected):
         ("nonsense", ["3.6"], []),
         (">=3", ["3.6"], []),
         ("<=3.9", ["3.9"], ["3.10"]),
+        (">3.8", ["3.9"], ["3.8"]),
+        (">3.8.0", ["3.9"], ["3.8"]),
+        ("<3.9.0", ["3.8"], ["3.9"]),
+        (">2", ["3.6"], ["2.0"]),
+        ("<4", ["3.12"], ["4.0"]),
+        ("!=3.8", ["3.9"], ["3.8"]),
+        ("!=3.8.1", ["3.8", "3.9"], []),
+        ("==3", ["3.6"], ["4.0"]),
+        ("<=3", ["3.6"], ["4.0"]),
     ],
 )
 def test_a_range_of_pythons_is_understood(specifier, yes, no):
@@ -149,6 +160,44 @@ def test_a_range_of_pythons_is_understood(specifier, yes, no):
 def test_the_words_of_an_installation_are_told_apart():
     words = ["-U", "-r", "req.txt", "--index-url", "http://x/y", "a==1", "-e", ".[t]", "-c", "c.txt", "b"]
     assert list(install_items(words, {"req.txt": "q\n"}.get)) == ["q", "a==1", ".[t]", "b"]
+
+
+def test_files_of_requirements_may_be_named_in_one_word():
+    files = {"req.txt": "q\n", "more.txt": "m\n"}.get
+    assert list(install_items(["-rreq.txt", "--requirement=more.txt", "--quiet"], files)) == ["q", "m"]
+    assert list(install_items(["-i", "-rreq.txt", "b"], files)) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("line", "items"),
+    [
+        ("pip install a b==1", ["a", "b==1"]),
+        ("sudo pip3 install a && pip install b", ["a"]),
+        ("uv pip install 'a>=1'  # why", ["a>=1"]),
+        ("RUN pip install a; rm x", ["a"]),
+        ("pip download a", []),
+        ("mypip install a", []),
+        ("pip install 'a", []),
+        ("", []),
+    ],
+)
+def test_a_line_of_a_script_installs_what_pip_is_given(line, items):
+    assert installed_by(line, {}.get) == items
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "path"),
+    [
+        ("a/req.txt", "base.txt", "a/base.txt"),
+        ("a/b/req.txt", "../base.txt", "a/base.txt"),
+        ("a/req.txt", "./x/./y.txt", "a/x/y.txt"),
+        ("req.txt", "../base.txt", ""),
+        ("a/req.txt", "../../base.txt", ""),
+        ("a/req.txt", "/base.txt", ""),
+    ],
+)
+def test_a_file_beside_another_stays_in_the_tree(name, other, path):
+    assert beside(name, other) == path
 
 
 def test_what_checks_formats_and_documents_is_a_linter():
