@@ -169,7 +169,11 @@ def test_a_judge_who_is_shown_to_change_is_warned_of(bounds: list[float] | None,
 
 @pytest.mark.parametrize(
     ("used", "told"),
-    [(7, "7 labelled tasks cannot give an interval"), (8, "8 labelled tasks are few"), (19, "19 labelled tasks are few")],
+    [
+        (7, "7 labelled tasks cannot give an interval"),
+        (8, "8 labelled tasks are few"),
+        (19, "19 labelled tasks are few"),
+    ],
 )
 def test_few_labels_are_warned_of(used: int, told: str) -> None:
     assert [text.partition(";")[0] for text in label_warnings({**LABELS, "used": used})] == [told]

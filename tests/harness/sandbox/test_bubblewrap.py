@@ -21,7 +21,10 @@ def test_every_sandbox_drops_capabilities_and_namespaces_and_ends_with_its_paren
 @pytest.mark.parametrize(
     ("search", "seen"),
     [
-        (["/usr/bin", "/home/me/bin", "/opt/venv/bin", "/srv/data/bin"], ["/usr/bin", "/opt/venv/bin", "/srv/data/bin"]),
+        (
+            ["/usr/bin", "/home/me/bin", "/opt/venv/bin", "/srv/data/bin"],
+            ["/usr/bin", "/opt/venv/bin", "/srv/data/bin"],
+        ),
         (["/opt", "/opt/other/bin"], ["/opt"]),
         (["bin", ".", "", "usr/bin/"], None),
         (["/home/me/bin"], None),
@@ -40,7 +43,9 @@ def test_a_hidden_folder_that_holds_no_listed_path_is_empty(tmp_path: Path) -> N
     apart, kept = tmp_path / "apart", tmp_path / "kept"
     for folder in (apart, kept):
         folder.mkdir()
-    sandbox = Sandbox(bwrap="bwrap", hidden=(Path("/usr/share"), Path("/usr/lib")), readable=(Path("/usr/lib"), kept))
+    sandbox = Sandbox(
+        bwrap="bwrap", hidden=(Path("/usr/share"), Path("/usr/lib")), readable=(Path("/usr/lib"), kept)
+    )
     mounts = " ".join(sandbox.argv(["true"], None))
     assert "--tmpfs /usr/share" in mounts
     assert "--tmpfs /usr/lib" not in mounts

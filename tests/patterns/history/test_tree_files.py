@@ -108,7 +108,9 @@ def test_a_single_file_is_read_or_absent(repository: Repository) -> None:
         commit = objects.resolve("main")
         assert read_file(objects, commit, "a/b") == b"1"
         assert read_file(objects, commit, "a/[b]") == b"2"
-        assert [read_file(objects, commit, path) for path in ("a", "a/c", "", "..", "/", "a/../a/b")] == [None] * 6
+        assert [read_file(objects, commit, path) for path in ("a", "a/c", "", "..", "/", "a/../a/b")] == [
+            None
+        ] * 6
         assert read_file(objects, commit, "big", most=49) is None
 
 

@@ -262,3 +262,12 @@ def test_lone_surrogates_are_replaced() -> None:
     caught = fault(INIT, said(words("\ud800"), use("t", "\udc00", key="\ud800")))
     model, tool = caught.frames
     assert (model.output, tool.name, tool.input) == ("?", "?", {"key": "?"})
+
+
+def test_a_tool_that_the_provider_ran_has_its_result_in_the_turn() -> None:
+    ran = {"type": "web_search_tool_result", "tool_use_id": "t1", "content": "it rains"}
+    trajectory = read(
+        INIT, said({**use("t1", "web_search"), "type": "server_tool_use"}, ran, words("Rain.")), result()
+    )
+    (frame,) = (frame for frame in trajectory.frames if frame.kind == "tool")
+    assert (frame.name, frame.output, frame.error) == ("web_search", "it rains", None)

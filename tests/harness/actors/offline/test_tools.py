@@ -145,6 +145,7 @@ def test_sorting_orders_the_same_items(items: list[int]) -> None:
 
 def test_mixed_items_sort_by_their_text() -> None:
     assert lists.sort_items(["b", 10, "A"]) == [10, "A", "b"]
+    assert lists.sort_items(["B", 10, "a"]) == [10, "a", "B"]
 
 
 def test_choices_out_of_a_list() -> None:
@@ -207,7 +208,8 @@ def test_dates_are_read_in_three_forms_and_impossible_ones_skipped() -> None:
 
 @given(days, st.integers(0, 5000))
 def test_shifting_and_counting_days_are_inverse(day: date, count: int) -> None:
-    assert dates.days_between([day, dates.shift_days(day, count)]) == count
+    later = dates.shift_days(day, count)
+    assert dates.days_between([day, later]) == dates.days_between([later, day]) == count
 
 
 @given(days, st.integers(0, 60))
@@ -236,6 +238,22 @@ def test_spans_come_from_the_wording_in_figures_words_and_weeks() -> None:
     ):
         assert call("shift_days", start, text)[1] == date(2026, 2, due)
     assert dates.weekday_name(date(2026, 2, 2)) == "Monday"
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ('Say "hello".', True),
+        ("Read notes.txt and say it.", True),
+        ("What is due on 14 March 2026?", True),
+        ("Convert three km.", False),
+        ("Convert 3 km.", True),
+        ("Add 4 and 5.", True),
+        ("Say hello.", False),
+    ],
+)
+def test_a_task_has_data_where_it_gives_something_to_work_on(text: str, has: bool) -> None:
+    assert TaskView(text=text, files=(), read=lambda _: b"", write=lambda *_: None).has_data() is has
 
 
 @pytest.mark.parametrize("count", [-1, 10**6])

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from support.model_actor import Bench, script, wants
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.harness.actors.openai import pictures
+from pytest_tfgrpo.harness.actors.openai.files import LISTED, list_files
 from pytest_tfgrpo.harness.sandbox.paths import write_untrusted
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
@@ -109,6 +111,18 @@ def test_files_are_listed_read_and_written(bench: Bench) -> None:
         ("read_file", {"name": "a.txt"}),
     ) == ["alpha", "5 bytes written", "4 bytes written", '["a.txt", "out/b.txt"]', "êta", "anew"]
     assert sorted(path.name for path in (bench.root / "work").rglob("*")) == ["a.txt", "b.txt", "out"]
+
+
+def test_of_many_files_500_are_listed(bench: Bench) -> None:
+    folder = bench.root / "made"
+    folder.mkdir()
+    for n in range(LISTED):
+        (folder / f"{n:03}").touch()
+    whole = list_files(SimpleNamespace(workspace=folder))  # type: ignore[arg-type]
+    assert (len(whole), whole[-1]) == (LISTED, "499")
+    (folder / "more").touch()
+    cut = list_files(SimpleNamespace(workspace=folder))  # type: ignore[arg-type]
+    assert (len(cut), cut[-1]) == (LISTED + 1, "and more")
 
 
 def test_a_long_file_is_read_in_parts(bench: Bench) -> None:

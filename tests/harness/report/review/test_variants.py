@@ -36,7 +36,9 @@ def test_a_pattern_ignores_case_once() -> None:
     ("right", "tolerance"),
     [(["10.2", "9.9"], 0.2), (["10"], None), (["many", "10.2"], None), (["5"], None)],
 )
-def test_a_number_has_the_tolerance_that_all_right_answers_need(right: list[str], tolerance: float | None) -> None:
+def test_a_number_has_the_tolerance_that_all_right_answers_need(
+    right: list[str], tolerance: float | None
+) -> None:
     found = [one["abs_tol"] for one in wider({"kind": "number", "value": 10}, *right) if "abs_tol" in one]
     assert found == ([] if tolerance is None else [pytest.approx(tolerance, rel=1e-6)])
     assert all(abs(float(text) - 10) <= found[0] for text in right if found)
