@@ -61,7 +61,7 @@ def test_a_setup_py_says_what_its_call_has_by_name() -> None:
 def test_the_head_of_a_source_distribution_is_read_and_its_description_is_not() -> None:
     text = (
         "Metadata-Version: 2.1\nName: shop\nVERSION: 1.5\nSummary: x\n  Name: folded\nno colon\n"
-        "Classifier: Programming Language :: Python :: 3.10\nRequires-Python: >=3.9\n\nVersion: 9\nName: other\n"
+        "Classifier: Programming Language :: Python :: 3.10\nRequires-Python: >=3.9\n\nVersion: 9\n"
     )
     project = found(pkg_info=text)
     assert (project.name, project.version, project.requires_python) == ("shop", "1.5", ">=3.9")
