@@ -145,7 +145,8 @@ def test_foreign_names_do_not_break_out_of_the_terminal():
 
 LABELS: Any = {
     "labelled": 40, "asked": 40, "gain": 0.1, "ci95": [0.0, 0.2], "families": 40, "used": 40,
-    "just_these": False, "judged": 90, "judge_gain": 0.2, "arms": [], "correction_ci95": None, "correction": None, "skipped": 0,
+    "just_these": False, "judged": 90, "judge_gain": 0.2, "arms": [],
+    "correction_ci95": None, "correction": None, "skipped": 0,
     "reads": [40], "level": 0.05,
 }  # fmt: skip
 
