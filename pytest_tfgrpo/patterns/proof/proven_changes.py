@@ -103,10 +103,13 @@ class _Tried:
         return False
 
     def judge(self, ran: SuiteRun) -> None:
-        """Keep the change if some tests of the function failed by it, and the others passed."""
+        """Keep the change if some tests of the function failed by it, and the others passed.
+
+        One by which a test hangs is left: each check would wait for it.
+        """
         ends = {id_: ran.outcomes.get(id_) for id_ in self._target.ids}
-        fails = tuple(id_ for id_, end in ends.items() if end in FAILED)
-        if fails and all(end in FAILED or end is CaseOutcome.PASSED for end in ends.values()):
+        fails = tuple(id_ for id_, end in ends.items() if end is CaseOutcome.FAILED)
+        if fails and {*ends.values()} <= {CaseOutcome.FAILED, CaseOutcome.PASSED}:
             asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
             told = FIRST if self._told in UNSURE and not asserted else self._told
             change = LineChange(file=self.trying.file, lines=self.trying.lines, fails=fails)

@@ -46,6 +46,14 @@ def test_changes_of_tests_are_proven_by_runs_after_the_fix(fake, ends, kept, run
     assert len(fake.requests) == 9 + runs
 
 
+@pytest.mark.parametrize(("seconds", "hang_s"), [(0.5, 5.0), (2.0, 10.0)])
+def test_a_test_that_hangs_where_it_expects_something_else_is_waited_for_a_short_time(fake, seconds, hang_s):
+    fake.test = ASSERTS
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "p"}, changed={X: "h"}, seconds=seconds)
+    assert found.changes == ()
+    assert [request.hang_s for request in fake.requests[8:10]] == [30.0, hang_s]
+
+
 @pytest.mark.parametrize("end", "ps")
 def test_a_test_that_passes_or_is_skipped_whatever_it_expects_has_no_changes(fake, end):
     fake.test = ASSERTS
