@@ -116,7 +116,14 @@ def domain_of(repository: Path, commits: str) -> str:
             said = [python_project(files).name, files.json("package.json").get("name")]
         except SnapshotError:
             said = []
-    for name in (*said, locate(repository).root.name.removesuffix(".git")):
-        if isinstance(name, str) and (found := ODD.sub("-", name.rpartition("/")[2]).strip("-.")[:DOMAIN]):
+    return named_as_an_id(*said, locate(repository).root.name)
+
+
+def named_as_an_id(*names: object) -> str:
+    """Return the first of names that is one, as an id may be."""
+    for name in names:
+        if isinstance(name, str) and (
+            found := ODD.sub("-", name.rpartition("/")[2].removesuffix(".git")).strip("-.")[:DOMAIN]
+        ):
             return found
     return "repository"

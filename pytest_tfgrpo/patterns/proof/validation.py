@@ -130,11 +130,13 @@ class _Series:
         """Run round after round; return what they prove.
 
         After the first, only the files that have tests of the fix run again; after the fix all of them once.
+        On the base alone no others run, but those of which tests are missing with the fix's tests.
         """
         files, result = self.files, TreeOutcomes({}, {}, {})
         for number in range(ROUNDS):
             for name in ORDER:
-                ran = self._run(name, self.files if (number, name) == (1, "fix") else files)
+                again = self.files if (number, name) == (1, "fix") else files
+                ran = self._run(name, self._asked_of_base() if (number, name) == (0, "base") else again)
                 if (problem := _problem(name, ran)) is not None:
                     return problem
             result = self._outcomes()
@@ -172,6 +174,13 @@ class _Series:
             return still_proven(texts, self.plan.changes, (*fixed, *kept), run)
         before = {name: entry.data for name, entry in self.trees.base.items() if name in texts}
         return proven_changes(texts, before, fixed, kept, run)
+
+    def _asked_of_base(self) -> tuple[str, ...]:
+        """Return the files of which the base alone says what the base with the fix's tests does not."""
+        passed = [test for test, end in self.runs["fix"][0].run.outcomes.items() if end is CaseOutcome.PASSED]
+        before = self.runs["base_with_tests"][0].run.outcomes
+        missing = self._of(test for test in passed if test not in before)
+        return tuple(file for file in self.files if file in (*missing, *self.plan.tests))
 
     def _of(self, *ids: Iterable[str]) -> tuple[str, ...]:
         """Return the files of tests; all where a report names tests by something else."""

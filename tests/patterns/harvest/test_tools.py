@@ -1,10 +1,8 @@
 """Names that a harvest gives by itself."""
 
-from pathlib import Path
-
 import pytest
 
-from pytest_tfgrpo.patterns.harvest.tools import DOMAIN, domain_of
+from pytest_tfgrpo.patterns.harvest.tools import DOMAIN, named_as_an_id
 
 
 @pytest.mark.parametrize(
@@ -18,7 +16,6 @@ from pytest_tfgrpo.patterns.harvest.tools import DOMAIN, domain_of
         ("x" * 70, "x" * DOMAIN),
     ],
 )
-def test_a_domain_is_the_name_of_the_folder_as_an_id_may_be(tmp_path: Path, folder: str, domain: str) -> None:
-    assert domain_of(tmp_path / folder) == domain
-    (tmp_path / "link").symlink_to(tmp_path / folder)
-    assert domain_of(tmp_path / "link") == domain
+def test_a_domain_is_a_name_as_an_id_may_be(folder: str, domain: str) -> None:
+    assert named_as_an_id(folder) == domain
+    assert named_as_an_id(None, "-", f"@scope/{folder}") == domain

@@ -78,9 +78,15 @@ def test_after_one_round_the_files_of_the_fixs_tests_run_alone_but_once(fake):
     found = fake.validate(base_with_tests={X: "f", OTHER: "p"}, fix={X: "p", OTHER: "p"})
     assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (OTHER,))
     both, one = ("tests/test_a.py", "tests/test_b.py"), ("tests/test_a.py",)
-    assert [request.files for request in fake.requests] == [both] * 4 + [one] * 5
+    assert [request.files for request in fake.requests] == [both, both, one, both] + [one] * 5
     wavers = fake.validate(base_with_tests={X: "f", OTHER: "p"}, fix={X: "p", OTHER: "pfp"})
     assert (wavers.pass_to_pass, wavers.wavering) == ((), (OTHER,))
+
+
+def test_a_file_of_which_the_fixs_tests_are_not_found_before_it_runs_on_the_base_too(fake):
+    found = fake.validate(base_with_tests={X: "f"}, fix={X: "p", OTHER: "p"}, base={OTHER: "p"})
+    assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (OTHER,))
+    assert fake.requests[2].files == ("tests/test_a.py", "tests/test_b.py")
 
 
 def test_a_report_that_names_no_files_leaves_none_out(fake):
