@@ -29,6 +29,8 @@ OTHER_ERRORS = (BrokenPipeError, FloatingPointError, InterruptedError, IsADirect
 """Exceptions that hardly any error of a project is."""
 LAYOUTS = (*COMMON_ERRORS, ImportError, StopIteration, SyntaxError, UnicodeDecodeError, UnicodeEncodeError)
 """Exceptions that no class can all be derived from."""
+RARE = (*OTHER_ERRORS, StopIteration, UnicodeDecodeError, UnicodeEncodeError)
+"""Exceptions that another right answer does not derive from; no class can be derived from all."""
 OTHER_SUMS = ("+ 1", "- 1", "* 2", "* 3")
 """What makes another value of one."""
 EQUAL = {f"assert{kind}" for kind in ("Equal", "Equals", "ListEqual", "DictEqual", "TupleEqual", "SetEqual",
@@ -112,6 +114,7 @@ FIRST, OPPOSITES, OTHERS, LITERALS, COMPUTED, ASSERTED, EXPECTED = range(7)
 value, any literal, what is compared and computed, a literal in what is asserted, an expected value."""
 DRAWS = 3
 """How often another value is drawn for each place."""
+Errors: TypeAlias = Sequence[type[Exception]]
 EditChoice: TypeAlias = tuple[list[Edit], int]
 """Edits that belong together, and how much they tell."""
 
@@ -137,7 +140,7 @@ class Choices:
             elif isinstance(node, ast.With | ast.AsyncWith):
                 contexts = [one.context_expr for one in node.items]
                 if len(contexts) == 1:
-                    yield from self._of_raises(contexts[0], ())
+                    yield from self._of_raises(contexts[0], (COMMON_ERRORS, OTHER_ERRORS))
                 if not any(map(_may_swallow, contexts)):
                     yield from self.find(node.body)
             elif isinstance(node, ast.Try) and not node.handlers:
@@ -154,7 +157,7 @@ class Choices:
                 yield from self._of_assert(node.test)
             elif isinstance(node, ast.Call):
                 yield from self._of_call(node, _last_name(node.func))
-                yield from self._of_raises(node, LAYOUTS)
+                yield from self._of_raises(node, (LAYOUTS, RARE))
             elif isinstance(node, ast.Compare) and id(node) in asserted:
                 yield from self._of_assert(node)
                 yield from self._of_computed(node)
@@ -291,18 +294,17 @@ class Choices:
             yield [_other(call.args[1], _random.choice(others))], EXPECTED
 
     @staticmethod
-    def _of_raises(call: ast.expr, more: Collection[type[Exception]]) -> Iterator[EditChoice]:
-        """Yield another exception; of `more` where a run says that a true answer does not raise it."""
+    def _of_raises(call: ast.expr, drawn: tuple[Errors, Errors]) -> Iterator[EditChoice]:
+        """Yield another exception: of the first where the wanted one is Python's, else of the second."""
         if not (isinstance(call, ast.Call) and ast.unparse(call.func) in RAISES and call.args):
             return
         wanted = call.args[0]
         kinds = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted]
         errors = [getattr(builtins, _last_name(kind), None) for kind in kinds]
         known = tuple(error for error in errors if isinstance(error, type))
-        drawn = more or (COMMON_ERRORS if len(known) == len(kinds) else OTHER_ERRORS)
         others = [
             error.__name__
-            for error in drawn
+            for error in drawn[len(known) < len(kinds)]
             if not any(issubclass(error, one) or issubclass(one, error) for one in known)
         ]
         if all(map(_last_name, kinds)) and others:
@@ -323,8 +325,9 @@ class Choices:
     def _with_other_letter(self, node: ast.expr, value: str | bytes) -> str:
         """Return a literal as it is written but for one letter or digit; nothing where that is not plain."""
         text = self._text(_start(node), _end(node)).decode()
-        places = [at for at in range(text.find(text[-1]), len(text)) if any(text[at] in a for a in ALPHABETS)]
-        if "\\" in text or not places:
+        written = range(text.find(text[-1]) + 1, len(text))
+        places = [at for at in written if text[at - 1] != "\\" and any(text[at] in a for a in ALPHABETS)]
+        if not places:
             return ""
         changed = with_other(text, _random.choice(places))
         try:
@@ -386,6 +389,8 @@ def _unused(node: ast.AST) -> Iterator[ast.AST]:
         yield from (one for decorator in node.decorator_list for one in ast.walk(decorator))
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         yield node.value
+    elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        yield from node.comparators
     elif isinstance(node, ast.JoinedStr):
         yield from node.values
     elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:

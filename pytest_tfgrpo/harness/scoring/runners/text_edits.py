@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import secrets
 from collections.abc import Iterator
 
 from pytest_tfgrpo.harness.scoring.runners.edits import EXPECTED, OTHERS, Edit, EditChoice, in_turns
-from pytest_tfgrpo.harness.scoring.runners.other_values import other_text, other_value
+from pytest_tfgrpo.harness.scoring.runners.other_values import ALPHABETS, other_value, with_other
 
 ASSERTS = re.compile(rb"assert|expect|should|equal|\bis\(|\bt\.", re.IGNORECASE)
 LITERAL = re.compile(rb"'[^'\\\n]+'|\"[^\"\\\n]+\"|(?<![\w.$])\d{1,15}(?:\.\d{1,9})?(?![\w.])")
+_random = secrets.SystemRandom()
 
 
 def text_choices(data: bytes, before: bytes) -> list[EditChoice]:
@@ -31,8 +33,15 @@ def _of_row(at: int, row: bytes, new: bool) -> Iterator[EditChoice]:
     asserts = ASSERTS.search(row) is not None
     found = list(LITERAL.finditer(row)) if new or asserts else []
     for match in found:
-        value = ast.literal_eval(match[0].decode().lstrip("0") or "0")
-        other = other_text(value) if isinstance(value, str) else other_value(value)
+        other = _other(match[0].decode())
         told = EXPECTED if new and asserts and match is found[-1] else OTHERS
         if other is not None:
             yield [Edit((at, match.start()), (at, match.end()), other.encode())], told
+
+
+def _other(written: str) -> str | None:
+    """Return another literal in the place of one; None where it has no letter or digit."""
+    if written[0] not in "'\"":
+        return other_value(ast.literal_eval(written.lstrip("0") or "0"))
+    places = [at for at, letter in enumerate(written) if any(letter in alphabet for alphabet in ALPHABETS)]
+    return with_other(written, _random.choice(places)) if places else None

@@ -247,7 +247,7 @@ def test_what_tells_most_is_edited() -> None:
 
 
 @pytest.mark.parametrize(
-    "literal", ["'a b'", '"a b"', 'b"a-7"', '"""it\'s"""', "r'x'", "'é7'", "{'k': ['v']}"]
+    "literal", ["'a\\\\n b'", "'a b'", '"a b"', 'b"a-7"', '"""it\'s"""', "r'x'", "'é7'", "{'k': ['v']}"]
 )
 def test_an_edit_is_written_as_its_test_is(literal: str) -> None:
     (text,) = run_each(
