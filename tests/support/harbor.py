@@ -99,6 +99,7 @@ def _contained(binds: list[tuple[str, Path, str]], script: str) -> str:
         elif place.is_dir():
             words += ["--ro-bind", str(place), str(place)]
     words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    words += ["--ro-bind", sys.prefix, sys.prefix]  # it may lie in the folder for temporary files
     for flag, source, target in binds:
         if source.exists():
             words += [flag, str(source), target]
