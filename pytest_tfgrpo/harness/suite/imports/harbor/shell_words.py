@@ -15,7 +15,8 @@ _INSTALLS = (
     (re.compile(r"uv"), ("pip", "install")),
     (re.compile(r"npm"), ("install", "-g")),
 )
-_CACHES = ("/var/", "/tmp/", "/root/.cache")
+_EXTRA = re.compile(r"-|/(?:var|tmp)/|(?:~|\$HOME|(?:/home)?/\w+)/\.cache(?:/|$)")
+"""A flag of rm, or what holds nothing of a project."""
 
 
 def statements(text: str) -> Iterator[list[str]]:
@@ -88,7 +89,7 @@ def installs(command: Sequence[str]) -> bool:
         return False
     program, *more = rest
     if program == "rm":
-        return all(word.startswith(("-", *_CACHES)) and ".." not in word for word in more)
+        return all(_EXTRA.match(word) and ".." not in word for word in more)
     if program == "mkdir":
         return "-p" in more
     known = (list(start) == more[: len(start)] for name, start in _INSTALLS if name.fullmatch(program))
