@@ -15,18 +15,15 @@ from pytest_tfgrpo.core.dataclass import maker_of
 FROZEN = {"frozen": True, "kw_only": True, "slots": True}
 
 
-class Record:
-    """What is declared twice."""
-
-    name: str
-    size: int = 1
-    parts: list[int] = field(default_factory=list)
-    note: str = field(default="", repr=False, compare=False)
-
-
 def declare(decorator, **options):
-    fields = {name: value for name, value in vars(Record).items() if name in ("size", "parts", "note")}
-    return decorator(**options)(type("Record", (), {"__annotations__": Record.__annotations__, **fields}))
+    """One class by either decorator; its fields are its own, for a decorator writes its options into them."""
+    body = {
+        "__annotations__": {"name": str, "size": int, "parts": list[int], "note": str},
+        "size": 1,
+        "parts": field(default_factory=list),
+        "note": field(default="", repr=False, compare=False),
+    }
+    return decorator(**options)(type("Record", (), body))
 
 
 @ours(frozen=True, kw_only=True, slots=True)
