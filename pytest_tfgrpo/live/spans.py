@@ -23,8 +23,8 @@ from pytest_tfgrpo.live.records import EventKind, LiveEvent, LiveRules
 from pytest_tfgrpo.live.settings import LiveSettings
 from pytest_tfgrpo.live.states import RefusedEvent
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import SpanForest
-from pytest_tfgrpo.traces.genai import read_genai
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
@@ -168,10 +168,10 @@ def _step(step: TraceStep, texts: bool) -> tuple[EventKind, Mapping[str, Json]]:
 
 
 def _end(run: AgentRun, texts: bool) -> dict[str, Json]:
-    failed = run.agent.error is not None
+    failed = run.error is not None
     data: dict[str, Json] = {
         "status": "failed" if failed else "succeeded",
-        "reason": (run.agent.error or "" if texts else ERROR)[:_NAME_CHARS] if failed else "",
+        "reason": (run.error or "" if texts else ERROR)[:_NAME_CHARS] if failed else "",
         "completed": not failed,
         "prompt_chars": len(run.prompt),
         "reply_chars": len(run.reply),
@@ -222,11 +222,11 @@ class SpanIngest:
 
         Raises OSError, and StoreError where the store fails or its gate holds.
         """
-        forest, spans = SpanForest(read_genai), 0
+        forest, spans = SpanForest(read_span), 0
         for path in paths:
             with path.open("rb") as file:
                 spans += forest.take(read_otlp_lines(file, path.name))
-        runs = _joined(forest.runs())
+        runs = _joined([run for run in forest.runs() if run.parent is None])
         for start in range(0, len(runs), _AT_ONCE):
             self._store_runs(runs[start : start + _AT_ONCE])
             self._update()
@@ -331,7 +331,7 @@ def _one(runs: Sequence[AgentRun]) -> AgentRun:
         asked=runs[0].prompt,
         answered=last.reply,
         end_ns=last.agent.end_ns,
-        error=last.agent.error,
+        error=last.error,
     )
     return replace(
         runs[0],

@@ -1,11 +1,14 @@
-"""Calls of tools that no span tells of, from the messages of the turns around them.
+"""Calls of tools, as their spans and the messages of the turns around them tell of them.
 
-Many applications run the tools themselves, and have spans of their models' calls alone.
+Many applications run the tools themselves, and have spans of their models' calls alone; many frameworks write
+into a tool's span what they handed to a function, where the message has what the model said and saw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.traces.turns import TraceCall, TraceStep
@@ -17,40 +20,82 @@ class _Told(NamedTuple):
     call: TraceCall
     start_ns: int
     end_ns: int
+    clear: bool = True
+    """False where one id is that of calls with other arguments."""
 
 
-def steps_of_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> list[TraceStep]:
-    """Return a step for each call that the turns of a run tell of and that is no step of its own.
+def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
+    """Return the steps of a run, each call with what messages tell of it, and one for each call that only
+    messages tell of.
 
-    `steps` are in the order of their starts. A call lasts from the turn that asked for it to the first that
-    has its result. A call is known by its id, or else by tool and arguments.
+    `steps` are in the order of their starts. A call and its message are known by their id, or else by tool
+    and arguments, or else by tool and order. A call without a span lasts from the turn that asked for it to
+    the first that has its result.
     """
-    tools = [step for step in steps if step.kind == "tool"]
-    seen = {step.call for step in tools if step.call}
-    without_id = {step.name for step in tools if not step.call}
-    names = {step.name for step in tools}
-    turns = [step for step in steps if step.kind == "turn"] or [agent]
+    told = _told(agent, steps)
+    spans = {at: step for at, step in enumerate(steps) if step.kind != "turn"}
+    pairs = _pairs(spans, told)
+    taken = set(pairs.values())
+    found = [_with_message(step, told[pairs[at]]) if at in pairs else step for at, step in enumerate(steps)]
+    more = [_step(one) for key, one in told.items() if key not in taken]
+    return tuple(sorted((*more, *found), key=lambda step: step.start_ns)) if more else tuple(found)
+
+
+def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
+    """Return the calls that messages tell of, in the order in which they were asked for."""
     told: dict[str, _Told] = {}
-    for turn in turns:
-        for call, answered in _calls(turn):
-            if call.id in seen or call.name in (without_id if call.id else names):
-                continue
+    for turn in [step for step in steps if step.kind == "turn"] or [agent]:
+        before = len(turn.calls) - turn.answers
+        for number, call in enumerate(turn.calls):
             key = call.id or f"\0{call.name}\0{call.arguments}"
-            at_ns = max(turn.end_ns, turn.start_ns + 1) if answered else turn.start_ns
+            at_ns = max(turn.end_ns, turn.start_ns + 1) if number >= before else turn.start_ns
             known = told.get(key)
-            if known is None and call.name:
-                told[key] = _Told(call, at_ns, at_ns)
-            elif known is not None and known.call.result is None and call.result is not None:
+            if known is None:
+                if call.name:
+                    told[key] = _Told(call, at_ns, at_ns)
+                continue
+            if call.name and call.arguments != known.call.arguments:
+                known = known._replace(clear=False)
+            if known.call.result is None and call.result is not None:
                 ended = known.call._replace(result=call.result, failed=call.failed)
-                told[key] = _Told(ended, known.start_ns, max(at_ns, known.start_ns))
-    return [_step(one) for one in told.values()]
+                known = known._replace(call=ended, end_ns=max(at_ns, known.start_ns))
+            told[key] = known
+    return told
 
 
-def _calls(turn: TraceStep) -> Iterator[tuple[TraceCall, bool]]:
-    """Yield the calls that a turn tells of, and whether they are of its answer."""
-    before = len(turn.calls) - turn.answers
-    for at, call in enumerate(turn.calls):
-        yield call, at >= before
+def _pairs(spans: Mapping[int, TraceStep], told: Mapping[str, _Told]) -> dict[int, str]:
+    """Return which message tells of which span, by the place of this."""
+    pairs = {at: step.call for at, step in spans.items() if step.call in told}
+    taken = set(pairs.values())
+    free: defaultdict[str, list[str]] = defaultdict(list)
+    for key, one in told.items():
+        if key not in taken:
+            free[one.call.name].append(key)
+    for alike in (True, False):
+        for at, step in spans.items():
+            for key in () if at in pairs else free[step.name]:
+                call = told[key].call
+                if not (step.call and call.id) and (not alike or call.arguments == step.asked):
+                    pairs[at] = key
+                    free[step.name].remove(key)
+                    break
+    return pairs
+
+
+def _with_message(step: TraceStep, told: _Told) -> TraceStep:
+    """Return the step of a span with what the messages say of its call."""
+    call = told.call
+    error = step.error
+    if error is None and call.failed:
+        error = call.result or "_OTHER"
+    answered = step.answered if call.result is None else call.result
+    return replace(
+        step,
+        error=error,
+        asked=call.arguments if told.clear and call.arguments else step.asked,
+        answered="" if error is not None else answered,
+        call=step.call or call.id,
+    )
 
 
 def _step(told: _Told) -> TraceStep:
@@ -65,4 +110,5 @@ def _step(told: _Told) -> TraceStep:
         asked=call.arguments,
         answered="" if call.failed else result,
         call=call.id,
+        ended=call.result is not None,
     )

@@ -41,6 +41,14 @@ _MESSAGES = frozenset(
 )
 
 
+_AGENTS = (
+    ("gen_ai.operation.name", "invoke_agent"),
+    (openinference.KIND, "AGENT"),
+    (langfuse.KIND, "agent"),
+    (indexed.KIND, "agent"),
+)
+
+
 class SpanIdentity(NamedTuple):
     """To whom a span belongs, and what the application noted in it."""
 
@@ -80,6 +88,11 @@ def dialect_of(attributes: Mapping[str, Json]) -> Dialect:
     if indexed.has_messages(attributes) or (indexed.KIND in attributes and not known):
         return indexed.read_indexed
     return read_genai
+
+
+def is_agent(attributes: Mapping[str, Json]) -> bool:
+    """Return whether a span with these attributes is an agent's."""
+    return any(attributes.get(key) == value for key, value in _AGENTS)
 
 
 def read_span(span: TraceSpan) -> SpanReading:

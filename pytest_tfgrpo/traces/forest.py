@@ -1,4 +1,4 @@
-"""The runs of agents among spans: each a tree below its outermost agent.
+"""The runs of agents among spans: each a tree below an agent, but for the agents that it called.
 
 Spans come late, twice and in any order, so that runs are made once all are there. What cannot be used is
 refused, never repaired: a run that lacks one of its spans would look shorter than it was.
@@ -6,28 +6,16 @@ refused, never repaired: a run that lacks one of its spans would look shorter th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
 
+from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.genai import error_of
-from pytest_tfgrpo.traces.runs import (
-    LOOPED,
-    NOWHERE,
-    ROOT,
-    SpanNode,
-    SpanPlace,
-    is_turn,
-    run_of,
-    run_of_trace,
-    steps_of,
-    with_calls,
-    with_outcomes,
-)
-from pytest_tfgrpo.traces.runs import (
-    UNREADABLE as UNREADABLE,
-)
+from pytest_tfgrpo.traces.normal_form import UNREADABLE as UNREADABLE
+from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode, normal_form
+from pytest_tfgrpo.traces.run_tree import RunTree
+from pytest_tfgrpo.traces.runs import steps_of, with_outcomes
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
     Dialect,
@@ -41,8 +29,6 @@ from pytest_tfgrpo.traces.turns import (
     TraceStep,
 )
 
-_FARTHEST = 100
-"""Spans around an agent's that are asked for session, user and notes."""
 MARK = "tfgrpo."
 """Start of the names of events that are ours."""
 
@@ -90,6 +76,7 @@ class SpanForest:
             error=error_of(span),
             reading=reading,
             marks=marks,
+            service=_service(span.resource),
         )
 
     def _without_repeats(self, trace: str, reading: SpanReading) -> SpanReading:
@@ -118,75 +105,43 @@ class SpanForest:
     def runs(self, *, whole_trace: bool = False) -> list[AgentRun]:
         """Return the runs that are whole, in the order of their starts; the rest joins what is refused.
 
-        With `whole_trace`, a trace without agents whose spans have a turn is a run too; a run that is alone
-        in its trace has the outcomes of the spans around it; and runs have a step for each call that messages
-        tell of and that has no span.
+        With `whole_trace`, the turns of a trace that lie outside of all agents are a run too, that of its
+        root, which called the agents below it; and the only run of a trace that no other called has the
+        outcomes of the spans around it.
         """
-        places: dict[SpanKey, SpanPlace] = {}
-        members: dict[SpanKey, list[SpanNode]] = {}
-        outside: dict[str, list[SpanNode]] = {}
-        for key, node in self._nodes.items():
-            place = self._place(key, places)
-            if place.top is not None:
-                members.setdefault(place.top, []).append(node)
-            elif place.looped:
-                self.refused.append(RefusedSpan(RefusedTrace.LOOP, node.place, key))
-            else:
-                outside.setdefault(key[0], []).append(node)
-        found = []
-        for top, nodes in members.items():
-            if top[0] in self._torn or not all(node.whole for node in nodes):
-                self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, self._nodes[top].place, top))
-            else:
-                around = tuple(islice(self._around(top), _FARTHEST))
-                found.append(run_of(self._nodes[top], nodes, places[top], around=around))
-        with_agents = {trace for trace, _ in members}
-        alone = _alone(found, members) if whole_trace else {}
-        for trace, nodes in outside.items():
+        form = self._normal_form()
+        tree = RunTree(self._nodes, form, self._torn, with_roots=whole_trace)
+        runs, alone = tree.runs(), tree.alone() if whole_trace else {}
+        self.refused += tree.refused
+        for trace, nodes in tree.left.items():
+            outcomes = self._leave_out(nodes, form, strays=trace not in alone)
             if trace in alone:
-                at = alone[trace]
-                found[at] = with_outcomes(found[at], self._leave_out(nodes, strays=False))
-            elif not whole_trace or trace in with_agents or not any(map(is_turn, nodes)):
-                self._leave_out(nodes)
-            elif trace in self._torn or not all(node.whole for node in nodes):
-                self.refused.append(RefusedSpan(RefusedTrace.INCOMPLETE, nodes[0].place, (trace, "")))
-            else:
-                found.append(run_of_trace(trace, nodes))
-        if whole_trace:
-            found = [with_calls(run) for run in found]
-        return sorted(found, key=lambda run: (run.agent.start_ns, run.key))
+                runs[alone[trace]] = with_outcomes(runs[alone[trace]], outcomes)
+        return sorted(runs.values(), key=lambda run: (run.agent.start_ns, run.key))
 
     def steps(self) -> list[TraceStep]:
         """Return the turns and tool calls of all spans in the order of their starts, whatever is around them.
 
-        A turn within a turn is the same call of a model, seen by two instrumentations: it joins what is
-        refused, as do spans that are their own ancestors.
+        Spans that are their own ancestors join what is refused.
         """
-        places: dict[SpanKey, SpanPlace] = {}
-        traces: dict[str, list[SpanNode]] = {}
-        for key, node in self._nodes.items():
-            if self._place(key, places).looped:
-                self.refused.append(RefusedSpan(RefusedTrace.LOOP, node.place, key))
-            elif is_turn(node) and any(map(is_turn, islice(self._around(key), _FARTHEST))):
-                self.refused.append(RefusedSpan(RefusedTrace.DUPLICATE, node.place, key))
-            elif node.whole:
-                traces.setdefault(key[0], []).append(node)
-        found = [step for nodes in traces.values() for step in steps_of(nodes)]
+        form = self._normal_form()
+        traces: defaultdict[str, list[SpanNode]] = defaultdict(list)
+        for key in form.order:
+            if self._nodes[key].whole:
+                traces[key[0]].append(self._nodes[key])
+        found = [step for nodes in traces.values() for step in steps_of(nodes, form)]
         return sorted(found, key=lambda step: step.start_ns)
 
-    def _around(self, key: SpanKey) -> Iterator[SpanNode]:
-        """Yield the spans around one that is in no loop, from the nearest on."""
-        node = self._nodes[key]
-        while node.parent and (outer := self._nodes.get((key[0], node.parent))) is not None:
-            yield outer
-            node = outer
+    def _normal_form(self) -> NormalForm:
+        form = normal_form(self._nodes)
+        self.refused += [RefusedSpan(RefusedTrace.LOOP, self._nodes[key].place, key) for key in form.looped]
+        return form
 
-    def _leave_out(self, nodes: Iterable[SpanNode], *, strays: bool = True) -> list[TraceOutcome]:
+    def _leave_out(self, nodes: Iterable[SpanNode], form: NormalForm, *, strays: bool) -> list[TraceOutcome]:
         """Refuse the steps of spans outside of agents; return their outcomes, or keep them as strays."""
         outcomes: list[TraceOutcome] = []
         for node in nodes:
-            step = node.reading.step
-            if step is not None and step.kind != "agent":
+            if node.key in form.steps:
                 self.refused.append(RefusedSpan(RefusedTrace.NO_RUN, node.place, node.key))
             elif node.reading.outcomes and strays:
                 self.strays.setdefault((node.key[0], node.parent), []).extend(node.reading.outcomes)
@@ -194,36 +149,8 @@ class SpanForest:
                 outcomes += node.reading.outcomes
         return outcomes
 
-    def _place(self, key: SpanKey, places: dict[SpanKey, SpanPlace]) -> SpanPlace:
-        """Return where a span is, without recursion: a chain of parents may be long, or a circle."""
-        path: list[SpanNode] = []
-        seen: set[SpanKey] = set()
-        at: SpanKey = key
-        place = places.get(at)
-        while place is None:
-            node = self._nodes.get(at)
-            if at in seen:
-                place = LOOPED
-            elif node is None:
-                place = NOWHERE
-            else:
-                seen.add(at)
-                path.append(node)
-                at = (at[0], node.parent)
-                place = places.get(at) if node.parent else ROOT
-        for node in reversed(path):
-            if place.top is None and not place.looped:
-                step = node.reading.step
-                is_top = step is not None and step.kind == "agent"
-                place = place._replace(
-                    top=node.key if is_top else None,
-                    around=place.around if is_top else node.marks or place.around,
-                )
-            places[node.key] = place
-        return place
 
-
-def _alone(runs: Iterable[AgentRun], tops: Iterable[SpanKey]) -> dict[str, int]:
-    """Return the places of the runs whose agents are the only ones of their traces."""
-    agents = Counter(trace for trace, _ in tops)
-    return {run.key[0]: at for at, run in enumerate(runs) if agents[run.key[0]] == 1}
+def _service(resource: Mapping[str, Json]) -> str:
+    """Return the name of a service, unless it is the one that an SDK gives to those without."""
+    found = resource.get("service.name")
+    return found if isinstance(found, str) and not found.startswith("unknown_service") else ""

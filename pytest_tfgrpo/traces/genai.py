@@ -66,11 +66,6 @@ def read_genai(span: TraceSpan) -> SpanReading:
     return SpanReading(step=step, outcomes=outcomes_of(span))
 
 
-def is_agent(attributes: Mapping[str, Json]) -> bool:
-    """Return whether a span with these attributes is an agent's."""
-    return attributes.get("gen_ai.operation.name") == "invoke_agent"
-
-
 def outcomes_of(span: TraceSpan) -> tuple[TraceOutcome, ...]:
     """Return the evaluations among the events of a span."""
     if not span.events:

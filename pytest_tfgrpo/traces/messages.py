@@ -18,6 +18,13 @@ _CALLS = ("function", "tool_call", "tool_use", "function_call")
 _RESULTS = ("tool_call_response", "tool_result", "tool_response", "function_call_output")
 _ITEMS = ("function_call", "function_call_output", "reasoning")
 _RESULT_KEYS = ("response", "result", "content", "output")
+_ROLES = {"human": "user", "ai": "assistant", "user": "user", "assistant": "assistant"}
+"""Roles by the names that frameworks have for them."""
+_USUAL = {
+    "user": ("user_msg", "task", "input", "question", "query", "prompt", "message", "user_input"),
+    "assistant": ("output", "answer", "response", "final_output", "result", "content"),
+}
+"""Names under which frameworks keep the text of a role."""
 _NAMELESS = frozenset({str, list, tuple, int, float, bool, type(None)})
 _RESULT_IDS = ("id", "tool_use_id", "toolUseId", "tool_call_id", "call_id")
 
@@ -123,8 +130,9 @@ def calls_of(found: Iterable[Json]) -> list[TraceCall]:
                 waiting[call.id].append(len(calls))
                 calls.append(call)
             elif (result := _result(part)) is not None:
-                if waiting[result.id]:
-                    at = waiting[result.id].popleft()
+                asked = result.id or next((id_ for id_, some in waiting.items() if some), "")
+                if waiting[asked]:
+                    at = waiting[asked].popleft()
                     calls[at] = calls[at]._replace(result=result.result, failed=result.failed)
                 else:  # the call is in no message here
                     calls.append(result)
@@ -132,10 +140,11 @@ def calls_of(found: Iterable[Json]) -> list[TraceCall]:
 
 
 def arguments(found: Json) -> str:
-    """Return the arguments of a call as JSON with sorted names; empty where there are none."""
+    """Return the arguments of a call as JSON with sorted names, or the plain text that they are; empty where
+    there are none."""
     value = parsed(found)
-    if value is None:
-        return ""
+    if value is None or isinstance(value, str):
+        return value or ""
     return _SORTED.encode(value)
 
 
@@ -215,8 +224,13 @@ def said_by_tool(found: Json) -> str:
         return said_by_tool(message.get("content"))
     if isinstance(found, list) and all(_is_text(part) for part in found):
         return content(found)
-    if is_object(found) and "content" in found and found.keys() <= {"content", "role", "type"}:
-        return said_by_tool(found["content"])
+    if is_object(found):
+        if "content" in found and found.keys() <= {"content", "role", "type"}:
+            return said_by_tool(found["content"])
+        if isinstance(found.get("blocks"), list):
+            return content([part for part in found["blocks"] if is_object(part)])
+        if found.keys() == {"id", "name", "response"}:
+            return said_by_tool(found["response"])
     return json.dumps(found, ensure_ascii=False)
 
 
@@ -232,21 +246,42 @@ def spoken(found: Json, role: str) -> str:
     """Return what a span says that went into it or came out of it, as a text.
 
     Frameworks put whole objects there: of one with messages it is the last text of the role, of one with a
-    single text it is that, and any other is JSON.
+    single text or one under a usual name it is that, and any other is JSON.
     """
-    value = parsed(found)
-    if is_object(value) and len(value) == 1:
-        (value,) = value.values()
-        value = parsed(value)
-    elif is_object(value) and isinstance(value.get("messages"), list):
-        value = value["messages"]
-    several = value if isinstance(value, list) else []
-    if several and all(is_object(one) and "role" in one for one in several):
+    value = _unwrapped(given_to(parsed(found)), role)
+    read = [_with_role(one) for one in value] if isinstance(value, list) else []
+    several = [one for one in read if one is not None]
+    if several and len(several) == len(read):
         said = [content(one.get("parts", one.get("content"))) for one in several if one["role"] == role]
         return next(filter(None, reversed(said)), "")
     if isinstance(value, str) or value is None:
         return (value or "").strip()
     return json.dumps(value, ensure_ascii=False)
+
+
+def _unwrapped(value: Json, role: str) -> Json:
+    """Return the messages or the text that an object is made for."""
+    if not is_object(value):
+        return value
+    if len(value) == 1:
+        (inner,) = value.values()
+        return parsed(inner)
+    if isinstance(value.get("messages"), list):
+        return value["messages"]
+    return next((value[key] for key in _USUAL[role] if isinstance(value.get(key), str)), value)
+
+
+def _with_role(found: Json) -> Mapping[str, Json] | None:
+    """Return a message with its role: also of LangChain, and a pair of role and text; None for another."""
+    if isinstance(found, list | tuple) and len(found) == 2 and all(isinstance(one, str) for one in found):
+        return {"role": _ROLES.get(found[0], found[0]), "content": found[1]}
+    if not is_object(found):
+        return None
+    if "role" in found:
+        return found
+    inner = found["kwargs"] if is_object(found.get("kwargs")) else found
+    role = _ROLES.get(text(inner.get("type")))
+    return {"role": role, "content": inner["content"]} if role and "content" in inner else None
 
 
 def json_value(found: Json) -> Json:
@@ -261,10 +296,10 @@ def given_to(found: Json) -> Json:
     """Return what a function of the application was given: by name, or its only argument without one."""
     if not is_object(found):
         return found
+    args, kwargs = found.get("args"), found.get("kwargs")
+    if is_object(kwargs) and not args:
+        return kwargs
     if "args" in found and "kwargs" in found:
-        args, kwargs = found["args"], found["kwargs"]
-        if not args:
-            return kwargs
         return args[0] if not kwargs and isinstance(args, list) and len(args) == 1 else found
     return found.get("inputs", found.get("outputs", found))
 

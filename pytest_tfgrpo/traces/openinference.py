@@ -17,6 +17,7 @@ from pytest_tfgrpo.traces.messages import (
     ModelExchange,
     arguments,
     conversation,
+    given_to,
     langchain_result,
     parsed,
     said_by_tool,
@@ -35,6 +36,7 @@ _CALL_IDS = ("tool.id", "tool_call.id")
 _TOTAL = ("llm.token_count.total",)
 _TOKENS = (("llm.token_count.prompt",), ("llm.token_count.completion",))
 _COSTS = ("llm.cost.total",)
+_NOTHING = ModelExchange("", "")
 _RESULTS = ("evaluations", "annotations", "trace.evaluations", "trace.annotations")
 
 
@@ -43,12 +45,13 @@ def read_openinference(span: TraceSpan) -> SpanReading:
     for messages that are not as the conventions have them."""
     found = span.attributes.get(KIND)
     kind = _KINDS.get(found) if isinstance(found, str) else None
-    said = _said(span.attributes, kind)
+    said, in_messages = _said(span.attributes, kind)
+    told = said if in_messages else _NOTHING
     return SpanReading(
-        step=None if kind is None else _step(span, kind, said),
+        step=None if kind is None else _step(span, kind, told),
         outcomes=tuple(_outcomes(span)),
-        asked=said.asked if kind is None else "",
-        answered=said.answered if kind is None else "",
+        asked="" if in_messages else said.asked,
+        answered="" if in_messages else said.answered,
     )
 
 
@@ -62,7 +65,7 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
         error = said.answered or "_OTHER"
     return TraceStep(
         kind=kind,
-        name=text(given.get("model")) or model if kind == "turn" else _first(table, _NAMES) or span.name,
+        name=text(given.get("model")) or model if kind == "turn" else _name(span, kind),
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         error=error,
@@ -79,19 +82,25 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
     )
 
 
+def _name(span: TraceSpan, kind: str) -> str:
+    """Return the name of an agent or a tool; that of an agent's span is the framework's."""
+    return _first(span.attributes, _NAMES) or ("" if kind == "agent" else span.name)
+
+
 def _first(attributes: Mapping[str, Json], keys: Iterable[str]) -> str:
     return next(filter(None, (text(attributes.get(key)) for key in keys)), "")
 
 
-def _said(attributes: Mapping[str, Json], kind: str | None) -> ModelExchange:
+def _said(attributes: Mapping[str, Json], kind: str | None) -> tuple[ModelExchange, bool]:
+    """Return what a span says, and whether it does so as the messages of a model or the call of a tool."""
     asked, answered = attributes.get("input.value"), attributes.get("output.value")
     if kind == "tool":
-        return ModelExchange(arguments(asked), said_by_tool(parsed(answered)))
+        return ModelExchange(arguments(given_to(parsed(asked))), said_by_tool(parsed(answered))), True
     if kind == "turn":
         inputs, outputs = (_messages(attributes, f"llm.{way}_messages") for way in ("input", "output"))
         if inputs or outputs:
-            return conversation(inputs, outputs)
-    return ModelExchange(spoken(asked, "user"), spoken(answered, "assistant"))
+            return conversation(inputs, outputs), True
+    return ModelExchange(spoken(asked, "user"), spoken(answered, "assistant")), False
 
 
 def _messages(attributes: Mapping[str, Json], prefix: str) -> list[Json]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces.calls import steps_of_calls
-from pytest_tfgrpo.traces.messages import conversation
+from pytest_tfgrpo.traces.calls import with_calls
+from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
     SpanEvent,
@@ -18,100 +17,75 @@ from pytest_tfgrpo.traces.turns import (
     TraceStep,
 )
 
+_NOBODY = TraceStep(kind="agent", name="", start_ns=0, end_ns=0, error=None)
+_OF_THE_CALLER = ("policy_version", "lessons")
+"""Notes of the run that called a run which hold for that too."""
+
 
 @dataclass(slots=True)
-class SpanNode:
-    """What is kept of a span: not its texts, which repeat the whole conversation in each turn."""
+class RunSpans:
+    """The spans that one run is made of."""
 
     key: SpanKey
-    parent: str
-    place: str
-    name: str = ""
-    start_ns: int = 0
-    end_ns: int = 0
-    error: str | None = None
-    reading: SpanReading = field(default_factory=SpanReading)
-    marks: tuple[SpanEvent, ...] = ()
-    whole: bool = True
-
-
-class SpanPlace(NamedTuple):
-    """Where a span is: its outermost agent, and the nearest marks around that."""
-
-    top: SpanKey | None
-    around: tuple[SpanEvent, ...]
-    looped: bool = False
+    """Of the run."""
+    top: SpanNode
+    within: list[SpanNode]
+    """Itself and those in it, but for those of the agents that it called."""
+    around: Sequence[SpanNode] = ()
+    """Those that it is in, the nearest first, without those of its callers."""
+    callers: Sequence[SpanNode] = ()
+    """Those of its callers that it is in, the nearest first."""
+    inner: list[AgentRun] = field(default_factory=list)
+    """Runs of the agents that it called."""
+    beneath: list[SpanNode] = field(default_factory=list)
+    """Spans of these."""
     closed: bool = False
-    """The spans around it are here, up to a root."""
+    parent: SpanKey | None = None
 
 
-NOWHERE = SpanPlace(None, ())
-ROOT = SpanPlace(None, (), closed=True)
-LOOPED = SpanPlace(None, (), looped=True)
-_NOBODY = TraceStep(kind="agent", name="", start_ns=0, end_ns=0, error=None)
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
-"""What a dialect raises for content that it cannot read."""
-
-
-def is_turn(node: SpanNode) -> bool:
-    """Return whether a span is one call of a model."""
-    return node.reading.step is not None and node.reading.step.kind == "turn"
-
-
-def run_of_trace(trace: str, nodes: Sequence[SpanNode]) -> AgentRun:
-    """Return the run that a trace without agents is: that of its root.
-
-    A trace without a root has the name and the error of its first call of a model or a tool.
-    """
-    roots = [node for node in nodes if not node.parent]
-    steps = [node for node in nodes if node.reading.step is not None]
-    top = min(roots or steps, key=lambda node: (node.start_ns, node.key))
-    end_ns = top.end_ns if roots else max(node.end_ns for node in steps)
-    agent = TraceStep(kind="agent", name=top.name, start_ns=top.start_ns, end_ns=end_ns, error=top.error)
-    return replace(run_of(top, nodes, ROOT if roots else NOWHERE, agent=agent), key=(trace, ""))
-
-
-def run_of(
-    top: SpanNode,
-    nodes: Iterable[SpanNode],
-    place: SpanPlace,
-    *,
-    around: Sequence[SpanNode] = (),
-    agent: TraceStep | None = None,
-) -> AgentRun:
-    """Return the run of an agent's span.
-
-    `nodes` are the spans within it, itself among them, and `around` those that it is in, the nearest first;
-    `agent` is its step where the span itself has none.
-    """
-    within = sorted(nodes, key=lambda node: (node.start_ns, node.end_ns, node.key))
-    agent = top.reading.step if agent is None else agent
-    assert agent is not None
-    readings = [top.reading, *(node.reading for node in (*around, *within) if node is not top)]
-    marks = [mark for node in within for mark in node.marks]
-    steps = _steps(within)
+def run_of(spans: RunSpans, form: NormalForm, *, agent: TraceStep) -> AgentRun:
+    """Return the run that spans are, of an agent whose step is `agent`."""
+    within = sorted(spans.within, key=lambda node: (node.start_ns, node.end_ns, node.key))
+    own = [spans.top.reading, *(node.reading for node in (*spans.around, *within) if node is not spans.top)]
+    all_readings = [*own, *(node.reading for node in (*spans.callers, *spans.beneath))]
+    marks = sorted((mark for node in (*within, *spans.beneath) for mark in node.marks), key=_at)
+    steps = with_calls(agent, _with_agents(_steps(within, form), spans.inner, form))
     run = AgentRun(
-        key=top.key,
-        agent=_with_texts(agent, top.reading, steps),
+        key=spans.key,
+        agent=_with_texts(agent, spans.top.reading, steps),
         steps=steps,
         outcomes=(),
-        marks=tuple(sorted(marks, key=lambda mark: mark.at_ns)) or place.around,
-        place=top.place,
-        closed=place.closed,
-        session=_session(readings),
-        user=next((one.user for one in readings if one.user), ""),
-        notes=_notes(readings),
+        marks=tuple(marks) or next((n.marks for n in (*spans.around, *spans.callers) if n.marks), ()),
+        place=spans.top.place,
+        closed=spans.closed,
+        session=_session(all_readings),
+        user=next((one.user for one in all_readings if one.user), ""),
+        notes=dict(_notes_of_callers(spans.callers)) | _notes(own),
+        parent=spans.parent,
     )
     return with_outcomes(run, [outcome for node in within for outcome in node.reading.outcomes])
 
 
-def steps_of(nodes: Iterable[SpanNode]) -> tuple[TraceStep, ...]:
+def agent_of_trace(nodes: Sequence[SpanNode], form: NormalForm) -> tuple[SpanNode, TraceStep]:
+    """Return the span that stands for the run that spans outside of agents are, and its step.
+
+    That is the root. Spans without a root have the name and the error of their first call of a model or a
+    tool. The name of a service says more than that of a request.
+    """
+    roots = [node for node in nodes if not node.parent]
+    steps = [node for node in nodes if node.key in form.steps]
+    top = min(roots or steps, key=lambda node: (node.start_ns, node.key))
+    end_ns = top.end_ns if roots else max(node.end_ns for node in steps)
+    name = top.service or top.name
+    return top, replace(_NOBODY, name=name, start_ns=top.start_ns, end_ns=end_ns, error=top.error)
+
+
+def steps_of(nodes: Iterable[SpanNode], form: NormalForm) -> tuple[TraceStep, ...]:
     """Return the turns and tool calls of spans of one trace, also the calls that messages alone tell of."""
     within = sorted(nodes, key=lambda node: (node.start_ns, node.end_ns, node.key))
-    steps = tuple(_with_arguments(_steps(within)))
-    agents = (node.reading.step for node in within if node.reading.step is not None)
+    agents = (form.steps[node.key] for node in within if node.key in form.steps)
     agent = next((step for step in agents if step.kind == "agent"), _NOBODY)
-    return (*steps, *steps_of_calls(agent, steps))
+    return with_calls(agent, [step for _, step in _steps(within, form)])
 
 
 def with_outcomes(run: AgentRun, outcomes: Iterable[TraceOutcome]) -> AgentRun:
@@ -120,49 +94,45 @@ def with_outcomes(run: AgentRun, outcomes: Iterable[TraceOutcome]) -> AgentRun:
     return replace(run, outcomes=tuple(several))
 
 
-def _steps(within: Sequence[SpanNode]) -> tuple[TraceStep, ...]:
-    """Return turns and tool calls, with what log records tell of the messages of a turn that has none."""
-    told: dict[str, list[SpanReading]] = {}
+def _at(mark: SpanEvent) -> int:
+    return mark.at_ns
+
+
+def _steps(within: Sequence[SpanNode], form: NormalForm) -> list[tuple[SpanKey, TraceStep]]:
+    """Return turns and tool calls with their spans.
+
+    A turn that holds the tools which it asked for, and a text without a call, is two: its model was asked
+    again once the tools had answered.
+    """
+    holds = {form.outer[node.key] for node in within if form.kind(node.key) == "tool"}
+    found = []
     for node in within:
-        if node.reading.inputs or node.reading.outputs:
-            told.setdefault(node.parent, []).append(node.reading)
-    steps = []
-    for node in within:
-        step = node.reading.step
+        step = form.steps.get(node.key)
         if step is None or step.kind == "agent":
             continue
-        records = told.get(node.key[1])
-        steps.append(_with_messages(step, records) if records and step.kind == "turn" else step)
-    return tuple(steps)
+        if step.kind == "turn" and node.key in holds and step.answered and not step.answers:
+            found.append((node.key, replace(step, answered="", thoughts=())))
+            step = replace(step, start_ns=step.end_ns, tokens=None, cost_usd=None, calls=())
+        found.append((node.key, step))
+    return sorted(found, key=lambda one: one[1].start_ns)
 
 
-def _with_arguments(steps: Sequence[TraceStep]) -> Iterator[TraceStep]:
-    """Yield the steps; a call whose span has only a text has the arguments that the model's message gives."""
-    told: dict[str, str] = {}
-    for call in (call for step in steps for call in step.calls if call.id):
-        known = told.setdefault(call.id, call.arguments)
-        told[call.id] = known if known == call.arguments else ""  # one id for two calls names neither
-    for step in steps:
-        given = told.get(step.call, "") if step.kind == "tool" and step.call else ""
-        yield replace(step, asked=given) if given and not step.asked.startswith("{") else step
-
-
-def _with_messages(step: TraceStep, records: Sequence[SpanReading]) -> TraceStep:
-    if step.asked or step.answered or step.calls:
-        return step
-    inputs = [message for one in records for message in one.inputs]
-    try:
-        said = conversation(inputs, [message for one in records for message in one.outputs])
-    except UNREADABLE:
-        return step
-    return replace(
-        step,
-        asked=said.asked,
-        answered="" if step.error is not None else said.answered,
-        thoughts=said.thoughts,
-        calls=said.calls,
-        answers=said.answers,
-    )
+def _with_agents(
+    steps: Sequence[tuple[SpanKey, TraceStep]], inner: Iterable[AgentRun], form: NormalForm
+) -> list[TraceStep]:
+    """Return steps with those of the agents that were called: the tool that did it, or else one more."""
+    calls = {key: at for at, (key, step) in enumerate(steps) if step.kind == "tool"}
+    found = [step for _, step in steps]
+    for run in inner:
+        around = form.outer.get(run.key)
+        while around is not None and around not in calls and form.kind(around) != "agent":
+            around = form.outer[around]
+        if around in calls:
+            found[calls[around]] = replace(found[calls[around]], kind="agent")
+        else:
+            step = replace(_NOBODY, name=run.agent.name, start_ns=run.agent.start_ns, end_ns=run.agent.end_ns)
+            found.append(replace(step, asked=run.prompt, answered=run.reply, error=run.error))
+    return sorted(found, key=lambda step: step.start_ns)
 
 
 def _with_texts(agent: TraceStep, reading: SpanReading, steps: Sequence[TraceStep]) -> TraceStep:
@@ -170,7 +140,8 @@ def _with_texts(agent: TraceStep, reading: SpanReading, steps: Sequence[TraceSte
     turns = [step for step in steps if step.kind == "turn"]
     if reading.asked and not agent.asked and not any(turn.asked for turn in turns):
         agent = replace(agent, asked=reading.asked)
-    if reading.answered and not agent.answered and not (turns and turns[-1].answered):
+    said_last = bool(steps) and steps[-1].kind == "turn" and bool(steps[-1].answered)
+    if reading.answered and not agent.answered and not said_last and agent.error is None:
         agent = replace(agent, answered=reading.answered)
     return agent
 
@@ -185,7 +156,7 @@ def _session(readings: Sequence[SpanReading]) -> str:
     return next(iter((*said, *(one.session for one in readings if one.session))), "")
 
 
-def _notes(readings: Sequence[SpanReading]) -> Mapping[str, Json]:
+def _notes(readings: Sequence[SpanReading]) -> dict[str, Json]:
     notes: dict[str, Json] = {}
     for one in reversed(readings):
         notes |= one.shared_notes
@@ -194,10 +165,6 @@ def _notes(readings: Sequence[SpanReading]) -> Mapping[str, Json]:
     return notes
 
 
-def with_calls(run: AgentRun) -> AgentRun:
-    """Return a run with a step for each call that only messages tell of."""
-    told = steps_of_calls(run.agent, run.steps)
-    if not told:
-        return run
-    steps = sorted((*told, *run.steps), key=lambda step: step.start_ns)
-    return replace(run, steps=tuple(steps))
+def _notes_of_callers(callers: Sequence[SpanNode]) -> Iterator[tuple[str, Json]]:
+    for node in reversed(callers):
+        yield from ((name, node.reading.notes[name]) for name in _OF_THE_CALLER if name in node.reading.notes)

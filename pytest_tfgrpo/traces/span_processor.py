@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.dialects import is_agent, read_span
 from pytest_tfgrpo.traces.forest import MARK, SpanForest
-from pytest_tfgrpo.traces.genai import is_agent, read_genai
 from pytest_tfgrpo.traces.turns import AgentRun, SpanEvent, SpanKey, TraceSpan
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ class _RunsInProgress(Generic[_Around]):
         spans = top.ended.copy()
         if len(spans) > MOST_SPANS:
             raise ValueError(f"a run of an agent has more than {MOST_SPANS} spans")
-        forest = SpanForest(read_genai)
+        forest = SpanForest(read_span)
         forest.take([*spans, *(_marks_of(one.span) for one in path[1:])])
-        runs = forest.runs()
+        runs = [run for run in forest.runs() if run.parent is None]
         for run in runs:
             self._take(run, top.around)
         if not runs:

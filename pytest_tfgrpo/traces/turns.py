@@ -101,15 +101,16 @@ class TraceStep:
     """What a dialect finds in one span."""
 
     kind: Literal["agent", "turn", "tool"]
-    """A turn is one call of a model."""
+    """A turn is one call of a model. Among the steps of a run, an agent is one that this run called."""
     name: str
-    """Of agent, model or tool; empty where the span has none."""
+    """Of agent, model or tool, as a person gave it; empty where nobody did."""
     start_ns: int
     end_ns: int
     error: str | None
     """Message, or else type, of its error; None where it succeeded."""
     asked: str = ""
-    """Last text of the user, or a tool's arguments as JSON; empty where content is not recorded."""
+    """Last text of the user, or a tool's arguments: JSON with sorted names, or a plain text. Empty where
+    content is not recorded."""
     answered: str = ""
     """Text of the model, or result of a tool that succeeded."""
     conversation: str = ""
@@ -127,6 +128,8 @@ class TraceStep:
     """Of a turn or an agent: the calls since the user's last message, those of its answer last."""
     answers: int = 0
     """How many of `calls` are of its answer."""
+    ended: bool = True
+    """False for a call of which nobody tells what came of it."""
 
 
 class TraceOutcome(NamedTuple):
@@ -172,13 +175,13 @@ Dialect: TypeAlias = Callable[[TraceSpan], SpanReading]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentRun:
-    """One run of an agent: an outermost agent's span, and what happened within."""
+    """One run of an agent: its span, and what happened within but for the runs of agents that it called."""
 
     key: SpanKey
     """Of the agent's span; a trace without agents has no span id."""
     agent: TraceStep
     steps: tuple[TraceStep, ...]
-    """Turns and tool calls, in the order of their starts."""
+    """Turns and calls of tools and agents, in the order of their starts."""
     outcomes: tuple[TraceOutcome, ...]
     """In the order of their times."""
     marks: tuple[SpanEvent, ...]
@@ -192,6 +195,14 @@ class AgentRun:
     user: str = ""
     notes: Mapping[str, Json] = field(default_factory=dict)
     """As `session`; those of resources where no span has one of that name."""
+    parent: SpanKey | None = None
+    """Key of the run that called this one."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the run failed: the error of its agent, or of its last step if nothing answered after that."""
+        last = self.steps[-1] if self.steps and not self.agent.answered else self.agent
+        return self.agent.error if self.agent.error is not None else last.error
 
     @property
     def prompt(self) -> str:
@@ -201,8 +212,8 @@ class AgentRun:
     @property
     def reply(self) -> str:
         """What the agent answered, as it says or as its last turn does; empty where it failed."""
-        said = [self.agent.answered, *(step.answered for step in self._turns())]
-        return "" if self.agent.error is not None else said[0] or said[-1]
+        last = self.steps[-1].answered if self.steps and self.steps[-1].kind == "turn" else ""
+        return "" if self.error is not None else self.agent.answered or last
 
     @property
     def model(self) -> str:

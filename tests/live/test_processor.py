@@ -66,7 +66,7 @@ def serve(tracer: Tracer, name: str = "toy", *, turns: int = 2) -> None:
         agent.set_attribute("gen_ai.conversation.id", f"talk of {name}")
         for _ in range(turns):
             with tracer.start_as_current_span("cycle"):
-                chat = {"gen_ai.operation.name": "chat"}
+                chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
                 tracer.start_span("chat", attributes=chat).end()
                 called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
                 with tracer.start_as_current_span("execute_tool", attributes=called) as tool:
@@ -120,7 +120,8 @@ def test_runs_of_concurrent_tasks_keep_apart(config: Path, live: Live) -> None:
             with tracer.start_as_current_span("invoke_agent", attributes=named):
                 for _ in range(n):
                     await asyncio.sleep(0)
-                    tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat"}).end()
+                    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+                    tracer.start_span("chat", attributes=chat).end()
             run.end("done")
 
     async def serve_all() -> None:

@@ -86,13 +86,13 @@ def test_scores_from_0_to_1_are_outcomes(folder: Path) -> None:
     assert [run.trace and run.trace.score for run in rollouts(folder)] == [0.0, 1.0]
 
 
-def test_an_inner_agent_is_part_of_the_outermost(folder: Path) -> None:
+def test_an_inner_agent_is_a_call_of_the_outermost(folder: Path) -> None:
     inner = [agent(4, parent=3, attributes={"gen_ai.agent.name": "helper"}), span(5, "chat", parent=4)]
     outer = [agent(2, parent=1), span(3, "execute_tool", attributes={"gen_ai.tool.name": "ask"}, parent=2)]
     ingest(write_lines(folder / "a.jsonl", *inner, *outer, span(1, parent=None), span(6, "chat", parent=2)))
     (run,) = rollouts(folder)
     assert run.trace is not None
-    assert (run.category, run.trace.turns, run.trace.tool_errors) == ("toy", 2, 0)
+    assert (run.category, run.trace.turns, run.trace.tool_errors) == ("toy", 1, 0)
 
 
 def mended(**fields: Any) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def a_span(
     """Return a span; it starts `at`, or as many seconds after the first as its number says."""
     start = BORN_NS + (number if at is None else at) * 10**9
     given = {"gen_ai.operation.name": operation} if operation else {}
+    if operation == "chat":
+        given["gen_ai.request.model"] = "m"
     return TraceSpan(
         key=(trace_id(trace), span_id(number)),
         parent=span_id(parent) if parent else "",

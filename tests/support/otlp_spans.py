@@ -26,6 +26,8 @@ def span(
 ) -> dict[str, Any]:
     """Return a span with an id of this number; it starts `number` seconds after the first."""
     given = {"gen_ai.operation.name": operation} if operation else {}
+    if operation == "chat":
+        given["gen_ai.request.model"] = "m"
     start = BORN_NS + number * 10**9
     return {
         "traceId": trace,

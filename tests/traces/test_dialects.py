@@ -64,8 +64,8 @@ def test_messages_come_in_the_order_of_their_places() -> None:
     ],
 )
 def test_what_went_into_an_agent_is_a_text_however_it_is_wrapped(value: str, text: str) -> None:
-    assert step_of(**{KIND: "AGENT", "input.value": value}).asked == text
-    assert reading_of(**{KIND: "CHAIN", "input.value": value}).asked == text
+    for kind in ("AGENT", "CHAIN"):
+        assert reading_of(**{KIND: kind, "input.value": value}).asked == text
 
 
 @pytest.mark.parametrize("identity", [{}, {"id": "a"}])
@@ -114,7 +114,8 @@ def test_a_workflow_says_what_went_in_where_no_message_does() -> None:
         "traceloop.entity.output": '"So."',
     })  # fmt: skip
     forest = SpanForest(read_span)
-    turn = span(2, attributes={"llm.request.type": "chat", "traceloop.span.kind": "task"})
+    asked = {"llm.request.type": "chat", "llm.request.model": "m", "traceloop.span.kind": "task"}
+    turn = span(2, attributes=asked)
     forest.take(read_otlp(line(root, turn).encode(), form="json", place="a"))
     (run,) = forest.runs(whole_trace=True)
     assert (run.prompt, run.reply) == ("Why?", "So.")

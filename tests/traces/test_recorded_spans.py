@@ -52,7 +52,7 @@ def test_each_dialect_gives_the_same_run_of_the_toy_agent(name: str) -> None:
         ("tool", "weather", '{"city":"Paris"}', "sunny"),
         ("turn", "toy-model", QUESTION, ANSWER),
     ]
-    assert (good.agent.name, good.key[1] == "") == (("POST /ask", True) if name in ALONE else ("toy", False))
+    assert (good.agent.name, good.key[1] == "") == (("toy", True) if name in ALONE else ("toy", False))
     assert "the model is down" in str(bad.agent.error)
     assert (bad.reply, [step.kind for step in bad.steps], bad.model) == ("", ["turn"], "toy-model")
     assert forest.refused == []

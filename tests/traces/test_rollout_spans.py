@@ -13,7 +13,7 @@ from pytest_tfgrpo.traces import rollout_spans
 from pytest_tfgrpo.traces.rollout_spans import RolloutSpans, open_rollout_spans
 from pytest_tfgrpo.traces.span_counts import SpanCounts
 
-CHAT = {"gen_ai.operation.name": "chat"}
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 
 
 class Bench:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.traces.span_processor import open_span_processor
 from pytest_tfgrpo.traces.turns import AgentRun
 
 AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "toy"}
-CHAT = {"gen_ai.operation.name": "chat"}
+CHAT = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
 
 
 class Taken:

@@ -41,8 +41,9 @@ def profile_of(run: AgentRun) -> str | None:
 
 
 def outcome_of(run: AgentRun) -> dict[str, Json]:
-    """Return the outcome of a run: as noted; a failed agent has failed, of others nothing is known."""
-    outcome: dict[str, Json] = {"task_status": "unknown" if run.agent.error is None else "failed"}
+    """Return the outcome of a run: as noted; one that ended in an error has failed, of others nothing is
+    known."""
+    outcome: dict[str, Json] = {"task_status": "unknown" if run.error is None else "failed"}
     noted = _noted_outcome(run)
     return outcome | {name: value for name, value in noted.items() if name not in _torn(noted)}
 

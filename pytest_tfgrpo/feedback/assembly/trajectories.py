@@ -6,7 +6,7 @@ A model's call and a tool that it asked for are one turn; a call that no tool fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pytest_tfgrpo.core.events import (
@@ -74,6 +74,8 @@ def trajectory_of(run: AgentRun) -> dict[str, Json]:
         "outcome": outcome_of(run),
         "metadata": metadata_of(run),
     }
+    if run.parent is not None:
+        payload["metadata"]["parent_trajectory_id"] = trajectory_id(*run.parent)
     if profile := profile_of(run):
         payload["subordinate_profile"] = profile
     return payload
@@ -87,34 +89,46 @@ def time_of(at_ns: int) -> str:
 
 
 def _turns(run: AgentRun) -> list[Json]:
+    """Return the turns of a run. A turn of the model saw what came of all calls since its turn before.
+
+    Where no turn of a model is known, a call saw what came of those that had ended before it.
+    """
     turns: list[Json] = []
-    seen: tuple[str, str] | None = ("user_message", run.prompt)
-    ended_ns = 0
-    for model, tool in _actions(run):
-        first = tool or model
+    unseen: list[TraceStep] = []
+    silent = all(step.kind != "turn" for step in run.steps)
+    for model, call in _actions(run):
+        first = model or call
         assert first is not None
-        if (model or first).start_ns < ended_ns:  # the agent had not seen that result yet
-            seen = None
-        turn: dict[str, Json] = {"turn_id": len(turns) + 1, "timestamp": time_of((model or first).start_ns)}
-        if seen is not None:
-            kind, content = seen
-            longest = LONGEST if kind == "user_message" else LONGEST_SEEN
-            turn["observation"] = {"type": kind, "content": fit_text(content, longest=longest)}
+        turn: dict[str, Json] = {"turn_id": len(turns) + 1, "timestamp": time_of(first.start_ns)}
+        if not turns:
+            turn["observation"] = {"type": "user_message", "content": fit_text(run.prompt, longest=LONGEST)}
+        elif unseen and (model is not None or (silent and first.start_ns >= unseen[-1].end_ns)):
+            turn["observation"] = _seen(unseen)
+            unseen = []
         if model is not None and model.thoughts:
             turn["thought_process"] = list(model.thoughts)
-        turns.append(turn | (_answer(first) if tool is None else _call(model, tool)))
-        seen = None if tool is None else ("tool_result", tool.error or tool.answered)
-        ended_ns = 0 if tool is None else max(ended_ns, tool.end_ns)
+        turns.append(turn | (_answer(first) if call is None else _call(model, call)))
+        if call is not None:
+            unseen = [call] if silent else [*unseen, call]
     return turns
 
 
+def _seen(calls: Sequence[TraceStep]) -> dict[str, Json]:
+    """Return the observation of what came of calls."""
+    texts = [step.error or step.answered for step in calls]
+    by_agents = all(step.kind == "agent" for step in calls)
+    return {
+        "type": "subordinate_response" if by_agents else "tool_result",
+        "content": fit_text("\n".join(filter(None, texts)), longest=LONGEST_SEEN),
+    }
+
+
 def _actions(run: AgentRun) -> Iterator[tuple[TraceStep | None, TraceStep | None]]:
-    """Yield model's call and tool of each turn; of several tools, the first has the call that asked for them.
+    """Yield model's call and called tool or agent of each turn; of several, the first has the model's call.
 
     A run that has no call of a model answers as its agent does.
     """
     model: TraceStep | None = None
-    answered = False
     for step in run.steps:
         if step.kind == "turn":
             if model is not None:
@@ -123,24 +137,22 @@ def _actions(run: AgentRun) -> Iterator[tuple[TraceStep | None, TraceStep | None
         else:
             yield model, step
             model = None
-        answered = answered or step.kind == "turn"
+    silent = all(step.kind != "turn" for step in run.steps)
     if model is not None:
         yield model, None
-    elif not answered and (run.agent.answered or run.agent.error is not None or not run.steps):
+    elif silent and (run.agent.answered or run.agent.error is not None or not run.steps):
         yield run.agent, None
 
 
 def _call(model: TraceStep | None, tool: TraceStep) -> dict[str, Json]:
     said = "" if model is None else model.answered
-    return {
-        "action": {
-            "type": "tool_call",
-            "tool_name": fit_text(tool.name)[:LONGEST_NAME],
-            "tool_args": _arguments(tool.asked),
-            "raw_response": said or None,
-        },
-        "result": _result(tool),
+    action = {
+        "type": "subordinate_call" if tool.kind == "agent" else "tool_call",
+        "tool_name": fit_text(tool.name)[:LONGEST_NAME],
+        "tool_args": _arguments(tool.asked),
+        "raw_response": said or None,
     }
+    return {"action": action} | ({"result": _result(tool)} if tool.ended else {})
 
 
 def _answer(step: TraceStep) -> dict[str, Json]:

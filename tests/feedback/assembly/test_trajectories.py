@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import BytesIO
 from typing import Any
 
@@ -77,6 +78,46 @@ def test_tools_at_the_same_time_have_not_seen_each_others_results() -> None:
     tools = [a_span(1, number, "execute_tool", parent=AGENT, at=5, lasts=3) for number in (5, 6)]
     found = made(a_span(1, 3, "chat", parent=AGENT), *tools, a_span(1, AGENT, "invoke_agent", lasts=9))
     assert ["observation" in turn for turn in found["turns"]] == [True, False]
+
+
+def test_a_turn_saw_what_came_of_all_calls_since_the_turn_before_it() -> None:
+    def tool(number: int, result: str) -> TraceSpan:
+        given = {"gen_ai.tool.name": "look", "gen_ai.tool.call.result": result}
+        return a_span(1, number, "execute_tool", parent=AGENT, attributes=given)
+
+    asked, answer = (a_span(1, number, "chat", parent=AGENT) for number in (3, 7))
+    found = made(asked, tool(4, "P=20"), tool(6, "R=25"), answer, a_span(1, AGENT, "invoke_agent", lasts=9))
+    seen = [turn.get("observation", {}).get("content") for turn in found["turns"]]
+    assert seen == ["", None, "P=20\nR=25"]
+    silent = made(tool(4, "P=20"), tool(6, "R=25"), a_span(1, AGENT, "invoke_agent", lasts=9))
+    assert [turn["observation"]["content"] for turn in silent["turns"]] == ["", "P=20"]
+
+
+def test_a_call_of_which_nobody_tells_what_came_of_it_has_no_result() -> None:
+    call = {"type": "tool_call", "id": "c", "name": "look", "arguments": {}}
+    said = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [call]}])}
+    turns = made(a_span(1, 3, "chat", attributes=said))["turns"]
+    assert ([turn["action"]["tool_name"] for turn in turns], "result" in turns[0]) == (["look"], False)
+
+
+def test_an_agent_that_is_called_has_a_trajectory_which_names_that_of_its_caller() -> None:
+    forest = SpanForest(read_span)
+    forest.take([
+        a_span(1, AGENT, "invoke_agent", lasts=20),
+        a_span(1, 3, "chat", parent=AGENT),
+        a_span(1, 4, "execute_tool", parent=AGENT, lasts=5,
+               attributes={"gen_ai.tool.name": "ask", "gen_ai.tool.call.result": "yes"}),
+        a_span(1, 5, "invoke_agent", parent=4, lasts=2, attributes={"gen_ai.agent.name": "helper"}),
+        a_span(1, 6, "chat", parent=5),
+        a_span(1, 9, "chat", parent=AGENT),
+    ])  # fmt: skip
+    outer, inner = (trajectory_of(run) for run in forest.runs(whole_trace=True))
+    assert (inner["agent_id"], len(inner["turns"])) == ("helper", 1)
+    assert inner["metadata"]["parent_trajectory_id"] == outer["trajectory_id"]
+    assert "parent_trajectory_id" not in outer["metadata"]
+    call, answer = outer["turns"]
+    assert (call["action"]["type"], call["action"]["tool_name"]) == ("subordinate_call", "ask")
+    assert answer["observation"] == {"type": "subordinate_response", "content": "yes"}
 
 
 def test_an_agent_that_says_nothing_of_its_calls_answers_once() -> None:

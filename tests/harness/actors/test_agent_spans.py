@@ -294,7 +294,7 @@ def test_a_model_call_that_two_instrumentations_saw_is_one_frame(bench: Bench) -
             return "3"
 
     (result,) = bench.ask(solve)
-    assert (names(result), result.extra) == (["m-1"], {"unused_spans": {"duplicate": 1}})
+    assert (names(result), result.extra) == (["m-1"], {})
 
 
 def test_a_provider_gets_one_processor_and_keeps_what_it_had(bench: Bench) -> None:
