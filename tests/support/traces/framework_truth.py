@@ -1,0 +1,127 @@
+"""Spans that frameworks wrote, and the facts that the frameworks and the scripted model report beside them.
+
+``tests/traces/record_frameworks.py`` has recorded them. A fact is a name and a value that can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.traces.turns import AgentRun, TraceStep
+from support import ROOT
+
+FRAMEWORKS = ROOT / "tests" / "traces" / "recorded" / "frameworks"
+Facts = Mapping[str, Json]
+
+
+class FrameworkCase(NamedTuple):
+    """One recording."""
+
+    framework: str
+    case: str
+
+    @property
+    def lines(self) -> list[bytes]:
+        path = FRAMEWORKS / self.framework / f"{self.case}.jsonl"
+        return path.read_bytes().splitlines(keepends=True)
+
+    @property
+    def truth(self) -> dict[str, Json]:
+        truth: dict[str, Json] = json.loads(
+            (FRAMEWORKS / self.framework / f"{self.case}.truth.json").read_text(encoding="utf-8")
+        )
+        return truth
+
+
+def framework_cases() -> list[FrameworkCase]:
+    """Return all recordings, by name."""
+    paths = sorted(FRAMEWORKS.glob("*/*.jsonl"))
+    return [FrameworkCase(path.parent.name, path.stem) for path in paths]
+
+
+@cache
+def true_facts(one: FrameworkCase) -> Facts:
+    """Return what is to come out of a recording; facts of inner runs start with ``inner ``."""
+    truth = one.truth
+    outer, *inner = truth["runs"]
+    facts: dict[str, Json] = {"runs": len(truth["runs"]), "agent": outer["agent"], "failed": outer["failed"]}
+    facts |= _true_facts(outer, content=truth["content"])
+    if outer["cost_usd"] is not None:
+        facts["cost"] = outer["cost_usd"]
+    if truth["session"]:
+        facts |= {"session": truth["session"], "user": truth["user"]}
+    for run in inner:
+        within = {"agent": run["agent"]} | _true_facts(run, content=truth["content"])
+        facts |= {f"inner {name}": value for name, value in within.items()}
+    return facts
+
+
+def _true_facts(run: Json, *, content: bool) -> dict[str, Json]:
+    tools = run["tools"]
+    facts: dict[str, Json] = {
+        "turns": run["turns"],
+        "tokens": run["tokens"] or None,
+        "order": run["order"],
+        "question": run["question"] if content else "",
+        "answer": run["answer"] if content else "",
+    }
+    if tools:
+        facts["tools"] = [tool["name"] for tool in tools]
+        facts["arguments"] = [tool["arguments"] if content else "" for tool in tools]
+        facts["results"] = [_true_result(tool) if content else "" for tool in tools]
+    if any(tool["error"] for tool in tools):
+        facts["tool errors"] = [tool["error"] is not None for tool in tools]
+    return facts
+
+
+def found_facts(runs: Sequence[AgentRun], true: Facts) -> Facts:
+    """Return what was read for the facts of `true`: the first run is the outer one."""
+    if not runs:
+        return {"runs": 0}
+    outer, *inner = runs
+    facts: dict[str, Json] = {"runs": len(runs), "agent": outer.agent.name} | _found_facts(outer, true, "")
+    facts |= {"failed": outer.agent.error is not None, "session": outer.session, "user": outer.user}
+    facts["cost"] = outer.cost_usd
+    for run in inner[:1]:
+        within = {"agent": run.agent.name} | _found_facts(run, true, "inner ")
+        facts |= {f"inner {name}": value for name, value in within.items()}
+    return facts
+
+
+def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
+    tools = [step for step in run.steps if step.kind == "tool"]
+    expected = [*true.get(f"{prefix}results", ()), *("" for _ in tools)]
+    return {
+        "turns": sum(step.kind == "turn" for step in run.steps),
+        "tokens": run.tokens,
+        "order": [step.kind for step in run.steps],
+        "question": run.prompt,
+        "answer": run.reply,
+        "tools": [step.name for step in tools],
+        "arguments": [_arguments(step.asked) for step in tools],
+        "results": [_result(step, one) for step, one in zip(tools, expected, strict=False)],
+        "tool errors": [step.error is not None for step in tools],
+    }
+
+
+def _arguments(asked: str) -> Json:
+    try:
+        return json.loads(asked)
+    except ValueError:
+        return asked
+
+
+def _true_result(tool: Json) -> Json:
+    """Return the result of a tool; of one that failed, what the model was told, or else its error."""
+    return tool["told"] or tool["error"] if tool["error"] else tool["result"]
+
+
+def _result(step: TraceStep, expected: str) -> str:
+    """Return the result of a step; an error is the expected one where that stands in its message."""
+    if step.error is not None and expected and expected in step.error:
+        return expected
+    return step.answered or step.error or ""

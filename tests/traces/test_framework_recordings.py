@@ -1,0 +1,52 @@
+"""Spans of many frameworks give the runs that the frameworks themselves report.
+
+``record_frameworks.py`` has recorded them: what is compared never comes from spans.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from support.traces.framework_gaps import NOT_EMITTED, WRONG_TODAY
+from support.traces.framework_truth import (
+    Facts,
+    FrameworkCase,
+    found_facts,
+    framework_cases,
+    true_facts,
+)
+from support.traces.recorded_spans import runs_of
+
+CASES = framework_cases()
+FACTS = [(*one, fact) for one in CASES for fact in true_facts(one)]
+
+
+@cache
+def found_in(one: FrameworkCase) -> Facts:
+    runs, _ = runs_of(*one.lines)
+    return found_facts(runs, true_facts(one))
+
+
+def parameters() -> list[object]:
+    """Return a parameter for each fact; what is known not to come out is a strict failure."""
+    known = NOT_EMITTED | dict.fromkeys(WRONG_TODAY, "the reader gets it wrong")
+    return [
+        pytest.param(
+            *one,
+            id="-".join(one).replace(" ", "_"),
+            marks=[pytest.mark.xfail(reason=known[one], strict=True)] if one in known else [],
+        )
+        for one in FACTS
+    ]
+
+
+@pytest.mark.parametrize(("framework", "case", "fact"), parameters())
+def test_spans_say_what_the_framework_reports(framework: str, case: str, fact: str) -> None:
+    one = FrameworkCase(framework, case)
+    assert found_in(one).get(fact) == true_facts(one)[fact]
+
+
+def test_known_gaps_are_facts_of_recordings() -> None:
+    assert (NOT_EMITTED.keys() | WRONG_TODAY) <= set(FACTS)
+    assert not NOT_EMITTED.keys() & WRONG_TODAY
