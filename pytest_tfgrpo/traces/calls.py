@@ -7,7 +7,7 @@ into a tool's span what they handed to a function, where the message has what th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ class _Told(NamedTuple):
     call: TraceCall
     start_ns: int
     end_ns: int
+    turn: int
+    """Place among the turns of the one that asked for it."""
     clear: bool = True
     """False where one id is that of calls with other arguments."""
 
@@ -33,8 +35,7 @@ def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep,
     the first that has its result.
     """
     told = _told(agent, steps)
-    spans = {at: step for at, step in enumerate(steps) if step.kind != "turn"}
-    pairs = _pairs(spans, told)
+    pairs = _pairs(steps, told)
     taken = set(pairs.values())
     found = [_with_message(step, told[pairs[at]]) if at in pairs else step for at, step in enumerate(steps)]
     more = [_step(one) for key, one in told.items() if key not in taken]
@@ -44,7 +45,7 @@ def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep,
 def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
     """Return the calls that messages tell of, in the order in which they were asked for."""
     told: dict[str, _Told] = {}
-    for turn in [step for step in steps if step.kind == "turn"] or [agent]:
+    for place, turn in enumerate([step for step in steps if step.kind == "turn"] or [agent]):
         before = len(turn.calls) - turn.answers
         for number, call in enumerate(turn.calls):
             key = call.id or f"\0{call.name}\0{call.arguments}"
@@ -52,7 +53,7 @@ def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
             known = told.get(key)
             if known is None:
                 if call.name:
-                    told[key] = _Told(call, at_ns, at_ns)
+                    told[key] = _Told(call, at_ns, at_ns, place if number >= before else place - 1)
                 continue
             if call.name and call.arguments != known.call.arguments:
                 known = known._replace(clear=False)
@@ -63,8 +64,9 @@ def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
     return told
 
 
-def _pairs(spans: Mapping[int, TraceStep], told: Mapping[str, _Told]) -> dict[int, str]:
-    """Return which message tells of which span, by the place of this."""
+def _pairs(steps: Sequence[TraceStep], told: Mapping[str, _Told]) -> dict[int, str]:
+    """Return which message tells of which span, by the place of this among the steps."""
+    spans = {at: step for at, step in enumerate(steps) if step.kind != "turn"}
     pairs = {at: step.call for at, step in spans.items() if step.call in told}
     taken = set(pairs.values())
     free: defaultdict[str, list[str]] = defaultdict(list)
@@ -79,7 +81,27 @@ def _pairs(spans: Mapping[int, TraceStep], told: Mapping[str, _Told]) -> dict[in
                     pairs[at] = key
                     free[step.name].remove(key)
                     break
-    return pairs
+    return pairs | dict(_renamed(steps, told, pairs))
+
+
+def _renamed(
+    steps: Sequence[TraceStep], told: Mapping[str, _Told], pairs: Mapping[int, str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the pairs of two names: the one call and the one span that are left between two turns."""
+    taken = set(pairs.values())
+    spans: defaultdict[int, list[int]] = defaultdict(list)
+    turn = -1
+    for at, step in enumerate(steps):
+        turn += step.kind == "turn"
+        if step.kind != "turn" and at not in pairs and not step.call:
+            spans[turn].append(at)
+    calls: defaultdict[int, list[str]] = defaultdict(list)
+    for key, one in told.items():
+        if key not in taken:
+            calls[one.turn].append(key)
+    for turn, places in spans.items():
+        if len(places) == 1 and len(calls[turn]) == 1:
+            yield places[0], calls[turn][0]
 
 
 def _with_message(step: TraceStep, told: _Told) -> TraceStep:
@@ -91,9 +113,10 @@ def _with_message(step: TraceStep, told: _Told) -> TraceStep:
     answered = step.answered if call.result is None else call.result
     return replace(
         step,
+        name=call.name,
         error=error,
         asked=call.arguments if told.clear and call.arguments else step.asked,
-        answered="" if error is not None else answered,
+        answered=answered if error is None or call.result is not None else "",
         call=step.call or call.id,
     )
 

@@ -63,6 +63,17 @@ def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchan
     return ModelExchange(asked, "\n".join(said_last), thoughts, (*before, *after), len(after))
 
 
+def answers_in(found: Json) -> list[Json]:
+    """Return the messages of a model's answer that is kept whole, as OpenAI's two interfaces give it."""
+    several = found if isinstance(found, list) else [found]
+    messages: list[Json] = []
+    for one in several if all(map(is_object, several)) else ():
+        messages += one["output"] if isinstance(one.get("output"), list) else ()
+        choices = one["choices"] if isinstance(one.get("choices"), list) else ()
+        messages += [choice["message"] for choice in choices if is_object(choice) and "message" in choice]
+    return [one for one in messages if is_item(one) or (is_object(one) and "role" in one)]
+
+
 def parsed(found: Json) -> Json:
     """Return what an attribute holds: structured itself, as JSON, or a plain text."""
     if isinstance(found, str) and found[:1] in ("[", "{"):
@@ -279,7 +290,7 @@ def _with_role(found: Json) -> Mapping[str, Json] | None:
         return None
     if "role" in found:
         return found
-    inner = found["kwargs"] if is_object(found.get("kwargs")) else found
+    inner = next((found[key] for key in ("kwargs", "data") if is_object(found.get(key))), found)
     role = _ROLES.get(text(inner.get("type")))
     return {"role": role, "content": inner["content"]} if role and "content" in inner else None
 

@@ -3,7 +3,7 @@
 * A span of a model's call that has neither model, usage, messages nor error is no turn, nor is one around
   several turns that says nothing of its own call.
 * A turn within a turn, and a tool within a tool of the same name or call, is the same call seen twice.
-* An agent that does nothing but hold other agents, one after the other, is one run with them.
+* An agent that hands its run over to others within it, one after the other, is one run with them.
 
 All readers of traces start from it.
 """
@@ -260,8 +260,8 @@ def _join_agents(
     """Join agents that are one run; return in whose run each span is, and who started each agent."""
     agent: dict[SpanKey, SpanKey | None] = {}
     holder: dict[SpanKey, SpanKey | None] = {}
+    own: defaultdict[SpanKey, list[SpanKey]] = defaultdict(list)
     inner: defaultdict[SpanKey, list[SpanKey]] = defaultdict(list)
-    busy: set[SpanKey] = set()
     for key in order:
         around = agent.get((key[0], nodes[key].parent))
         step = steps.get(key)
@@ -269,18 +269,14 @@ def _join_agents(
         agent[key] = key if is_agent else around
         if is_agent:
             holder[key] = around
-            if around is not None:
-                inner[around].append(key)
-                if outer[key] != around:
-                    busy.add(around)  # a tool or a turn of its own started it
-        elif step is not None and around is not None:
-            busy.add(around)
+        if step is not None and around is not None:
+            (inner if is_agent and outer[key] == around else own)[around].append(key)
     hosts: dict[SpanKey, SpanKey] = {}
     for key in reversed(order):
-        found = sorted(inner.get(key, ()), key=lambda one: _when(nodes[one]))
-        if found and key not in busy and _one_after_the_other([nodes[one] for one in found]):
-            hosts.update(dict.fromkeys(found, key))
-            steps[key] = _joined_agents(steps[key], [steps[one] for one in found])
+        found = followers([nodes[one] for one in inner[key]], [nodes[one] for one in own[key]])
+        if found:
+            hosts.update((node.key, key) for node in found)
+            steps[key] = joined_agents(steps[key], [steps[node.key] for node in found])
     for key in order:  # those around others come first
         if key in hosts:
             hosts[key] = hosts.get(hosts[key], hosts[key])
@@ -292,11 +288,18 @@ def _join_agents(
     return agent, holder
 
 
-def _one_after_the_other(nodes: Sequence[SpanNode]) -> bool:
-    return all(later.start_ns >= node.end_ns for node, later in pairwise(nodes))
+def followers(agents: Iterable[SpanNode], own: Iterable[SpanNode]) -> list[SpanNode]:
+    """Return the agents that go on with a run, whose `own` steps end before they start, in their order.
+
+    None do if some are at work at the same time.
+    """
+    last_ns = max((node.start_ns for node in own), default=-1)
+    found = sorted((node for node in agents if node.start_ns >= last_ns), key=_when)
+    apart = all(later.start_ns >= node.end_ns for node, later in pairwise(found))
+    return found if apart else []
 
 
-def _joined_agents(step: TraceStep, inner: Sequence[TraceStep]) -> TraceStep:
+def joined_agents(step: TraceStep, inner: Sequence[TraceStep]) -> TraceStep:
     """Return the step of an agent with what only those within it say."""
     first, last = inner[0], inner[-1]
     answered = step.answered or last.answered

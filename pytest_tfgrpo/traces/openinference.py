@@ -7,6 +7,7 @@ each leaf.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -15,6 +16,7 @@ from pytest_tfgrpo.traces.genai import amount, error_of, tokens_of
 from pytest_tfgrpo.traces.indexed_names import gathered
 from pytest_tfgrpo.traces.messages import (
     ModelExchange,
+    answers_in,
     arguments,
     conversation,
     given_to,
@@ -36,6 +38,8 @@ _CALL_IDS = ("tool.id", "tool_call.id")
 _TOTAL = ("llm.token_count.total",)
 _TOKENS = (("llm.token_count.prompt",), ("llm.token_count.completion",))
 _COSTS = ("llm.cost.total",)
+_HIDDEN = "__REDACTED__"
+"""What stands in the place of what is not to be recorded."""
 _NOTHING = ModelExchange("", "")
 _RESULTS = ("evaluations", "annotations", "trace.evaluations", "trace.annotations")
 
@@ -43,6 +47,9 @@ _RESULTS = ("evaluations", "annotations", "trace.evaluations", "trace.annotation
 def read_openinference(span: TraceSpan) -> SpanReading:
     """Return the step and the outcomes of a span; raises ValueError, TypeError, KeyError or AttributeError
     for messages that are not as the conventions have them."""
+    if _HIDDEN in span.attributes.values():
+        shown = {name: value for name, value in span.attributes.items() if value != _HIDDEN}
+        span = replace(span, attributes=shown)
     found = span.attributes.get(KIND)
     kind = _KINDS.get(found) if isinstance(found, str) else None
     said, in_messages = _said(span.attributes, kind)
@@ -99,7 +106,7 @@ def _said(attributes: Mapping[str, Json], kind: str | None) -> tuple[ModelExchan
     if kind == "turn":
         inputs, outputs = (_messages(attributes, f"llm.{way}_messages") for way in ("input", "output"))
         if inputs or outputs:
-            return conversation(inputs, outputs), True
+            return conversation(inputs, outputs or answers_in(parsed(answered))), True
     return ModelExchange(spoken(asked, "user"), spoken(answered, "assistant")), False
 
 
@@ -114,7 +121,7 @@ def _message(found: Json) -> dict[str, Json]:
     message: dict[str, Json] = {
         "role": found.get("role", ""),
         "content": parts or content,
-        "tool_calls": [one["tool_call"] for one in found.get("tool_calls") or ()],
+        "tool_calls": [_call(one["tool_call"]) for one in found.get("tool_calls") or ()],
     }
     if "tool_call_id" in found:
         message["tool_call_id"] = found["tool_call_id"]
@@ -123,6 +130,12 @@ def _message(found: Json) -> dict[str, Json]:
         given = found.get("function_call_arguments_json")
         message["tool_calls"].append({"name": found["function_call_name"], "arguments": given})
     return message
+
+
+def _call(found: Json) -> dict[str, Json]:
+    """Return a call; one without arguments is written without them."""
+    function = found.get("function") or {}
+    return {"type": "function", **found, "function": {"arguments": "{}", **function}}
 
 
 def _part(found: Json) -> dict[str, Json]:

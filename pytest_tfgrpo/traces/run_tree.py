@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import islice
 
-from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode
+from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode, followers
 from pytest_tfgrpo.traces.runs import RunSpans, agent_of_trace, run_of
 from pytest_tfgrpo.traces.turns import AgentRun, RefusedSpan, RefusedTrace, SpanKey, TraceStep
 
@@ -35,7 +35,10 @@ class RunTree:
             agent = form.agent[key]
             (self.left[key[0]] if agent is None else self._within[agent]).append(nodes[key])
         self._roots = list(self._take_roots()) if with_roots else []
-        self._callers = {key: self._caller(key) for key in form.holder}
+        self._joined: dict[SpanKey, SpanKey] = {}
+        """Agents that are no runs of their own, and the runs of roots that they go on with."""
+        self._hand_over()
+        self._callers = {key: self._caller(key) for key in form.holder if key not in self._joined}
         """Who called each agent; None: nobody."""
 
     def alone(self) -> dict[str, SpanKey]:
@@ -81,14 +84,31 @@ class RunTree:
         for trace, nodes in self.left.items():
             rooted = [one for one in nodes if trace not in with_agents or one.key in self._form.closed]
             if any(self._form.kind(node.key) == "turn" for node in rooted):
-                yield (trace, "")
-                self._within[(trace, "")] = rooted
+                root: SpanKey = (trace, "")
+                yield root
+                self._within[root] = rooted
                 taken = {node.key for node in rooted}
                 self.left[trace] = [node for node in nodes if node.key not in taken]
 
+    def _hand_over(self) -> None:
+        """Join the agents below a root that go on with its run."""
+        below: defaultdict[str, list[SpanNode]] = defaultdict(list)
+        for key, holder in self._form.holder.items():
+            if (
+                holder is None
+                and key in self._form.closed
+                and self._form.kind(self._form.outer[key]) != "tool"
+            ):
+                below[key[0]].append(self._nodes[key])
+        for root in self._roots:
+            own = [node for node in self._within[root] if node.key in self._form.steps]
+            for node in followers(below[root[0]], own):
+                self._joined[node.key] = root
+                self._within[root] += self._within.pop(node.key)
+
     def _caller(self, key: SpanKey) -> SpanKey | None:
         if (holder := self._form.holder[key]) is not None:
-            return holder
+            return self._joined.get(holder, holder)
         root: SpanKey = (key[0], "")
         return root if root in self._within and key in self._form.closed else None
 
@@ -97,7 +117,8 @@ class RunTree:
 
     def _agent(self, key: SpanKey) -> tuple[SpanNode, TraceStep]:
         if not key[1]:
-            return agent_of_trace(self._within[key], self._form)
+            joined = [one for one, root in self._joined.items() if root == key]
+            return agent_of_trace(self._within[key], self._form, joined)
         node, step = self._nodes[key], self._form.steps[key]
         return node, step if step.name else replace(step, name=node.name)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.calls import with_calls
-from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode
+from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode, joined_agents
 from pytest_tfgrpo.traces.turns import (
     AgentRun,
     SpanEvent,
@@ -66,18 +66,24 @@ def run_of(spans: RunSpans, form: NormalForm, *, agent: TraceStep) -> AgentRun:
     return with_outcomes(run, [outcome for node in within for outcome in node.reading.outcomes])
 
 
-def agent_of_trace(nodes: Sequence[SpanNode], form: NormalForm) -> tuple[SpanNode, TraceStep]:
-    """Return the span that stands for the run that spans outside of agents are, and its step.
+def agent_of_trace(
+    nodes: Sequence[SpanNode], form: NormalForm, agents: Iterable[SpanKey]
+) -> tuple[SpanNode, TraceStep]:
+    """Return the span that stands for a run outside of agents, and its step.
 
     That is the root. Spans without a root have the name and the error of their first call of a model or a
-    tool. The name of a service says more than that of a request.
+    tool. A framework's root has a name that a person gave; of others the `agents` that go on with the run,
+    and the service, say more than the name of a request.
     """
     roots = [node for node in nodes if not node.parent]
     steps = [node for node in nodes if node.key in form.steps]
     top = min(roots or steps, key=lambda node: (node.start_ns, node.key))
     end_ns = top.end_ns if roots else max(node.end_ns for node in steps)
-    name = top.service or top.name
-    return top, replace(_NOBODY, name=name, start_ns=top.start_ns, end_ns=end_ns, error=top.error)
+    is_framework = bool(roots and (top.reading.asked or top.reading.answered))
+    step = replace(_NOBODY, start_ns=top.start_ns, end_ns=end_ns, error=top.error)
+    found = sorted((form.steps[key] for key in agents), key=lambda step: step.start_ns)
+    step = joined_agents(replace(step, name=top.name if is_framework else ""), found) if found else step
+    return top, replace(step, name=step.name or (not is_framework and top.service) or top.name)
 
 
 def steps_of(nodes: Iterable[SpanNode], form: NormalForm) -> tuple[TraceStep, ...]:

@@ -112,7 +112,7 @@ class TraceStep:
     """Last text of the user, or a tool's arguments: JSON with sorted names, or a plain text. Empty where
     content is not recorded."""
     answered: str = ""
-    """Text of the model, or result of a tool that succeeded."""
+    """Text of the model, or result of a tool; of one that failed, what its model was told."""
     conversation: str = ""
     """Id that the application gave the conversation."""
     model: str = ""

@@ -115,7 +115,7 @@ def _turns(run: AgentRun) -> list[Json]:
 
 def _seen(calls: Sequence[TraceStep]) -> dict[str, Json]:
     """Return the observation of what came of calls."""
-    texts = [step.error or step.answered for step in calls]
+    texts = [step.answered or step.error for step in calls]
     by_agents = all(step.kind == "agent" for step in calls)
     return {
         "type": "subordinate_response" if by_agents else "tool_result",

@@ -84,7 +84,7 @@ def found_facts(runs: Sequence[AgentRun], true: Facts) -> Facts:
         return {"runs": 0}
     outer, *inner = runs
     facts: dict[str, Json] = {"runs": len(runs), "agent": outer.agent.name} | _found_facts(outer, true, "")
-    facts |= {"failed": outer.agent.error is not None, "session": outer.session, "user": outer.user}
+    facts |= {"failed": outer.error is not None, "session": outer.session, "user": outer.user}
     facts["cost"] = outer.cost_usd
     for run in inner[:1]:
         within = {"agent": run.agent.name} | _found_facts(run, true, "inner ")
@@ -93,12 +93,12 @@ def found_facts(runs: Sequence[AgentRun], true: Facts) -> Facts:
 
 
 def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
-    tools = [step for step in run.steps if step.kind == "tool"]
+    tools = [step for step in run.steps if step.kind != "turn"]
     expected = [*true.get(f"{prefix}results", ()), *("" for _ in tools)]
     return {
         "turns": sum(step.kind == "turn" for step in run.steps),
         "tokens": run.tokens,
-        "order": [step.kind for step in run.steps],
+        "order": ["turn" if step.kind == "turn" else "tool" for step in run.steps],
         "question": run.prompt,
         "answer": run.reply,
         "tools": [step.name for step in tools],
