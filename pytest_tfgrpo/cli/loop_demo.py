@@ -197,7 +197,15 @@ def _made(folder: Path, bus: str) -> DemoLoop:
     """Return a loop that is configured as a user does it, for a demonstration's patience."""
     folder.mkdir()
     write_key(folder / "loop.key")
-    lines = ["[service]", "port = 0", "[assembler]", "idle_s = 1", "[evaluator]", "lease_s = 1"]
+    lines = [
+        "[service]",
+        "port = 0",
+        "[assembler]",
+        "idle_s = 1",
+        "settle_s = 0.2",
+        "[evaluator]",
+        "lease_s = 1",
+    ]
     lines += ["[bus]", f"url = {json.dumps(bus)}"] if bus else []
     write_text(folder / "loop.toml", "\n".join(lines) + "\n")
     return DemoLoop(folder)

@@ -45,7 +45,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
         with ExitStack() as unused:
             unused.callback(bus.close)
             opt_outs = OptOuts(bus, scrubber)
-            roles = open_roles(bus, view, config, opt_outs)
+            roles = open_roles(bus, view, config, opt_outs, settle_s=config.settings.assembler_settle_s)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
@@ -68,7 +68,7 @@ def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
 
     with ExitStack() as closing:
         view = closing.enter_context(current_view(config, bus))
-        roles = open_roles(bus, view, config, opt_outs)
+        roles = open_roles(bus, view, config, opt_outs, settle_s=0.0)
         for role in roles:
             closing.callback(role.close)
         until = time.monotonic() + PATIENCE_S
@@ -83,7 +83,9 @@ def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
         return False
 
 
-def open_roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) -> list[LoopRole]:
+def open_roles(
+    bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts, *, settle_s: float
+) -> list[LoopRole]:
     """Return assembler and evaluator under a new name; the caller closes them."""
     from pytest_tfgrpo.feedback.assembly.assembler import Assembler
     from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
@@ -94,6 +96,7 @@ def open_roles(bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts) 
         bus,
         owner,
         idle_s=settings.assembler_idle_s,
+        settle_s=settle_s,
         ttl_s=settings.evaluator_lease_s,
         refuses=opt_outs.withdrawn,
     )

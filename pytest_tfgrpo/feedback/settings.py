@@ -41,6 +41,7 @@ class LoopSettings:
     rewards_weights: Mapping[str, float]
     """By component; every component that is computed here has one."""
     assembler_idle_s: float
+    assembler_settle_s: float
     evaluator_lease_s: float
     evaluator_feedback_wait_h: float
     view_path: str
@@ -156,6 +157,8 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
                 help="weights from 0 to 1 by component; one that is not named keeps its default"),
     LoopSetting(section="assembler", key="idle_s", parse=real(0.1, 86400), default=60.0,
                 help="seconds without a span after which a trace whose root is missing is complete"),
+    LoopSetting(section="assembler", key="settle_s", parse=real(0, 3600), default=10.0,
+                help="seconds without a span after which any trace is: exporters send every 5 s each"),
     LoopSetting(section="evaluator", key="lease_s", parse=real(1, 3600), default=15.0,
                 help="seconds after which another process takes over from one that is gone"),
     LoopSetting(section="evaluator", key="feedback_wait_h", parse=real(0, 720), default=24.0,

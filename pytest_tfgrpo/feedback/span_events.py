@@ -79,6 +79,7 @@ def _span(trace: str, resource: dict[str, Json], row: dict[str, Json]) -> TraceS
         events=tuple(SpanEvent(one["name"], one["at_ns"], one["attributes"]) for one in row["events"]),
         failed=row["failed"],
         message=row["message"],
+        place=row["id"],
         resource=resource,
     )
 

@@ -42,7 +42,10 @@ class SpanForest:
         self._calls: dict[tuple[str, str], TraceCall] = {}
         self._torn: set[str] = set()
         """Traces in which a span without a place was refused."""
+        self._refused: list[RefusedSpan] = []
+        """Of what was taken."""
         self.refused: list[RefusedSpan] = []
+        """What is not used of what was taken, and of the last runs or steps."""
         self.strays: dict[SpanKey, list[TraceOutcome]] = {}
         """Outcomes of spans that are not here, by the keys of these."""
 
@@ -53,9 +56,10 @@ class SpanForest:
             if isinstance(one, RefusedSpan):
                 self._refuse(one)
             elif one.key in self._nodes:
-                self.refused.append(RefusedSpan(RefusedTrace.DUPLICATE, one.place, one.key))
+                self._refused.append(RefusedSpan(RefusedTrace.DUPLICATE, one.place, one.key))
             else:
                 self._add(one)
+        self.refused = self._refused.copy()
         return number
 
     def _add(self, span: TraceSpan) -> None:
@@ -94,7 +98,7 @@ class SpanForest:
         return replace(reading, step=replace(step, calls=tuple(kept)))
 
     def _refuse(self, refusal: RefusedSpan) -> None:
-        self.refused.append(refusal)
+        self._refused.append(refusal)
         if refusal.key is not None:
             trace, own = refusal.key
             if not own:
@@ -134,7 +138,10 @@ class SpanForest:
 
     def _normal_form(self) -> NormalForm:
         form = normal_form(self._nodes)
-        self.refused += [RefusedSpan(RefusedTrace.LOOP, self._nodes[key].place, key) for key in form.looped]
+        self.strays = {}
+        self.refused = self._refused + [
+            RefusedSpan(RefusedTrace.LOOP, self._nodes[key].place, key) for key in form.looped
+        ]
         return form
 
     def _leave_out(self, nodes: Iterable[SpanNode], form: NormalForm, *, strays: bool) -> list[TraceOutcome]:

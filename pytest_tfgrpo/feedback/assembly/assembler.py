@@ -1,6 +1,7 @@
 """Makes trajectories of the spans that the door let in; one process at a time does.
 
-A trace is published once its root and all spans between are here, or once nothing came for a while. What
+A trace is published once nothing came for a while: a short one if its root and all spans between are here.
+Spans that come later open it again, and what they change is published as the next revision. What
 becomes of it follows from the stream, so that whoever takes over after a crash publishes the same: it reads
 the stream again from the oldest trace that is open, and knows by RL_TRAJECTORIES what is published.
 """
@@ -15,8 +16,12 @@ from pytest_tfgrpo.bus.dead_letters import died
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
 from pytest_tfgrpo.feedback.assembly.dropped_traces import SPANS, TRAJECTORIES, DroppedTraces
 from pytest_tfgrpo.feedback.assembly.open_traces import (
+    MAX_LATE,
     MAX_OPEN_S,
+    DoneTrace,
     DoneTraces,
+    KeptTraces,
+    OpenTrace,
     OpenTraces,
     SpansEvent,
     StreamTime,
@@ -30,12 +35,12 @@ from pytest_tfgrpo.feedback.assembly.trace_events import (
     events_of,
     stray_events,
 )
-from pytest_tfgrpo.feedback.assembly.trajectories import time_of, trajectory_id
+from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.feedback.lease import TTL_S, Lease
-from pytest_tfgrpo.feedback.span_events import decode_spans
+from pytest_tfgrpo.feedback.span_events import decode_spans, trace_in
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import UNREADABLE
-from pytest_tfgrpo.traces.turns import RefusedTrace, TraceOutcome, TraceSpan
+from pytest_tfgrpo.traces.turns import RefusedTrace, SpanReading, TraceSpan
 
 IDLE_S = 60.0
 """Without a new span, after which a trace is taken as it stands."""
@@ -58,16 +63,19 @@ class Assembler:
         owner: str,
         *,
         idle_s: float = IDLE_S,
+        settle_s: float = 0.0,
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         refuses: Callable[[str, str, float], bool] = lambda *_: False,
     ) -> None:
         """`owner` names this process alone, never the one before a restart.
 
+        A trace of which all is here is complete after `settle_s` without a span, any other after `idle_s`.
         `refuses` says whether nothing is kept of a session or user, by the pseudonym of the user and seconds
         since 1970 when it happened.
         """
-        self._bus, self._idle_s, self._clock, self._refuses = bus, idle_s, clock, refuses
+        self._bus, self._clock, self._refuses = bus, clock, refuses
+        self._idle_s, self._settle_s = idle_s, min(settle_s, idle_s)
         self._lease = Lease(bus, ASSEMBLER, owner, ttl_s=ttl_s, clock=clock)
         self._ready = False
 
@@ -99,6 +107,7 @@ class Assembler:
         self._state = AssemblyState.of(self._lease.state).within(*ends)
         self._time = StreamTime(self._clock)
         self._open, self._done = OpenTraces(), DoneTraces()
+        self._kept = KeptTraces()
         self._dropped = DroppedTraces(self._bus, self._clock)
         self._outputs: list[BusEvent] = []
         self._late = self._state.late
@@ -107,7 +116,7 @@ class Assembler:
         self._last_trajectory = self._state.trajectories_from - 1
         self._runs: dict[str, tuple[str, PublishedRun]] = {}
         for run in published(self._bus.replay(TRAJECTORIES, since_sequence=self._state.trajectories_from)):
-            done = self._done.add(run.trace, run.span, run.until, run.arrived, sequence=run.sequence)
+            done = self._done.add(run.trace, run.span, run.run, run.arrived, sequence=run.sequence)
             done.sure = done.sure and self._state.is_sure(run.sequence)
             self._done.forget(run.arrived)
             self._last_trajectory = run.sequence
@@ -144,7 +153,7 @@ class Assembler:
                 self._drop(trace, {event.id: event.sequence})
             elif trace in self._dropped:
                 self._dropped.doom({event.id: event.sequence})
-            elif spans := self._on_time(trace, spans, event, old=old):
+            elif spans := self._wanted(trace, spans, event, old=old):
                 self._add(trace, spans, event, old=old)
         except UNREADABLE as error:
             if not old:
@@ -155,29 +164,57 @@ class Assembler:
             id=event.id, sequence=event.sequence, at=event.time, size=len(event.data), spans=spans
         )
         found = self._open.take(trace, here, self._time.now)
-        if found.ended or found.full or found.since + MAX_OPEN_S <= self._time.now:
+        settled = found.ended and not self._settle_s
+        if settled or found.full or found.since + MAX_OPEN_S <= self._time.now:
             self._complete(trace, old=old)
         for silent in self._open.too_many():
             self._complete(silent, old=old)
 
-    def _on_time(self, trace: str, spans: list[TraceSpan], event: BusEvent, *, old: bool) -> list[TraceSpan]:
-        """Return the spans that are not late for the runs of a trace that is done."""
+    def _wanted(self, trace: str, spans: list[TraceSpan], event: BusEvent, *, old: bool) -> list[TraceSpan]:
+        """Return the spans that belong to a trace, which is opened again if it is done.
+
+        An evaluation alone does not: it is published at once.
+        """
         done = self._done.get(trace)
         if done is None or not done.sure or trace in self._open:
             return spans
         found = []
         for span in spans:
-            outcomes = _outcomes(span)
-            about = span.key[1] if span.key[1] in done.runs else span.parent
-            for outcome in () if old else outcomes:
-                self._outputs += stray_events(trace, about, outcome, done.runs, event.time)
-            if time_of(span.start_ns) >= done.until and not outcomes:
+            reading = _reading(span)
+            if reading.step is not None or not reading.outcomes:
                 found.append(span)
-            elif not old and not outcomes:
-                self._late += 1
+                continue
+            about = span.key[1] if span.key[1] in done.runs else span.parent
+            for outcome in () if old else reading.outcomes:
+                self._outputs += stray_events(trace, about, outcome, done.runs, event.time)
+        if old and trace not in self._state.again:
+            return []
+        if found and not done.full:
+            self._open_again(trace, done, event, old=old)
         return found
 
+    def _open_again(self, trace: str, done: DoneTrace, event: BusEvent, *, old: bool) -> None:
+        """Open a trace that is done, with the spans that came before an event."""
+        found = self._kept.pop(trace)
+        now = self._time.now
+        if found is None:
+            found = OpenTrace(first=event.sequence, since=now, seen=now)
+            for earlier in self._bus.replay(SPANS, since_time=max(0.0, done.at - MAX_OPEN_S - self._idle_s)):
+                if earlier.sequence >= event.sequence or found.full:
+                    break
+                if trace_in(earlier.data) == trace:
+                    found.take(decode_spans(earlier.data)[1] or ())
+                    found.size += len(earlier.data)
+        found.first, found.since, found.seen = event.sequence, now, now
+        found.fresh.clear()
+        found.events.clear()
+        if sum(one in self._done for one in self._open) >= MAX_LATE:
+            self._complete(next(one for one in self._open if one in self._done), old=old)
+        self._open.again(trace, found)
+
     def _complete_idle(self, *, old: bool) -> None:
+        for trace in self._open.settled(self._time.now - self._settle_s):
+            self._complete(trace, old=old)
         for trace in self._open.idle(self._time.now - self._idle_s):
             self._complete(trace, old=old)
 
@@ -192,26 +229,30 @@ class Assembler:
         if any(self._refuses(run.session, run.user, run.ended_s) for run in made.runs):
             self._drop(trace, found.events)
             return
+        late = trace in self._done
         for run in made.runs:
             self._outputs.append(run.event)
             self._runs[run.event.id] = (trace, run)
             known = trace in self._done
-            done = self._done.add(trace, run.span, run.until, self._time.now)
+            done = self._done.add(trace, run.span, run.done, self._time.now)
             done.spans_from = done.spans_from if known else found.first
         if not old or made.runs:
             self._outputs += made.others
-        if not old:
-            self._late += made.late
-        if trace in self._done:
-            self._done[trace].sure = True
+        if late and not old:
+            self._late += len(found.fresh)
+        if (done_now := self._done.get(trace)) is not None:
+            done_now.sure, done_now.full = True, done_now.full or found.full
+            self._kept.keep(trace, found)
 
     def _drop(self, trace: str, events: dict[str, int]) -> None:
         """Keep nothing of a trace: `events` are overwritten, and what is published of it."""
         found, done = self._open.pop(trace), self._done.pop(trace)
+        self._kept.pop(trace)
         self._dropped.add(trace, self._time.now)
         self._dropped.doom(events | ({} if found is None else found.events))
         if done is not None:
-            self._dropped.doom_runs(trace, done.runs, done.spans_from)
+            last = {span: run.revision for span, run in done.runs.items()}
+            self._dropped.doom_runs(trace, last, done.spans_from)
             names = [trajectory_id(trace, run).encode() for run in done.runs]
             self._outputs = [one for one in self._outputs if not any(name in one.data for name in names)]
             self._runs = {key: run for key, run in self._runs.items() if run[0] != trace}
@@ -236,6 +277,7 @@ class Assembler:
             trajectories_from=self._done.first(self._last_trajectory + 1),
             sure_to=sure_to,
             late=self._late,
+            again=[trace for trace in self._open if trace in self._done],
         )
         sequences = self._lease.publish(self._outputs if whole else [], state.value())
         if sequences is None:
@@ -269,11 +311,11 @@ class Assembler:
                     self._drop(trace, {})
 
 
-def _outcomes(span: TraceSpan) -> tuple[TraceOutcome, ...]:
+def _reading(span: TraceSpan) -> SpanReading:
     try:
-        return read_span(span).outcomes
+        return read_span(span)
     except UNREADABLE:
-        return ()
+        return SpanReading()
 
 
 def _parts(events: list[BusEvent]) -> Iterator[list[BusEvent]]:

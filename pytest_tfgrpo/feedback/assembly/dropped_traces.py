@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from pytest_tfgrpo.bus.protocol import STATE, Bus
@@ -31,8 +31,8 @@ class DroppedTraces:
         self._rows = {key.removeprefix(PREFIX): float(json.loads(value)) for key, (value, _) in rows.items()}
         self._spans: dict[str, int] = {}
         """Events of RL_SPANS to overwrite, and their sequences."""
-        self._trajectories: set[str] = set()
-        """Trajectories to overwrite, with their feedback and rewards."""
+        self._trajectories: dict[str, int] = {}
+        """Trajectories to overwrite, with their feedback and rewards, and the numbers of their revisions."""
         self._done: dict[str, int] = {}
         """Traces of those trajectories, and where their spans begin."""
         self._since: float | None = None
@@ -52,13 +52,14 @@ class DroppedTraces:
         self._spans.update(events)
         self._since = self._clock() if self._since is None else self._since
 
-    def doom_runs(self, trace: str, runs: Iterable[str], first: int) -> None:
+    def doom_runs(self, trace: str, runs: Mapping[str, int], first: int) -> None:
         """Have the trajectories of a trace overwritten, their feedback and rewards, and its spans.
 
-        These are looked for from the sequence `first` on.
+        `runs` are the numbers of their revisions by the ids of their agents' spans. The trace's spans are
+        looked for from the sequence `first` on.
         """
         self._done[trace] = first
-        self._trajectories.update(trajectory_id(trace, run) for run in runs)
+        self._trajectories |= {trajectory_id(trace, run): last for run, last in runs.items()}
         self._since = self._clock() if self._since is None else self._since
 
     def first(self, otherwise: int) -> int:
@@ -79,10 +80,11 @@ class DroppedTraces:
         if self._spans:
             self._bus.delete(SPANS, self._spans.keys())
         if self._trajectories:
-            self._bus.delete(TRAJECTORIES, [trajectory_event_id(one) for one in self._trajectories])
+            revisions = [(key, n) for key, last in self._trajectories.items() for n in range(1, last + 1)]
+            self._bus.delete(TRAJECTORIES, [trajectory_event_id(key, n) for key, n in revisions])
             self._delete_claims(FEEDBACK, 0.0)
             self._delete_claims(REWARDS, max(0.0, now - 2 * DONE_S))  # they follow their trajectories
-        self._spans, self._done, self._trajectories, self._since = {}, {}, set(), None
+        self._spans, self._done, self._trajectories, self._since = {}, {}, {}, None
         for trace in [trace for trace, at in self._rows.items() if at < now - DONE_S]:
             self._forget(trace)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.traces.dialects import read_span
@@ -25,6 +26,10 @@ MAX_DONE = 100_000
 """Traces that are remembered once they are done."""
 DONE_S = 3600.0
 """How long they are remembered."""
+MAX_KEPT_BYTES = 16 << 20
+"""Bytes of the events of traces that are done and whose spans are still at hand."""
+MAX_LATE = 1000
+"""Traces that are done and open again, for spans that came late."""
 
 
 class StreamTime:
@@ -70,6 +75,8 @@ class OpenTrace:
     forest: SpanForest = field(default_factory=lambda: SpanForest(read_span))
     events: dict[str, int] = field(default_factory=dict)
     """Sequences of its events by id."""
+    fresh: set[str] = field(default_factory=set)
+    """Spans that came since it was last done."""
     _spans: set[str] = field(default_factory=set)
     _missing: set[str] = field(default_factory=set)
     """Parents that are not here."""
@@ -79,6 +86,8 @@ class OpenTrace:
         """Take spans; one that is here already changes nothing."""
         self.forest.take(spans)
         for span in spans:
+            if span.key[1] not in self._spans:
+                self.fresh.add(span.key[1])
             self._spans.add(span.key[1])
             self._missing.discard(span.key[1])
             if not span.parent:
@@ -97,10 +106,19 @@ class OpenTrace:
         return len(self._spans) > MAX_SPANS or self.size > MAX_TRACE_BYTES
 
     def result(self) -> TraceResult:
-        """Return what the spans amount to; to be asked once."""
+        """Return what the spans amount to; of strays and what is refused, only the fresh spans'."""
         runs = self.forest.runs(whole_trace=True)
-        strays = [(key[1], one) for key, found in self.forest.strays.items() for one in found]
-        refused = [one for one in self.forest.refused if one.reason is not RefusedTrace.DUPLICATE]
+        strays = [
+            (key[1], one)
+            for key, found in self.forest.strays.items()
+            for one in found
+            if one.place in self.fresh
+        ]
+        refused = [
+            one
+            for one in self.forest.refused
+            if one.reason is not RefusedTrace.DUPLICATE and (one.key is None or one.key[1] in self.fresh)
+        ]
         return TraceResult(runs=runs, strays=strays, refused=refused)
 
 
@@ -120,6 +138,8 @@ class OpenTraces:
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenTrace] = OrderedDict()
         self._size = 0
+        self._settling: OrderedDict[str, None] = OrderedDict()
+        """Those of which all is here, the one that is silent longest first."""
         self._fresh: set[str] = set()
         """Traces that had an event since the last look at the time."""
 
@@ -135,11 +155,20 @@ class OpenTraces:
         self._size += event.size
         found.events[event.id] = event.sequence
         found.take(event.spans)
+        self._settling.pop(trace, None)
+        if found.ended:
+            self._settling[trace] = None
         return found
+
+    def again(self, trace: str, found: OpenTrace) -> None:
+        """Open a trace again that was done."""
+        self._open[trace] = found
+        self._size += found.size
 
     def pop(self, trace: str) -> OpenTrace | None:
         """Return a trace that is open no longer."""
         found = self._open.pop(trace, None)
+        self._settling.pop(trace, None)
         if found is not None:
             self._size -= found.size
         return found
@@ -158,6 +187,14 @@ class OpenTraces:
                 return
             yield trace
 
+    def settled(self, until: float) -> Iterator[str]:
+        """Yield the traces of which all is here and that were silent since `until`, likewise."""
+        while self._settling:
+            trace = next(iter(self._settling))
+            if self._open[trace].seen > until:
+                return
+            yield trace
+
     def too_many(self) -> Iterator[str]:
         """Yield the traces that there is no room for, each to be popped before the next."""
         while len(self._open) > MAX_TRACES or self._size > MAX_BYTES:
@@ -165,6 +202,9 @@ class OpenTraces:
 
     def __contains__(self, trace: str) -> bool:
         return trace in self._open
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._open)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -185,6 +225,13 @@ class SpansEvent:
     spans: Sequence[TraceSpan]
 
 
+class DoneRun(NamedTuple):
+    """What is published of a run."""
+
+    revision: int
+    digest: str
+
+
 @dataclass(slots=True)
 class DoneTrace:
     """A trace that has trajectories."""
@@ -193,10 +240,10 @@ class DoneTrace:
     """Sequence of its first trajectory; 0 until that is known."""
     at: float
     """When it was done."""
-    until: str = ""
-    """End of its last run; spans that began before are late."""
-    runs: set[str] = field(default_factory=set)
-    """Ids of the agents' spans."""
+    runs: dict[str, DoneRun] = field(default_factory=dict)
+    """By the ids of the agents' spans."""
+    full: bool = False
+    """It had as many spans as a trace may have; what comes later is read without them."""
     spans_from: int = 1
     """Sequence of RL_SPANS from which on its spans are."""
     sure: bool = True
@@ -219,13 +266,15 @@ class DoneTraces:
         """Return a trace that is done."""
         return self._done.get(trace)
 
-    def add(self, trace: str, run: str, until: str, at: float, *, sequence: int = 0) -> DoneTrace:
+    def add(self, trace: str, span: str, run: DoneRun, at: float, *, sequence: int = 0) -> DoneTrace:
         """Remember a run that is published, or about to be."""
         found = self._done.get(trace)
         if found is None:
             found = self._done[trace] = DoneTrace(first=sequence, at=at)
-        found.runs.add(run)
-        found.at, found.until = max(found.at, at), max(found.until, until)
+        known = found.runs.get(span)
+        if known is None or known.revision <= run.revision:
+            found.runs[span] = run
+        found.at = max(found.at, at)
         return found
 
     def pop(self, trace: str) -> DoneTrace | None:
@@ -249,3 +298,25 @@ class DoneTraces:
     def first(self, otherwise: int) -> int:
         """Return the sequence of the oldest trajectory that is still needed."""
         return min((found.first for found in self._done.values() if found.first), default=otherwise)
+
+
+class KeptTraces:
+    """Traces that are done, with their spans, for those that come late; the oldest go first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, OpenTrace] = OrderedDict()
+        self._size = 0
+
+    def keep(self, trace: str, found: OpenTrace) -> None:
+        """Keep a trace, unless it is too large."""
+        self.pop(trace)
+        self._kept[trace] = found
+        self._size += found.size
+        while self._size > MAX_KEPT_BYTES or len(self._kept) > MAX_TRACES:
+            self._size -= self._kept.popitem(last=False)[1].size
+
+    def pop(self, trace: str) -> OpenTrace | None:
+        """Return a trace with its spans, if they are still here; it is kept no longer."""
+        found = self._kept.pop(trace, None)
+        self._size -= 0 if found is None else found.size
+        return found

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, field, fields, replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
+from pytest_tfgrpo.feedback.assembly.open_traces import DoneRun
+from pytest_tfgrpo.feedback.assembly.trajectories import (
+    trajectory_digest,
+    trajectory_event_id,
+    trajectory_id,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,12 +31,14 @@ class AssemblyState:
     sure_to: int | None = None
     """Sequence in RL_TRAJECTORIES up to which traces are published whole; None: all are."""
     late: int = 0
-    """Spans and runs so far that came too late for what was published of their trace."""
+    """Spans so far that came after their trace was published."""
+    again: list[str] = field(default_factory=list)
+    """Traces that are published and open again, for spans that came late."""
 
     @classmethod
     def of(cls, value: Json) -> AssemblyState:
         """Return the state that `value` gave; at first there is none."""
-        known = {field.name for field in fields(cls)}
+        known = {one.name for one in fields(cls)}
         return cls(**{name: one for name, one in (value or {}).items() if name in known})
 
     def within(self, spans: int, trajectories: int) -> AssemblyState:
@@ -57,8 +64,7 @@ class PublishedTrajectory(NamedTuple):
 
     trace: str
     span: str
-    until: str
-    """End of the run."""
+    run: DoneRun
     sequence: int
     arrived: float
 
@@ -71,9 +77,10 @@ def published(events: Iterable[BusEvent]) -> Iterator[PublishedTrajectory]:
         try:
             payload = json.loads(event.data)
             trace, span = (payload["metadata"][name] for name in ("trace_id", "span_id"))
-            until = payload["end_timestamp"]
-            made = trajectory_event_id(trajectory_id(trace, span)) == event.id
+            revision = int(payload["metadata"].get("revision", 1))
+            run = DoneRun(revision, trajectory_digest(payload))
+            made = trajectory_event_id(trajectory_id(trace, span), revision) == event.id
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if made:
-            yield PublishedTrajectory(trace, span, until, event.sequence, event.arrived)
+            yield PublishedTrajectory(trace, span, run, event.sequence, event.arrived)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import field
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
@@ -11,15 +11,21 @@ from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventRefusal
-from pytest_tfgrpo.feedback.assembly.open_traces import DoneTrace, OpenTrace
+from pytest_tfgrpo.feedback.assembly.open_traces import DoneRun, DoneTrace, OpenTrace
 from pytest_tfgrpo.feedback.assembly.outcome_events import feedback_event
-from pytest_tfgrpo.feedback.assembly.trajectories import time_of, trajectory_event, trajectory_id
+from pytest_tfgrpo.feedback.assembly.trajectories import (
+    trajectory_digest,
+    trajectory_event,
+    trajectory_id,
+)
 from pytest_tfgrpo.feedback.door.payloads import bus_event
 from pytest_tfgrpo.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace, TraceOutcome
 
 SPANS = "RL_SPANS"
 ASSEMBLER = "assembler"
+MOST_REVISIONS = 100
+"""Of one trajectory."""
 _SHOWN = 20
 """Spans that a dead letter names."""
 
@@ -30,8 +36,7 @@ class PublishedRun:
 
     span: str
     """Id of the agent's span."""
-    until: str
-    """End of the run."""
+    done: DoneRun
     session: str
     user: str
     ended_s: float
@@ -45,48 +50,48 @@ class TraceEvents:
 
     runs: list[PublishedRun] = field(default_factory=list)
     others: list[BusEvent] = field(default_factory=list)
-    late: int = 0
-    """Runs and spans that came too late for the trajectories that are published."""
 
 
 def events_of(trace: str, found: OpenTrace, done: DoneTrace | None) -> TraceEvents:
-    """Return what a trace is published as, beside what is done of it already."""
+    """Return what a trace is published as, beside what is done of it already.
+
+    A run that says more than its trajectory does becomes the next revision of that.
+    """
     result = found.result()
     made = TraceEvents()
-    late = 0
+    known = {} if done is None else done.runs
     for run in result.runs:
-        known = done is not None and run.key[1] in done.runs
-        if known and done is not None and done.sure:
-            continue
-        if not known and done is not None and done.sure and time_of(run.agent.start_ns) < done.until:
-            late += 1
-            continue
-        made.others.extend(_run(run, made.runs, known=known, at=found.at))
-    spans = {one.span for one in made.runs} | (set() if done is None else done.runs)
+        if not run.key[1] and done is not None and done.full:
+            made.others.append(dead(trace, RefusedTrace.NO_RUN.value, "a run without an agent", [], found.at))
+        else:
+            made.others.extend(_run(run, made.runs, known.get(run.key[1]), found))
+    spans = {one.span for one in made.runs} | known.keys()
     for about, outcome in result.strays:
         made.others.extend(stray_events(trace, about, outcome, spans, found.at))
     reasons: dict[RefusedTrace, list[str]] = {}
     for one in result.refused:
-        if done is not None and one.reason is RefusedTrace.NO_RUN:
-            late += 1
-        else:
-            reasons.setdefault(one.reason, []).append(one.key[1] if one.key else "")
+        reasons.setdefault(one.reason, []).append(one.key[1] if one.key else "")
     for reason, ids in reasons.items():
         made.others.append(dead(trace, reason.value, f"{len(ids)} spans", ids, found.at))
-    return TraceEvents(runs=made.runs, others=made.others, late=late)
+    return made
 
 
-def _run(run: AgentRun, runs: list[PublishedRun], *, known: bool, at: str) -> Iterator[BusEvent]:
+def _run(
+    run: AgentRun, runs: list[PublishedRun], known: DoneRun | None, found: OpenTrace
+) -> Iterator[BusEvent]:
     trace, span = run.key
-    if not known:
-        event = trajectory_event(run)
-        if isinstance(event, EventRefusal):
+    revision = 1 if known is None else known.revision + 1
+    event = trajectory_event(run, revision)
+    if isinstance(event, EventRefusal):
+        if known is None:
             message = f"{event.pointer} {event.message}"
-            yield dead(trace, event.fault.value, message, [span], at)
-            return
+            yield dead(trace, event.fault.value, message, [span], found.at)
+        return
+    digest = trajectory_digest(event.data)
+    if known is None or (known.digest != digest and revision <= MOST_REVISIONS):
         published = PublishedRun(
             span=span,
-            until=time_of(run.agent.end_ns),
+            done=DoneRun(revision, digest),
             session=run.session or trace,
             user=run.user,
             ended_s=run.agent.end_ns / 1e9,
@@ -94,11 +99,12 @@ def _run(run: AgentRun, runs: list[PublishedRun], *, known: bool, at: str) -> It
         )
         runs.append(published)
     for outcome in run.outcomes:
-        yield _feedback(trace, span, outcome, run.session, at)
+        if outcome.place in found.fresh:
+            yield _feedback(trace, span, outcome, run.session, found.at)
 
 
 def stray_events(
-    trace: str, about: str, outcome: TraceOutcome, runs: set[str], at: str
+    trace: str, about: str, outcome: TraceOutcome, runs: Collection[str], at: str
 ) -> Iterator[BusEvent]:
     """Yield the feedback of an evaluation that comes apart from the run that it is about.
 

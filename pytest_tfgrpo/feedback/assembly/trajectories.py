@@ -5,8 +5,9 @@ A model's call and a tool that it asked for are one turn; a call that no tool fo
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pytest_tfgrpo.core.events import (
@@ -43,15 +44,24 @@ def trajectory_id(trace: str, agent_span: str) -> str:
     return derived_id("trajectory", trace, agent_span)
 
 
-def trajectory_event_id(trajectory: str) -> str:
-    """Return the id of the event that publishes a trajectory."""
-    return derived_id("trajectory", trajectory)
+def trajectory_event_id(trajectory: str, revision: int = 1) -> str:
+    """Return the id of the event that publishes a revision of a trajectory."""
+    return derived_id("trajectory", trajectory, *([] if revision == 1 else [str(revision)]))
 
 
-def trajectory_event(run: AgentRun) -> RlEvent | EventRefusal:
+def trajectory_digest(payload: Mapping[str, Json]) -> str:
+    """Return what two revisions of a trajectory have in common if they say the same."""
+    metadata = {name: value for name, value in payload["metadata"].items() if name != "revision"}
+    text = json.dumps({**payload, "metadata": metadata}, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def trajectory_event(run: AgentRun, revision: int = 1) -> RlEvent | EventRefusal:
     """Return the event of a run's trajectory, with texts cut until it is allowed, or why there is none."""
     payload = trajectory_of(run)
-    event_id, at = trajectory_event_id(payload["trajectory_id"]), payload["end_timestamp"]
+    if revision > 1:
+        payload["metadata"]["revision"] = revision
+    event_id, at = trajectory_event_id(payload["trajectory_id"], revision), payload["end_timestamp"]
     found = check_event(wrap(TRAJECTORY, payload, event_id=event_id, at=at))
     for longest in SHORTER:
         if not isinstance(found, EventRefusal) or found.fault is not EventFault.TOO_LARGE:

@@ -110,6 +110,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         "trace_id": trace if isinstance(trace, str) else None,
         "slim": _encoded(slim),
         "redacted": redacted_kinds(event.data),
+        "revision": revision if isinstance(revision := metadata.get("revision"), int) else 1,
     }
     return ViewRow("trajectories", columns)
 

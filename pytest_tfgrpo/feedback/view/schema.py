@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.errors import BusError
 
 APPLICATION = 0x74666C76
 """``tflv``: what SQLite's header says of whose file this is."""
-VERSION = 2
+VERSION = 3
 """Of the tables; a file with another one is filled anew."""
 
 _CLAIM = """id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
@@ -25,7 +25,8 @@ TABLES = {
     "streams": "name TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL",
     "trajectories": """id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL,
         session TEXT NOT NULL, user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT,
-        ended TEXT NOT NULL, turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT""",
+        ended TEXT NOT NULL, turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT,
+        revision INTEGER NOT NULL""",
     "feedback": f"{_CLAIM}, type TEXT NOT NULL",
     "rewards": f"""{_CLAIM}, own INTEGER NOT NULL, revision INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         total REAL NOT NULL, normalized REAL""",

@@ -362,10 +362,15 @@ class LoopView:
 
 
 def _insert(db: sqlite3.Connection, table: str, columns: Columns) -> bool:
-    """Insert a row whose key is new; False: it came before."""
+    """Insert a row whose key is new, or a trajectory's next revision; False: it came before."""
     names = ", ".join(columns)
     marks = ", ".join(f":{name}" for name in columns)
-    return db.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", columns).rowcount > 0
+    target, known = "", "NOTHING"
+    if table == "trajectories":
+        newer = ", ".join(f"{name} = excluded.{name}" for name in columns if name != "id")
+        target, known = " (id)", f"UPDATE SET {newer} WHERE excluded.revision > trajectories.revision"
+    query = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT{target} DO {known}"
+    return db.execute(query, columns).rowcount > 0
 
 
 def _identity(bus: Bus) -> str:

@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from support.assemblers import IDLE_S, agents, assembler, drain, rest, state
 from support.buses import BusPlace, Clock
 from support.loop_spans import (
@@ -17,9 +18,9 @@ from support.loop_spans import (
     agent_trace,
     evaluation,
     letters,
+    opt_out_event,
     payloads,
     publish,
-    published,
     span_id,
     spans_event,
     trace_id,
@@ -114,15 +115,107 @@ def test_any_order_and_any_repeats_before_the_root_give_the_same_trajectory(loca
     ]
 
 
-def test_a_late_span_changes_nothing_and_is_counted(local: Bus, clock: Clock) -> None:
-    worker = assembler(local, clock)
-    publish(local, *agent_trace(1))
-    drain(worker)
-    before = published(local)
-    publish(local, a_span(1, 9, "execute_tool", parent=AGENT), a_span(1, 8, "invoke_agent", parent=AGENT))
+LATE = (
+    a_span(1, 7, "chat", parent=AGENT),
+    a_span(1, 8, "execute_tool", parent=AGENT),
+    a_span(1, 9, "invoke_agent", parent=8),
+)
+
+
+def revisions(bus: Bus) -> list[tuple[str, int, int]]:
+    """Return agent's span, revision and number of turns of each trajectory."""
+    return [
+        (one["metadata"]["span_id"][-1], one["metadata"].get("revision", 1), len(one["turns"]))
+        for one in payloads(bus)
+    ]
+
+
+@pytest.mark.parametrize("takes_over", [False, True], ids=["the same process", "another one"])
+def test_spans_that_come_late_are_a_revision_and_an_agent_a_trajectory_of_its_own(
+    local: Bus, clock: Clock, takes_over: bool
+) -> None:
+    worker = assembler(local, clock, settle_s=1.0)
+    publish(local, *agent_trace(1), *agent_trace(2))
     rest(worker, clock)
-    assert published(local) == before
-    assert state(local)["late"] == 2
+    if takes_over:
+        worker.close()
+        worker = assembler(local, clock, "two", settle_s=1.0)
+        worker.step()
+    publish(local, *LATE)
+    rest(worker, clock)
+    assert revisions(local) == [("2", 1, 2), ("2", 1, 2), ("2", 2, 3), ("9", 1, 1)]
+    first, _, again, inner = payloads(local)
+    assert first["trajectory_id"] == again["trajectory_id"] == inner["metadata"]["parent_trajectory_id"]
+    assert again["turns"][-1]["action"]["type"] == "subordinate_call"
+    assert (state(local)["late"], letters(local)) == (3, [])
+    publish(local, *LATE, *agent_trace(1))
+    rest(worker, clock)
+    assert len(payloads(local)) == 4, "what came before changes nothing"
+
+
+def test_late_spans_that_were_read_before_a_takeover_are_published_once(local: Bus, clock: Clock) -> None:
+    worker = assembler(local, clock, settle_s=10.0)
+    publish(local, *agent_trace(1))
+    rest(worker, clock, 10.0)
+    publish(local, *LATE[:2])
+    worker.step()
+    clock.now += 3.0  # so that the place in the stream is saved
+    worker.step()
+    assert state(local)["again"] == [trace_id(1)]
+    worker.close()
+    worker = assembler(local, clock, "two", settle_s=10.0)
+    drain(worker)
+    rest(worker, clock, 20.0)
+    worker.step()
+    assert revisions(local) == [("2", 1, 2), ("2", 2, 3)]
+    assert state(local)["again"] == []
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_services_that_export_one_trace_one_after_the_other_give_the_same_in_any_order(
+    local: Bus, clock: Clock, swap: bool
+) -> None:
+    worker = assembler(local, clock, settle_s=10.0)
+    outer = [a_span(1, AGENT, "invoke_agent", lasts=20), a_span(1, 3, "execute_tool", parent=AGENT, lasts=9),
+             a_span(1, 14, "chat", parent=AGENT)]  # fmt: skip
+    inner = [a_span(1, 5, "invoke_agent", parent=3, lasts=3), a_span(1, 6, "chat", parent=5)]
+    for spans in (inner, outer) if swap else (outer, inner):
+        publish(local, *spans)
+        rest(worker, clock, 2.0)
+    assert payloads(local) == []
+    rest(worker, clock, 10.0)
+    assert revisions(local) == [("2", 1, 2), ("5", 1, 1)]
+
+
+def test_more_spans_than_a_trace_may_have_are_read_in_parts(
+    local: Bus, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_traces, "MAX_SPANS", 8)
+    worker = assembler(local, clock)
+    for number in range(10, 80, 10):
+        agents_turn = a_span(1, number + 1, "chat", parent=number)
+        publish(local, a_span(1, number, "invoke_agent", parent=ROOT), agents_turn)
+        publish(local, a_span(1, number + 5, "chat", parent=ROOT))
+        drain(worker)
+    publish(local, a_span(1, ROOT, lasts=100))
+    rest(worker, clock)
+    assert sorted(one for one in agents(local) if one[1]) == [
+        (trace_id(1), span_id(number), 1) for number in range(10, 80, 10)
+    ]
+    assert {one.code for one in letters(local)} == {"no_run"}
+
+
+def test_an_optout_takes_back_all_revisions(local: Bus, clock: Clock) -> None:
+    worker = assembler(local, clock, settle_s=1.0)
+    publish(local, *agent_trace(1))
+    rest(worker, clock)
+    publish(local, *LATE)
+    rest(worker, clock)
+    assert len(payloads(local)) == 3
+    local.publish([opt_out_event(1)])
+    rest(worker, clock)
+    worker.close()
+    assert payloads(local) == []
 
 
 def test_orphans_and_loops_become_dead_letters_without_texts(local: Bus, clock: Clock) -> None:

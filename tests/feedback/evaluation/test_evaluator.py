@@ -219,6 +219,20 @@ def test_what_comes_twice_counts_once_also_beyond_the_hour_in_which_the_bus_know
     assert [revision for revision, _ in totals(bus).values()] == [3]
 
 
+@pytest.mark.parametrize("read_between", [True, False])
+def test_the_next_revision_of_a_trajectory_takes_its_place(bus: Bus, start: Start, read_between: bool):
+    evaluator = start(bus)
+    publish(bus, [trajectory("a", **FAILED)])
+    if read_between:
+        run(evaluator)
+    publish(bus, [replace(trajectory("a", metadata={"revision": 2}, **DONE), id=derived_id("a", "2"))])
+    run(evaluator)
+    publish(bus, [replace(trajectory("a", **FAILED), id=derived_id("a", "old")), trajectory("b", **DONE)])
+    run(evaluator)
+    found = totals(bus)
+    assert found[derived_id("a")] == (2 if read_between else 1, found[derived_id("b")][1])
+
+
 def test_feedback_waits_a_day_for_its_trajectory_and_is_dead_then(embedded: EmbeddedPlace, start: Start):
     clock = embedded.clock = Clock()
     bus = embedded.open()
