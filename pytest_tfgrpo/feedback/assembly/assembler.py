@@ -116,8 +116,9 @@ class Assembler:
         self._last_trajectory = self._state.trajectories_from - 1
         self._runs: dict[str, tuple[str, PublishedRun]] = {}
         for run in published(self._bus.replay(TRAJECTORIES, since_sequence=self._state.trajectories_from)):
+            before = self._done.get(run.trace)
             done = self._done.add(run.trace, run.span, run.run, run.arrived, sequence=run.sequence)
-            done.sure = done.sure and self._state.is_sure(run.sequence)
+            done.sure = self._state.is_sure(run.sequence) or (before is not None and before.sure)
             self._done.forget(run.arrived)
             self._last_trajectory = run.sequence
 

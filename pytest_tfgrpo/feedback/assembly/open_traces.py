@@ -247,7 +247,7 @@ class DoneTrace:
     spans_from: int = 1
     """Sequence of RL_SPANS from which on its spans are."""
     sure: bool = True
-    """All of it is published; not so where a process ended amid that, on a bus that is not atomic."""
+    """It was published whole once; not so where a process ended amid that, on a bus that is not atomic."""
 
 
 class DoneTraces:

@@ -85,12 +85,17 @@ def assemble(place: BusPlace, spec: str, events: list[BusEvent], kills: int) -> 
     )
     value, _ = bus.table(STATE).get("lease.assembler")
     assert value is not None
-    traces = [one["metadata"]["trace_id"] for one in payloads(bus)]
-    assert len(set(traces)) == len(traces)
+    found = [(one["metadata"]["trace_id"], one["metadata"].get("revision", 1)) for one in payloads(bus)]
+    assert len(set(found)) == len(found)
+    traces = {trace for trace, _ in found}
+    late = {
+        trace for trace in traces if int(trace, 16) % 11 == 0 and all(int(trace, 16) % n for n in (7, 17, 19))
+    }
+    assert {trace for trace, revision in found if revision > 1} == late != set()
     assert {one.code for one in letters(bus)} == {"loop"}
     kept = b"".join(event.data for event in bus.replay("RL_SPANS")).decode()
     assert not any(f'"{trace_id(trace)}"' in kept for trace in OPTED_OUT)
-    assert not {trace_id(trace) for trace in OPTED_OUT} & set(traces)
+    assert not {trace_id(trace) for trace in OPTED_OUT} & traces
     return published(bus), json.loads(value)["state"]["late"]
 
 
