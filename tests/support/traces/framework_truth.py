@@ -48,7 +48,9 @@ def true_facts(one: FrameworkCase) -> Facts:
     """Return what is to come out of a recording; facts of inner runs start with ``inner ``."""
     truth = one.truth
     outer, *inner = truth["runs"]
-    facts: dict[str, Json] = {"runs": len(truth["runs"]), "agent": outer["agent"], "failed": outer["failed"]}
+    facts: dict[str, Json] = {"runs": len(truth["runs"]), "failed": outer["failed"]}
+    if outer["agent"]:
+        facts["agent"] = outer["agent"]
     facts |= _true_facts(outer, content=truth["content"])
     if outer["cost_usd"] is not None:
         facts["cost"] = outer["cost_usd"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from importlib import import_module
 from typing import Any
 
-import agents
-import openai
 from support.traces.recording import toy
 from support.traces.recording.stories import INNER, OUTER
+
+agents: Any = import_module("agents")
+openai: Any = import_module("openai")
 
 
 def main() -> None:
@@ -64,15 +65,7 @@ async def result_of(outer: Any) -> dict[str, Any]:
 
 
 def whose() -> Any:
-    if toy.TRACER == "openinference":
-        return toy.openinference_identity()
-    import logfire
-
-    return (
-        logfire.span("chat", **{"session.id": toy.SESSION, "user.id": toy.USER})
-        if toy.SESSION
-        else nullcontext()
-    )
+    return toy.openinference_identity() if toy.TRACER == "openinference" else toy.logfire_identity()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ ANSWER_OF_NOWHERE = "I do not know Atlantis."
 OUTER, INNER = "toy-model", "toy-researcher"
 """Models of the agent that is asked, and of the one that it asks."""
 DOWN = "the model is down"
+ANSWERED = "answer"
+"""Argument of a tool that answers."""
 FOREVER = 99
 
 
@@ -100,7 +102,7 @@ def _spelt(story: Story, spelling: Spelling) -> Story:
         story,
         replies={
             model: tuple(
-                Reply(calls=((spelling.answer_tool, {"answer": one.text}),)) if one.text else one
+                Reply(calls=((spelling.answer_tool, {ANSWERED: one.text}),)) if one.text else one
                 for one in replies
             )
             for model, replies in story.replies.items()

@@ -12,6 +12,7 @@ from typing import Any
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.trace import set_tracer_provider
 
 from support.span_recorder import Lines
 from support.traces.recording.stories import QUESTION, QUESTION_OF_NOWHERE, QUESTION_OF_TWO
@@ -51,6 +52,7 @@ def exporter() -> Lines:
 def new_provider() -> TracerProvider:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter()))
+    set_tracer_provider(provider)
     return provider
 
 
@@ -79,6 +81,15 @@ def _openinference() -> Any:
     return import_module("openinference.instrumentation")
 
 
+def logfire_identity() -> AbstractContextManager[Any]:
+    """Return a span of logfire's with the session and the user of the case."""
+    if not SESSION:
+        return nullcontext()
+    logfire: Any = import_module("logfire")
+    span: AbstractContextManager[Any] = logfire.span("chat", **{"session.id": SESSION, "user.id": USER})
+    return span
+
+
 @contextmanager
 def web_root(provider: TracerProvider, *, when: bool = True, **attributes: str) -> Iterator[None]:
     """Open the span of a web request, whose handler catches what is raised within."""
@@ -92,11 +103,13 @@ def web_root(provider: TracerProvider, *, when: bool = True, **attributes: str) 
 def report(run: Callable[[], dict[str, Any]]) -> None:
     """Run the case, and write what the framework says of it: `answer`, and `turns`, `tokens`, `cost_usd`.
 
-    What the framework raises is its `error`.
+    What the framework raises is its `error`; `results` are those of tools, by name, which the requests to the
+    model do not have with the ids of their calls.
     """
     said: dict[str, Any] = {"error": None}
     try:
         said |= run()
     except Exception as error:
         said["error"] = type(error).__name__
+        print(f"{CASE}: {error!r}"[:500])
     (FOLDER / "report.json").write_text(json.dumps({"said": said, "worked": _worked}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.traces.recording.stories import Story, ToyRun
+from support.traces.recording.stories import ANSWERED, Story, ToyRun
 
 JsonObject = dict[str, Any]
 
@@ -17,6 +17,9 @@ def truth_of(story: Story, log: list[JsonObject], report: JsonObject, agents: di
     """
     said, worked = report["said"], list(report["worked"])
     results = {call: result for line in log for call, result in line["results"].items()}
+    by_name = said.pop("results", {})
+    for call in (call for line in log for call in line["calls"] if call["name"] in by_name):
+        results[call["id"]] = by_name[call["name"]]
     runs = [_run(run, story, log, results, worked, agents) for run in story.runs]
     outer = runs[0]
     outer |= {"question": story.question, "failed": said["error"] is not None}
@@ -54,7 +57,7 @@ def _run(
         "agents": [agents[model] for model in run.models],
         "parent": parent,
         "question": next((str(next(iter(call["arguments"].values()))) for call in asked_by), ""),
-        "answer": answered[-1]["text"] if answered else "",
+        "answer": _answer(answered[-1]) if answered else "",
         "failed": False,
         "turns": len(answered) + failed_turns,
         "tokens": sum(sum(line["usage"]) for line in answered),
@@ -64,12 +67,18 @@ def _run(
     }
 
 
+def _answer(line: JsonObject) -> str:
+    """Return the text of a reply, or what it gave to the tool that answers."""
+    return str(line["text"] or next((call["arguments"].get(ANSWERED, "") for call in line["calls"]), ""))
+
+
 def _tool(call: JsonObject, results: dict[str, str], worked: list[JsonObject]) -> JsonObject:
     """Return what became of a call: what the tool itself says, and what the model was told."""
     told = results.get(call["id"])
     same = (one for one in worked if (one["name"], one["arguments"]) == (call["name"], call["arguments"]))
     done = next(same, None)
     if done is None:
+        told = call["arguments"].get(ANSWERED, told)
         return {**call, "result": told, "error": None, "told": told}
     worked.remove(done)
     return {"id": call["id"], **done, "told": told}
