@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces import indexed, langfuse, openinference
+from pytest_tfgrpo.traces import indexed, langfuse, logfire, openinference
 from pytest_tfgrpo.traces.forest import MARK
 from pytest_tfgrpo.traces.genai import KINDS, messages_of, outcomes_of, read_genai
 from pytest_tfgrpo.traces.genai_logs import is_log
@@ -46,6 +46,7 @@ _AGENTS = (
     (openinference.KIND, "AGENT"),
     (langfuse.KIND, "agent"),
     (indexed.KIND, "agent"),
+    (logfire.TEMPLATE, "Agent run: {name!r}"),
 )
 
 
@@ -77,6 +78,9 @@ def dialect_of(attributes: Mapping[str, Json]) -> Dialect:
     Some speak two: messages as single attributes hold more than the other spellings, and those as many
     attributes more than none.
     """
+    template = attributes.get(logfire.TEMPLATE)
+    if isinstance(template, str) and template in logfire.KINDS:
+        return logfire.read_logfire
     operation = attributes.get("gen_ai.operation.name")
     known = isinstance(operation, str) and operation in KINDS
     if known and not _MESSAGES.isdisjoint(attributes):

@@ -45,7 +45,13 @@ _ASKED = MappingProxyType(
     {"gen_ai.user.message": "user", "gen_ai.assistant.message": "assistant", _TOOL_ASKED: "tool"}
 )
 """Roles by events that hold one message each, before 1.37."""
-COSTS = ("gen_ai.usage.cost", "operation.cost", "gen_ai.usage.cost_usd", "llm.cost.total")
+COSTS = (
+    "gen_ai.usage.cost",
+    "gen_ai.cost.total_cost",
+    "operation.cost",
+    "gen_ai.usage.cost_usd",
+    "llm.cost.total",
+)
 """Attributes with dollars, as frameworks name them: the conventions have none."""
 _TOTAL_TOKENS = ("gen_ai.usage.total_tokens",)
 _TOKENS = (
@@ -127,6 +133,7 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"]) -> TraceStep:
         call=text(table.get("gen_ai.tool.call.id")) if kind == "tool" else "",
         calls=said.calls,
         answers=said.answers,
+        response=text(table.get("gen_ai.response.id")),
     )
 
 

@@ -3,6 +3,8 @@
 * A span of a model's call that has neither model, usage, messages nor error is no turn, nor is one around
   several turns that says nothing of its own call.
 * A turn within a turn, and a tool within a tool of the same name or call, is the same call seen twice.
+* A turn beside another with the id of its answer is the same call too; so is one of the same model within its
+  time that has no messages, or that only ends a stream.
 * An agent that hands its run over to others within it, one after the other, is one run with them.
 
 All readers of traces start from it.
@@ -11,7 +13,7 @@ All readers of traces start from it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -127,7 +129,16 @@ def _first_steps(nodes: Mapping[SpanKey, SpanNode], order: Iterable[SpanKey]) ->
             if not _says(step) and step.error is None and not step.model:
                 continue
         steps[key] = step
+    with_messages = {key[0] for key, step in steps.items() if step.kind == "turn" and _has_messages(step)}
+    for key in [key for key in steps if key[0] in with_messages and _only_prepares(nodes[key], steps[key])]:
+        del steps[key]
     return steps
+
+
+def _only_prepares(node: SpanNode, step: TraceStep) -> bool:
+    """Return whether a span says what it was given, and this is no call of a model, beside some that are."""
+    texts = node.reading.asked or node.reading.answered
+    return step.kind == "turn" and step.error is None and bool(texts) and not _says(step)
 
 
 def _fill_texts(nodes: Mapping[SpanKey, SpanNode], steps: dict[SpanKey, TraceStep]) -> None:
@@ -215,6 +226,10 @@ def _join_calls(
         if key in steps and around is not None and _is_same(steps[around], steps[key]):
             hosts[key] = hosts.get(around, around)
             joined[hosts[key]].append(key)
+    for key, host in _siblings(nodes, order, steps, hosts):
+        if host not in hosts and key not in joined:
+            hosts[key] = host
+            joined[host].append(key)
     for host, keys in joined.items():
         keys.sort(key=lambda key: _when(nodes[key]))
         steps[host] = _joined(steps[host], [steps.pop(key) for key in keys])
@@ -228,9 +243,51 @@ def _is_same(around: TraceStep, step: TraceStep) -> bool:
     return step.kind == "turn" or same_call or step.name == around.name
 
 
+def _siblings(
+    nodes: Mapping[SpanKey, SpanNode],
+    order: Iterable[SpanKey],
+    steps: Mapping[SpanKey, TraceStep],
+    hosts: Mapping[SpanKey, SpanKey],
+) -> Iterator[tuple[SpanKey, SpanKey]]:
+    """Yield the turns beside others that are the same call, each with that one."""
+    beside: defaultdict[SpanKey, list[SpanKey]] = defaultdict(list)
+    for key in order:
+        if key in steps and steps[key].kind == "turn" and key not in hosts:
+            beside[(key[0], nodes[key].parent)].append(key)
+    for keys in beside.values():
+        keys.sort(key=lambda key: (nodes[key].start_ns, -nodes[key].end_ns, key))
+        last: SpanKey | None = None
+        for key in keys:
+            if last is not None and (
+                _is_seen_again(steps[last], steps[key]) or _ends_stream(steps[last], steps[key])
+            ):
+                yield key, last
+            else:
+                last = key
+
+
+def _is_seen_again(around: TraceStep, step: TraceStep) -> bool:
+    """Return whether a turn is the call of another: by the id of its answer, or without messages of its own."""
+    if step.response and around.response:
+        return step.response == around.response
+    tokens_fit = step.tokens is None or around.tokens in (None, step.tokens)
+    same_model = not (step.model and around.model) or step.model == around.model
+    within = around.start_ns <= step.start_ns and step.end_ns <= around.end_ns
+    return within and same_model and tokens_fit and _has_messages(around) and not _has_messages(step)
+
+
+def _ends_stream(before: TraceStep, step: TraceStep) -> bool:
+    """Return whether a turn without duration is the answer of one that has none."""
+    answers = step.answered or step.answers or step.tokens is not None
+    silent = not before.answered and not before.answers and before.tokens is None and before.error is None
+    same = before.asked == step.asked and before.model == step.model and before.end_ns <= step.start_ns
+    return bool(answers) and silent and same and step.start_ns == step.end_ns
+
+
 def _joined(step: TraceStep, inner: Sequence[TraceStep]) -> TraceStep:
     """Return a call with what only the spans within its own say."""
-    texts = step if _has_messages(step) else next(filter(_has_messages, reversed(inner)), step)
+    told = [one for one in (step, *reversed(inner)) if _has_messages(one)] or [step]
+    texts = next((one for one in told if one.answered or one.answers), told[0])
     error = step.error
     if error is None and not texts.answered and not texts.calls:
         error = inner[-1].error

@@ -20,6 +20,7 @@ from pytest_tfgrpo.traces.messages import (
     arguments,
     conversation,
     given_to,
+    is_object,
     langchain_result,
     parsed,
     said_by_tool,
@@ -34,6 +35,8 @@ _KINDS: Mapping[str, Literal["agent", "turn", "tool"]] = MappingProxyType(
 )
 _NAMES = ("tool.name", "agent.name", "graph.node.id")
 _MODELS = ("llm.response.model_name", "llm.model_name", "llm.request.model_name")
+_OF_SMOLAGENTS = "smolagents.max_steps"
+"""Attribute of the agents of one framework, whose spans are named after them."""
 _CALL_IDS = ("tool.id", "tool_call.id")
 _TOTAL = ("llm.token_count.total",)
 _TOKENS = (("llm.token_count.prompt",), ("llm.token_count.completion",))
@@ -90,7 +93,10 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
 
 
 def _name(span: TraceSpan, kind: str) -> str:
-    """Return the name of an agent or a tool; that of an agent's span is the framework's."""
+    """Return the name of an agent or a tool; that of an agent's span is the framework's, but for one that
+    ends in ``.run``."""
+    if kind == "agent" and _OF_SMOLAGENTS in span.attributes:
+        return span.name.removesuffix(".run")
     return _first(span.attributes, _NAMES) or ("" if kind == "agent" else span.name)
 
 
@@ -107,6 +113,9 @@ def _said(attributes: Mapping[str, Json], kind: str | None) -> tuple[ModelExchan
         inputs, outputs = (_messages(attributes, f"llm.{way}_messages") for way in ("input", "output"))
         if inputs or outputs:
             return conversation(inputs, outputs or answers_in(parsed(answered))), True
+    task = parsed(answered)
+    if is_object(task) and isinstance(task.get("raw"), str) and "description" in task:  # CrewAI's
+        return ModelExchange(text(task["description"]), task["raw"]), False
     return ModelExchange(spoken(asked, "user"), spoken(answered, "assistant")), False
 
 

@@ -142,13 +142,19 @@ def _with_agents(
 
 
 def _with_texts(agent: TraceStep, reading: SpanReading, steps: Sequence[TraceStep]) -> TraceStep:
-    """Return the step of an agent, with what went into its span and came out where no message says it."""
-    turns = [step for step in steps if step.kind == "turn"]
-    if reading.asked and not agent.asked and not any(turn.asked for turn in turns):
+    """Return the step of an agent, with what went into its span and came out where no message says it.
+
+    What went in says it better than the first message does if that only adds words around it; the result of
+    the last tool says it better than what came out if that only adds more.
+    """
+    first = next((step.asked for step in steps if step.kind == "turn" and step.asked), "")
+    if reading.asked and not agent.asked and (not first or reading.asked in first):
         agent = replace(agent, asked=reading.asked)
-    said_last = bool(steps) and steps[-1].kind == "turn" and bool(steps[-1].answered)
-    if reading.answered and not agent.answered and not said_last and agent.error is None:
-        agent = replace(agent, answered=reading.answered)
+    last = steps[-1] if steps else agent
+    if reading.answered and not agent.answered and agent.error is None:
+        by_tool = last.kind != "turn" and last.answered and last.answered in reading.answered
+        said = last.answered if by_tool or last.kind == "turn" else ""
+        agent = replace(agent, answered=said or reading.answered)
     return agent
 
 

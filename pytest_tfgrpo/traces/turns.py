@@ -128,6 +128,8 @@ class TraceStep:
     """Of a turn or an agent: the calls since the user's last message, those of its answer last."""
     answers: int = 0
     """How many of `calls` are of its answer."""
+    response: str = ""
+    """Id that the provider gave the answer of a turn."""
     ended: bool = True
     """False for a call of which nobody tells what came of it."""
 

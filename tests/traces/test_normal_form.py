@@ -256,7 +256,8 @@ def test_what_an_agent_was_asked_comes_out_of_its_wrapping_and_a_message_says_it
     given = {KIND: "AGENT", "input.value": value if isinstance(value, str) else json.dumps(value)}
     top = span(1, parent=None, attributes=given)
     assert runs_of(top, tool(2, "look"))[0].prompt == "weather?"
-    assert runs_of(top, chat(2, "Paris, weather?", "Sunny."))[0].prompt == "Paris, weather?"
+    assert runs_of(top, chat(2, "In Paris?", "Sunny."))[0].prompt == "In Paris?"
+    assert runs_of(top, chat(2, "New task:\nweather?\nBe quick.", "Sunny."))[0].prompt == "weather?"
 
 
 def test_a_run_fails_by_its_last_step_unless_something_answers_after_it() -> None:
