@@ -23,7 +23,7 @@ from support.traces.recording.truth import truth_of
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded" / "frameworks"
-MOST_BYTES, MOST_S = 64_000, 120
+MOST_BYTES, MOST_S = 100_000, 300
 """Of a recording, and of a case."""
 
 

@@ -6,6 +6,7 @@ _SCRUBBED = "logfire writes '[Scrubbed due to 'session']' instead"
 _NO_INPUT = "the span of a response that failed has no input"
 _NO_MARK = "a message with the result of a tool does not say that it failed"
 _NO_NAMES = "messages are left out whole, names of tools with them"
+_NO_CALLS = "calls of the model have no spans"
 _GAPS: tuple[tuple[str, str, str, str], ...] = (
     ("openai-agents-openinference", "dead, web-dead", "question", _NO_INPUT),
     ("openai-agents-logfire", "dead, web-dead", "question", _NO_INPUT),

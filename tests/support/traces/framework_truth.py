@@ -97,6 +97,7 @@ def found_facts(runs: Sequence[AgentRun], true: Facts) -> Facts:
 def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
     tools = [step for step in run.steps if step.kind != "turn"]
     expected = [*true.get(f"{prefix}results", ()), *("" for _ in tools)]
+    failed = [*true.get(f"{prefix}tool errors", ()), *(False for _ in tools)]
     return {
         "turns": sum(step.kind == "turn" for step in run.steps),
         "tokens": run.tokens,
@@ -105,7 +106,9 @@ def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
         "answer": run.reply,
         "tools": [step.name for step in tools],
         "arguments": [_arguments(step.asked) for step in tools],
-        "results": [_result(step, one) for step, one in zip(tools, expected, strict=False)],
+        "results": [
+            _result(step, one, failed=bad) for step, one, bad in zip(tools, expected, failed, strict=False)
+        ],
         "tool errors": [step.error is not None for step in tools],
     }
 
@@ -118,12 +121,16 @@ def _arguments(asked: str) -> Json:
 
 
 def _true_result(tool: Json) -> Json:
-    """Return the result of a tool; of one that failed, what the model was told, or else its error."""
-    return tool["told"] or tool["error"] if tool["error"] else tool["result"]
+    """Return the result of a tool; of one that failed, its error, or what the model was told instead."""
+    told = tool["told"] or ""
+    if not tool["error"]:
+        return tool["result"]
+    return tool["error"] if tool["error"] in told or not told else told
 
 
-def _result(step: TraceStep, expected: str) -> str:
-    """Return the result of a step; an error is the expected one where that stands in its message."""
-    if step.error is not None and expected and expected in step.error:
+def _result(step: TraceStep, expected: str, *, failed: bool) -> str:
+    """Return the result of a step; that of one that failed is as expected where it stands in what is said."""
+    said = [step.error or "", step.answered]
+    if failed and expected and any(expected in one for one in said):
         return expected
     return step.answered or step.error or ""

@@ -10,7 +10,9 @@ from typing import Any
 from support.traces.recording import toy
 from support.traces.recording.stories import INNER, OUTER
 
-os.environ["ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS"] = str(toy.CONTENT).lower()
+if toy.CONTENT and toy.TRACER == "own":
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
 
 from google.adk.agents import Agent, RunConfig
 from google.adk.agents.run_config import StreamingMode

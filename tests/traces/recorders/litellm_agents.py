@@ -61,8 +61,8 @@ def reply(messages: list[Any]) -> Any:
     if toy.STREAM:
         given |= {"stream": True, "stream_options": {"include_usage": True}}
     done = litellm.completion(
-        f"openai/{OUTER}",
-        messages,
+        model=f"openai/{OUTER}",
+        messages=messages,
         api_base=f"{toy.URL}/v1",
         api_key="none",
         tools=[{"type": "function", "function": TOOL}],
