@@ -58,7 +58,9 @@ def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchan
         asked = said or asked
     answers = list(outputs)
     said_last = [said for message in answers if not is_item(message) and (said := content(body(message)))]
-    before, after = calls_of(recent), calls_of(answers)
+    before = calls_of(recent)
+    known = {call.id for call in before if call.id}
+    after = [call for call in calls_of(answers) if call.id not in known]  # some write one answer over another
     thoughts = tuple(text for message in answers for text in _thoughts(message))
     return ModelExchange(asked, "\n".join(said_last), thoughts, (*before, *after), len(after))
 
@@ -242,6 +244,8 @@ def said_by_tool(found: Json) -> str:
             return content([part for part in found["blocks"] if is_object(part)])
         if found.keys() == {"id", "name", "response"}:
             return said_by_tool(found["response"])
+        if found.keys() == {"result"} and isinstance(found["result"], str):
+            return found["result"].strip()
     return json.dumps(found, ensure_ascii=False)
 
 

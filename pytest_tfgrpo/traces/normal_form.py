@@ -3,8 +3,8 @@
 * A span of a model's call that has neither model, usage, messages nor error is no turn, nor is one around
   several turns that says nothing of its own call.
 * A turn within a turn, and a tool within a tool of the same name or call, is the same call seen twice.
-* A turn beside another with the id of its answer is the same call too; so is one of the same model within its
-  time that has no messages, or that only ends a stream.
+* A turn beside another, within its time, is the same call too if it has the id of its answer, or the same model
+  and no messages; so is one that only ends a stream.
 * An agent that hands its run over to others within it, one after the other, is one run with them.
 
 All readers of traces start from it.
@@ -129,16 +129,15 @@ def _first_steps(nodes: Mapping[SpanKey, SpanNode], order: Iterable[SpanKey]) ->
             if not _says(step) and step.error is None and not step.model:
                 continue
         steps[key] = step
-    with_messages = {key[0] for key, step in steps.items() if step.kind == "turn" and _has_messages(step)}
-    for key in [key for key in steps if key[0] in with_messages and _only_prepares(nodes[key], steps[key])]:
+    known = {key[0] for key, step in steps.items() if step.kind == "turn" and _says(step)}
+    for key in [key for key in steps if key[0] in known and _only_prepares(nodes[key], steps[key])]:
         del steps[key]
     return steps
 
 
 def _only_prepares(node: SpanNode, step: TraceStep) -> bool:
     """Return whether a span says what it was given, and this is no call of a model, beside some that are."""
-    texts = node.reading.asked or node.reading.answered
-    return step.kind == "turn" and step.error is None and bool(texts) and not _says(step)
+    return step.kind == "turn" and step.error is None and node.reading.texts and not _says(step)
 
 
 def _fill_texts(nodes: Mapping[SpanKey, SpanNode], steps: dict[SpanKey, TraceStep]) -> None:
@@ -268,11 +267,11 @@ def _siblings(
 
 def _is_seen_again(around: TraceStep, step: TraceStep) -> bool:
     """Return whether a turn is the call of another: by the id of its answer, or without messages of its own."""
+    within = around.start_ns <= step.start_ns and step.end_ns <= around.end_ns
     if step.response and around.response:
-        return step.response == around.response
+        return within and step.response == around.response
     tokens_fit = step.tokens is None or around.tokens in (None, step.tokens)
     same_model = not (step.model and around.model) or step.model == around.model
-    within = around.start_ns <= step.start_ns and step.end_ns <= around.end_ns
     return within and same_model and tokens_fit and _has_messages(around) and not _has_messages(step)
 
 

@@ -50,6 +50,7 @@ _RESULTS = ("evaluations", "annotations", "trace.evaluations", "trace.annotation
 def read_openinference(span: TraceSpan) -> SpanReading:
     """Return the step and the outcomes of a span; raises ValueError, TypeError, KeyError or AttributeError
     for messages that are not as the conventions have them."""
+    texts = "input.value" in span.attributes
     if _HIDDEN in span.attributes.values():
         shown = {name: value for name, value in span.attributes.items() if value != _HIDDEN}
         span = replace(span, attributes=shown)
@@ -62,6 +63,7 @@ def read_openinference(span: TraceSpan) -> SpanReading:
         outcomes=tuple(_outcomes(span)),
         asked="" if in_messages else said.asked,
         answered="" if in_messages else said.answered,
+        texts=texts and not in_messages,
     )
 
 

@@ -156,6 +156,8 @@ class SpanReading:
     """What went into a span, for a run none of whose messages says it."""
     answered: str = ""
     """What came out of a span, likewise."""
+    texts: bool = False
+    """A model's call says these two, if only hidden, in the place of messages."""
     inputs: tuple[Json, ...] = ()
     """Of a log record: messages to the model whose call is the span above it."""
     outputs: tuple[Json, ...] = ()

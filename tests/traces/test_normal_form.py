@@ -232,7 +232,8 @@ def test_arguments_of_a_tool_come_out_of_their_wrapping(given: str, arguments: s
     [
         ("20", "20"),
         ('{"blocks": [{"block_type": "text", "text": "20"}], "tool_name": "look", "is_error": false}', "20"),
-        ('{"id": "c", "name": "look", "response": {"result": "20"}}', '{"result": "20"}'),
+        ('{"id": "c", "name": "look", "response": {"result": "20"}}', "20"),
+        ('{"result": 20, "unit": "C"}', '{"result": 20, "unit": "C"}'),
     ],
 )
 def test_results_of_a_tool_come_out_of_their_wrapping(result: str, text: str) -> None:

@@ -7,6 +7,8 @@ _NO_INPUT = "the span of a response that failed has no input"
 _NO_MARK = "a message with the result of a tool does not say that it failed"
 _NO_NAMES = "messages are left out whole, names of tools with them"
 _NO_CALLS = "calls of the model have no spans"
+_NO_REQUEST = "spans have what the model answered, not what it was asked"
+_ALL = "one-tool, parallel, retry, session, stream, tool-raises"
 _GAPS: tuple[tuple[str, str, str, str], ...] = (
     ("openai-agents-openinference", "dead, web-dead", "question", _NO_INPUT),
     ("openai-agents-logfire", "dead, web-dead", "question", _NO_INPUT),
@@ -20,12 +22,23 @@ _GAPS: tuple[tuple[str, str, str, str], ...] = (
     ("anthropic-openinference", "tool-raises", "tool errors", _NO_MARK + ", but for the dumped request"),
     ("anthropic-traceloop", "no-content", "order, tools, arguments, results", _NO_NAMES),
     ("anthropic-traceloop", "tool-raises", "tool errors", _NO_MARK),
+    ("anthropic-traceloop", "stream", "tokens", "one token more in each answer than the provider said"),
+    ("crewai-openinference", _ALL + ", no-content", "turns, tokens, order", _NO_CALLS),
     (
-        "smolagents-openinference",
+        "crewai-openinference",
         "dead",
-        "agent, question",
-        "an agent that fails has no span; its steps have",
+        "turns, order, question",
+        _NO_CALLS + "; the crew's span alone has the task",
     ),
+    ("crewai-openinference", "parallel", "arguments, results", "its threads ran the second call first"),
+    ("google-adk-openinference", "one-tool", "tokens", "the second call's overwrite those of the first"),
+    ("litellm-openinference", _ALL + ", dead", "question", _NO_REQUEST),
+    ("litellm-openinference", _ALL, "results", _NO_REQUEST),
+    ("litellm-openinference", "tool-raises", "tool errors", _NO_REQUEST),
+    ("litellm-openinference", "no-content", "order, tools, arguments, results", _NO_NAMES),
+    ("llama-index-openinference", _ALL + ", dead", "agent", "a text of Python's repr alone has it"),
+    ("smolagents-openinference", "dead", "question", "an agent that fails has no span; its steps have"),
+    ("smolagents-openinference", "subagent", "results", "a plain text of the next message tells it"),
     ("smolagents-openinference", "subagent", "inner question", "smolagents asks in many words of its own"),
 )
 """Framework, cases, facts, and what upstream emits instead."""
