@@ -88,7 +88,7 @@ def init(arguments: Arguments) -> Iterator[str]:
     folder = Path(arguments.folder)
     yield from copy_files(example_folder("live"), folder, force=arguments.force)
     where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
-    yield f"next: {where}TFGRPO_LIVE_RL_ENABLED=1 python service.py 200, then tfgrpo live status"
+    yield f"next: {where}TFGRPO_LIVE_RL_ENABLED=1 python service.py 400, then tfgrpo live status"
 
 
 def demo(arguments: Arguments) -> Iterator[str]:
