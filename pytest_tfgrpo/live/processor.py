@@ -79,10 +79,19 @@ def _report_within(around: SurroundingRun, run: AgentRun) -> None:
             around.tool(step.name, error=step.error)
 
 
-def mark_choice(run: str, owner: str, category: str, attempt: int, choice: Mapping[str, Json]) -> None:
-    """Mark the current span with a choice, so that who reads the span later knows run and propensity."""
+def mark_choice(
+    run: str, owner: str, category: str, attempt: int, choice: Mapping[str, Json], *, version: str
+) -> None:
+    """Mark the current span with a choice, so that who reads the span later knows run and propensity.
+
+    `version` is the stamp of all arms that the attempt took, by which the feedback loop compares policies.
+    """
     if (span := recording_span()) is not None:
         span.add_event(CHOICE_MARK, mark_of(RunIdentity(run, owner, category), attempt, choice))
         span.set_attributes(
-            {"tfgrpo.live.run": run, f"tfgrpo.live.arm.{choice['point']}": str(choice["arm"])}
+            {
+                "tfgrpo.live.run": run,
+                f"tfgrpo.live.arm.{choice['point']}": str(choice["arm"]),
+                "tfgrpo.policy_version": version,
+            }
         )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import SettingError, describe
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.arms import LiveArm
 from pytest_tfgrpo.live.config import DecisionPoint, LiveConfig
@@ -171,6 +171,8 @@ class LiveRun:
         self._backend: LiveBackend | None = live.backend
         self._seq, self._attempt, self._place = count(), 1, 0
         self._started = time.perf_counter()
+        self._arms: set[str] = set()
+        """Stamps of those that the attempt took."""
         self._control = False
         self.ended = False
         """Whether its end is reported."""
@@ -227,6 +229,7 @@ class LiveRun:
             choice = backend.choose(point, self.key, self._attempt, self._place, self.category)
         data = choice_data(choice)
         self._send("choice", data)
+        self._arms.add(choice.arms[choice.arm])
         self._mark(data)
         return choice
 
@@ -237,7 +240,8 @@ class LiveRun:
         try:
             from pytest_tfgrpo.live.processor import mark_choice
 
-            mark_choice(self.key, self.owner, self.category, self._attempt, choice)
+            version = next(iter(self._arms)) if len(self._arms) == 1 else combined_stamp(self._arms)
+            mark_choice(self.key, self.owner, self.category, self._attempt, choice, version=version)
         except Exception as error:  # noqa: BLE001 - nothing reaches the agent
             self._live.swallow("mark", error)
 
@@ -268,6 +272,7 @@ class LiveRun:
     def retry(self) -> None:
         """Open the next attempt of this run: what counts is the last one."""
         self._attempt, self._place, self._started = self._attempt + 1, 0, time.perf_counter()
+        self._arms = set()
         self._send("retry", {})
 
     def end(
@@ -308,8 +313,8 @@ class LiveRun:
             return
         if kind is None:
             self._end("succeeded", "", {"completed": True, "reply_chars": 0})
-        else:  # cancellation is no Exception: asyncio's, a keyboard interrupt, a generator that is closed
-            status = "failed" if issubclass(kind, Exception) else "cancelled"
+        else:  # who cancels a task, or closes a generator, gave up: a slow arm would hide behind "cancelled"
+            status = "cancelled" if issubclass(kind, KeyboardInterrupt | SystemExit) else "failed"
             self._end(status, kind.__name__, {"completed": False, "reply_chars": 0})
 
     def _end(self, status: str, reason: str, data: dict[str, Json]) -> None:

@@ -17,6 +17,7 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.live.records import LiveRollout
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import open_live_store
@@ -202,6 +203,38 @@ def test_a_choice_marks_the_current_span_from_which_another_store_learns_it(
     assert other.attempt == own.attempt == 2
     assert other.trace is not None
     assert (other.trace.turns, other.trace.tool_errors) == (4, 4)
+
+
+def test_a_choice_notes_the_version_of_the_policy_for_the_feedback_loop(config: Path, live: Live) -> None:
+    (config.parent / "live.toml").write_text(CONFIG.replace("config", "model") + CONFIG)
+    kept = Kept()
+    tracer = tracer_of(kept)
+    with open_live(config, enabled=True) as both:
+        with both.run("one") as run, tracer.start_as_current_span("request"):
+            run.choose("config")
+            serve(tracer)
+        with both.run("two") as run, tracer.start_as_current_span("request"):
+            run.choose("config")
+            run.choose("model")
+            run.choose("model")
+            serve(tracer)
+        with both.run("again") as run, tracer.start_as_current_span("request"):
+            run.choose("config")
+            run.retry()
+            run.choose("model")
+            serve(tracer)
+        runs = {run.run: run for run in stored(config, both)}
+    stamps = {
+        key: {choice.arms[choice.arm] for choice in run.choices} for key, run in runs.items() if run.choices
+    }
+    noted = [
+        str((span.attributes or {})["tfgrpo.policy_version"]) for span in kept.spans if span.name == "request"
+    ]
+    assert noted == [
+        *stamps["one"],
+        *(stamps["two"] if len(stamps["two"]) == 1 else [combined_stamp(stamps["two"])]),
+        *stamps["again"],
+    ]
 
 
 def test_a_mark_that_was_tampered_with_is_refused(

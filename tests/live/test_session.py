@@ -77,12 +77,13 @@ def test_a_run_that_ends_without_a_reply_has_none(live: Live, backend: Backend) 
     [
         (ValueError("x"), "failed"),
         (TimeoutError(), "failed"),
-        (asyncio.CancelledError(), "cancelled"),
+        (asyncio.CancelledError(), "failed"),
         (KeyboardInterrupt(), "cancelled"),
-        (GeneratorExit(), "cancelled"),
+        (SystemExit(), "cancelled"),
+        (GeneratorExit(), "failed"),
     ],
 )
-def test_an_exception_fails_a_run_and_a_cancellation_cancels_it(
+def test_what_gives_up_a_run_fails_it_and_what_ends_the_process_cancels_it(
     live: Live, backend: Backend, error: BaseException, status: str
 ) -> None:
     def work() -> None:
@@ -95,23 +96,22 @@ def test_an_exception_fails_a_run_and_a_cancellation_cancels_it(
     assert (end["status"], end["reason"], end["completed"]) == (status, type(error).__name__, False)
 
 
-def test_a_cancelled_task_cancels_its_run_and_a_time_limit_inside_fails_it(
-    live: Live, backend: Backend
-) -> None:
+def test_a_cancelled_task_fails_its_run_as_a_time_limit_inside_does(live: Live, backend: Backend) -> None:
     async def serve(key: str, limit_s: float | None) -> None:
         with live.run(key):
             async with asyncio.timeout(limit_s):
                 await asyncio.sleep(60)
 
     async def both() -> None:
-        task = asyncio.create_task(serve("cancelled", None))
+        task = asyncio.create_task(serve("given up", None))
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, serve("late", 0.0), return_exceptions=True)
 
     asyncio.run(both())
-    assert [backend.of(key)[-1].data["status"] for key in ("cancelled", "late")] == ["cancelled", "failed"]
-    assert backend.of("late")[-1].data["reason"] == "TimeoutError"
+    ends = [backend.of(key)[-1].data for key in ("given up", "late")]
+    assert [end["status"] for end in ends] == ["failed", "failed"]
+    assert [end["reason"] for end in ends] == ["CancelledError", "TimeoutError"]
 
 
 def test_a_run_that_has_ended_is_not_ended_again_by_what_comes_after(live: Live, backend: Backend) -> None:
