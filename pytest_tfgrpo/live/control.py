@@ -23,6 +23,10 @@ from pytest_tfgrpo.live.selector import CONTROL_SHARE
 
 NEEDED = 20.0
 """Wealth at which the selector is shown worse."""
+NEEDED_OF_FAILURES = 100.0
+"""Wealth at which its runs are shown to fail more often."""
+MORE_FAILURES = 0.05
+"""By how much more of the selector's runs may fail than of the control's."""
 MOST = 0.5
 MEMORY = 200
 """Runs after which a mean forgets: later ones weigh 1 / MEMORY."""
@@ -30,17 +34,18 @@ PRIOR_RUNS, PRIOR_MEAN, PRIOR_SQUARE = 40.0, 0.3, 3.0
 """What the bettor believes of X before the first run, and for how many runs that counts."""
 
 
-def bet(memory: Mapping[str, float], q: float, *, control: bool) -> dict[str, float]:
+def bet(memory: Mapping[str, float], q: float, *, control: bool, margin: float = 0.0) -> dict[str, float]:
     """Return the memory after a run with reward `q`; an empty one is that before the first.
 
+    With a `margin` the bet is against "the selector is worse by no more than that".
     Raises ValueError for a q outside of [0, 1].
     """
     if not 0 <= q <= 1:
         raise ValueError(f"q is {q!r}; it must be from 0 to 1")
     n, c = memory.get("runs", 0.0), memory.get("mean_q", 0.5)
     mean, square = memory.get("mean_x", PRIOR_MEAN), memory.get("mean_x2", PRIOR_SQUARE)
-    x = (q - c) * (1 / CONTROL_SHARE if control else -1 / (1 - CONTROL_SHARE))
-    worst = max(c / CONTROL_SHARE, (1 - c) / (1 - CONTROL_SHARE))
+    x = (q - c) * (1 / CONTROL_SHARE if control else -1 / (1 - CONTROL_SHARE)) - margin
+    worst = max(c / CONTROL_SHARE, (1 - c) / (1 - CONTROL_SHARE)) + margin
     stake = min(max(mean / square, 0.0), MOST / worst)
     known = min(n + PRIOR_RUNS, MEMORY) + 1
     return {

@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus
+from pytest_tfgrpo.live.rewards import FAILURE
 from pytest_tfgrpo.live.selector import CONTROL_SHARE, PointPolicy, SelectorState
 from pytest_tfgrpo.live.states import HELD
 
@@ -117,8 +118,8 @@ def evaluate(
 
     arms = sorted(state.points[point].arms)
     left_out, rows = Counter[str](), []
-    for rollout in rollouts:
-        found = _row(rollout, target, state.points[point], point, quantity, numbered)
+    for rollout, value in _with_values(rollouts, quantity):
+        found = _row(rollout, target, state.points[point], point, value, numbered)
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -161,7 +162,7 @@ def _row(
     target: TargetPolicy,
     policy: PointPolicy,
     point: str,
-    quantity: WorthBy,
+    value: float | None,
     numbered: NumberedPolicy | None,
 ) -> _Row | str:
     choice = next((one for one in rollout.choices if one.point == point), None)
@@ -171,7 +172,6 @@ def _row(
         return "control"
     if choice is None:
         return "no_choices"
-    value = value_of(rollout, quantity)
     if value is None:
         return "no_outcome"
     if not 0 < choice.probabilities.get(choice.arm, 0.0) <= 1:
@@ -225,10 +225,25 @@ def _logged(choice: ArmChoice, policy: PointPolicy) -> dict[str, float]:
 
 
 def value_of(rollout: LiveRollout, quantity: WorthBy) -> float | None:
-    """Return what a run earned, in [0, 1]; None where that is not known."""
+    """Return what a run earned, in [0, 1]; None where that is not known.
+
+    A run without a score that was blocked, or counts as failed, has the score 0.
+    """
+    reward = rollout.reward
     if quantity == "reward":
-        return None if rollout.reward is None else rollout.reward.q
-    return None if rollout.trace is None else rollout.trace.score
+        return None if reward is None else reward.q
+    if rollout.trace is None or rollout.trace.score is not None:
+        return None if rollout.trace is None else rollout.trace.score
+    return 0.0 if reward is not None and (reward.hard_gate or FAILURE in reward.components) else None
+
+
+def _with_values(
+    rollouts: Iterable[LiveRollout], quantity: WorthBy
+) -> list[tuple[LiveRollout, float | None]]:
+    """Return runs with what they earned; nothing is known of scores where no run was given one."""
+    runs = list(rollouts)
+    known = quantity == "reward" or any(run.trace and run.trace.score is not None for run in runs)
+    return [(run, value_of(run, quantity) if known else None) for run in runs]
 
 
 def control_difference(
@@ -241,11 +256,10 @@ def control_difference(
     """
     sides: tuple[list[float], list[float]] = ([], [])
     missing = [0, 0]
-    for rollout in rollouts:
+    for rollout, value in _with_values(rollouts, quantity):
         if rollout.status is LiveStatus.RUNNING or rollout.reason == HELD or not rollout.choices:
             continue
-        value = None if rollout.status is LiveStatus.CANCELLED else value_of(rollout, quantity)
-        if value is None:
+        if value is None or rollout.status is LiveStatus.CANCELLED:
             missing[rollout.control] += 1
         else:
             sides[rollout.control].append(value)

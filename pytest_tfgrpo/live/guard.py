@@ -7,18 +7,19 @@ from dataclasses import replace
 from typing import Literal
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.live.control import NEEDED, bet, wealth
+from pytest_tfgrpo.live.control import MORE_FAILURES, NEEDED, NEEDED_OF_FAILURES, bet, wealth
 from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
 
 WINDOW = 32
 """Runs that the limit of blocked ones looks at."""
 
-Trigger = Literal["failures", "max_blocked", "worse_than_control", "reset"]
+Trigger = Literal["failures", "max_blocked", "worse_than_control", "more_failures", "reset"]
 
 TRANSITIONS: Mapping[tuple[Literal["pass", "hold"], Trigger], Literal["pass", "hold"]] = {
     ("pass", "failures"): "hold",
     ("pass", "max_blocked"): "hold",
     ("pass", "worse_than_control"): "hold",
+    ("pass", "more_failures"): "hold",
     ("pass", "reset"): "pass",
     ("hold", "reset"): "pass",
 }
@@ -33,6 +34,8 @@ class Guard:
     """Failures in a row that hold the gate."""
     max_blocked: int = 3
     """Of the last 32 runs, those blocked by safety that hold the gate."""
+    count_failed: bool = True
+    """Hold the gate too where runs fail more often than those of the control."""
 
     def failed(self, state: GateState, error: str, now: float) -> GateState:
         """Return the state after a write or an update failed."""
@@ -51,7 +54,16 @@ class Guard:
         after = replace(state, blocked=(*state.blocked, blocked)[-WINDOW:])
         if sum(after.blocked) >= self.max_blocked:
             return _after(after, "max_blocked", _end(rollout))
-        return self.rewarded(after, rollout)
+        return self.rewarded(self._failed_or_not(after, rollout), rollout)
+
+    def _failed_or_not(self, state: GateState, rollout: LiveRollout) -> GateState:
+        if not self.count_failed or not rollout.choices:
+            return state
+        ended_well = float(rollout.status is LiveStatus.SUCCEEDED)
+        failures = bet(state.failures, ended_well, control=rollout.control, margin=MORE_FAILURES)
+        after = replace(state, failures=failures)
+        more = wealth(failures) >= NEEDED_OF_FAILURES
+        return _after(after, "more_failures", _end(rollout)) if more else after
 
     def rewarded(self, state: GateState, rollout: LiveRollout) -> GateState:
         """Return the state once the reward of an ended run is known, at its end or later."""

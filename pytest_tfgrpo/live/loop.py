@@ -14,7 +14,7 @@ from pytest_tfgrpo.live.config import DecisionPoint, LiveConfig
 from pytest_tfgrpo.live.guard import Guard
 from pytest_tfgrpo.live.records import ArmChoice, LiveEvent, LiveRollout, LiveRules, LiveUpdate
 from pytest_tfgrpo.live.report import status_of
-from pytest_tfgrpo.live.rewards import RewardInference, open_inference
+from pytest_tfgrpo.live.rewards import FailureReward, RewardInference, open_inference
 from pytest_tfgrpo.live.selector import is_control, open_selector
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 from pytest_tfgrpo.live.update import Learning, compute
@@ -103,7 +103,11 @@ def open_loop(config: LiveConfig, open_store: StoreOpener = open_live_store) -> 
 def rules_of(config: LiveConfig, inference: RewardInference) -> LiveRules:
     """Return reward inference, guard and update, bound to the settings."""
     settings = config.settings
-    guard = Guard(max_failure_streak=settings.max_failure_streak, max_blocked=settings.max_blocked)
+    worst = settings.failed_runs == "worst"
+    inferred = FailureReward(inference) if worst else inference
+    guard = Guard(
+        max_failure_streak=settings.max_failure_streak, max_blocked=settings.max_blocked, count_failed=worst
+    )
     learning = Learning(
         points={name: point.stamps for name, point in config.points.items()},
         strategy=inference.name,
@@ -117,7 +121,7 @@ def rules_of(config: LiveConfig, inference: RewardInference) -> LiveRules:
         return compute(rollouts, selector, document, learning=learning, now=time.time())
 
     return LiveRules(
-        infer=inference.infer,
+        infer=inferred.infer,
         ended=guard.ended,
         rewarded=guard.rewarded,
         failed=guard.failed,

@@ -148,7 +148,8 @@ class GateState:
     streak: int = 0
     """Failures in a row."""
     reason: str = ""
-    """Why it holds: failures, max_blocked, worse_than_control; while it passes, why it was reset."""
+    """Why it holds: failures, max_blocked, worse_than_control, more_failures; while it passes, why it was
+    reset."""
     last_error: str | None = None
     since: float = 0.0
     """When it took this state, seconds since 1970."""
@@ -157,7 +158,9 @@ class GateState:
     blocked: tuple[bool, ...] = ()
     """Of the last runs, whether safety blocked them; at most 32."""
     control: Mapping[str, float] = field(default_factory=dict)
-    """Memory of the test of the selector against control."""
+    """Memory of the test of the selector's rewards against the control's."""
+    failures: Mapping[str, float] = field(default_factory=dict)
+    """Memory of the test of how often its runs fail."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -14,6 +15,8 @@ from pytest_tfgrpo.live.records import RewardBreakdown, RunTrace
 LEAST = -0.75
 """Composite of an unblocked run at the least; -1 is that of a blocked one alone."""
 ERRORS_COUNTED = 2
+FAILURE = "failure"
+"""Component of a run that counts as failed: what its reward is beyond the other components."""
 
 
 class RewardInference(Protocol):
@@ -68,8 +71,33 @@ class OutcomeReward:
         _check(trace)
         if trace.score is None:
             return _breakdown(self.name, trace, {"safety": -1.0}, 1.0) if trace.blocked else None
-        components = {"score": 1.75 * trace.score + LEAST, "safety": -1.0 if trace.blocked else 0.0}
+        components = {"score": _of_score(trace.score), "safety": -1.0 if trace.blocked else 0.0}
         return _breakdown(self.name, trace, components, 1.0)
+
+
+class FailureReward:
+    """Reward of a strategy, but for a run that failed: that of its score, the worst where it has none.
+
+    Otherwise an arm that fails more often would win where only runs that end well are scored.
+    """
+
+    def __init__(self, strategy: RewardInference) -> None:
+        """Take the strategy for runs that came to their end."""
+        self.name, self._strategy = strategy.name, strategy
+
+    def infer(self, trace: RunTrace) -> RewardBreakdown | None:
+        """Return the reward of a run; None where the strategy has none for one that came to its end."""
+        if trace.completed:
+            return self._strategy.infer(trace)
+        _check(trace)
+        if isinstance(self._strategy, TraceReward):
+            parts = {**self._strategy.infer(trace).components}
+        else:
+            parts = {"safety": -1.0 if trace.blocked else 0.0}
+        worth = _of_score(trace.score or 0.0)
+        parts[FAILURE] = worth - math.fsum(value for name, value in parts.items() if name != "safety")
+        found = _breakdown(self.name, trace, parts, 1.0)
+        return found if trace.blocked else replace(found, composite=worth)
 
 
 Found: TypeAlias = float | Mapping[str, float] | None
@@ -150,6 +178,10 @@ def _breakdown(
         confidence=confidence,
         hard_gate=trace.blocked,
     )
+
+
+def _of_score(score: float) -> float:
+    return 1.75 * score + LEAST
 
 
 def _efficiency(turns: int) -> float:

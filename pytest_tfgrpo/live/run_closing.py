@@ -98,7 +98,8 @@ def _closed(
     for run, ending in endings:
         where = (run.sequence, run.attempt)
         trace = _trace(known[run.sequence], ending, counts.get(where, (0, 0, 0)))
-        reward, error = (None, None) if ending.reason == EVENTS_LOST else _inferred(infer, trace)
+        says_nothing = ending.reason == EVENTS_LOST or ending.status is LiveStatus.CANCELLED
+        reward, error = (None, None) if says_nothing else _inferred(infer, trace)
         sequence, key, category, control, started_at, prompt, _ = known[run.sequence]
         rollout = LiveRollout(
             id=rollout_id(namespace, sequence),
@@ -192,7 +193,8 @@ def rescore(db: sqlite3.Connection, rollout: LiveRollout, score: float, infer: I
     """Infer the reward of an ended run anew, as its score has come; a run that is not whole has none."""
     assert rollout.trace is not None
     trace = replace(rollout.trace, score=score)
-    reward, error = (None, None) if rollout.reason == EVENTS_LOST else _inferred(infer, trace)
+    says_nothing = rollout.reason == EVENTS_LOST or rollout.status is LiveStatus.CANCELLED
+    reward, error = (None, None) if says_nothing else _inferred(infer, trace)
     after = replace(rollout, trace=trace, reward=reward)
     db.execute(
         "UPDATE rollouts SET trace = ?, reward = ?, pending = ? WHERE sequence = ?",

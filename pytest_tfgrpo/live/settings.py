@@ -43,6 +43,7 @@ class LiveSettings:
     algorithm: Algorithm
     inference: str
     outcome_wait_s: float
+    failed_runs: Literal["worst", "inferred"]
     text: Literal["redacted", "none"]
 
 
@@ -78,6 +79,8 @@ TABLE: Mapping[str, Setting] = {row.name.removeprefix("live_rl_"): row for row i
             "what makes a run's reward: trace_v1, trace_v2, outcome_v1 or python:module:callable"),
     Setting("live_rl_outcome_wait_s", "none", real(0, 31_536_000), 0.0,
             "seconds that an update waits for the outcome of a run that ended without a score"),
+    Setting("live_rl_failed_runs", "none", choice("worst", "inferred"), "worst",
+            "a run that failed and has no score counts as one with score 0, or as `inference` says"),
     Setting("live_rl_text", "none", choice("redacted", "none"), "redacted",
             "whether the store keeps prompts and replies, without secrets, or only their lengths"),
 )}

@@ -245,7 +245,7 @@ class LiveStore(LiveReader):
     def _keep_gate(self, before: GateState, state: GateState, now: float) -> None:
         if state == before:
             return
-        forget: dict[str, Any] = {"blocked": (), "control": {}}
+        forget: dict[str, Any] = {"blocked": (), "control": {}, "failures": {}}
         text = encode(to_wire(state))
         if replace(before, **forget) == replace(state, **forget):
             known = "UPDATE gate SET document = ? WHERE number = (SELECT max(number) FROM gate)"

@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.live.evaluate import value_of
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
-from pytest_tfgrpo.live.rewards import OutcomeReward, TraceReward
+from pytest_tfgrpo.live.rewards import FAILURE, OutcomeReward, TraceReward
 
 REGRESSING, IMPROVING = -0.15, 0.10
 """Change of the success rate from which on a category is said to become worse, or better."""
@@ -101,9 +101,11 @@ def reward_agreement(rollouts: Iterable[LiveRollout]) -> RewardAgreement:
 
     pairs, inferred = [], False
     for run in rollouts:
-        score = value_of(run, "score")
+        score = None if run.trace is None else run.trace.score
         if score is not None and run.reward is not None and run.trace is not None:
             by_score = run.reward.strategy == OutcomeReward.name
+            if FAILURE in run.reward.components and not by_score:
+                continue  # its reward is its score
             pairs.append(((_TRACE.infer(run.trace) if by_score else run.reward).composite, score))
             inferred = not by_score
     found = spearman([reward for reward, _ in pairs], [score for _, score in pairs]) if pairs else None

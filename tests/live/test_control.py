@@ -78,3 +78,18 @@ def test_a_mean_begins_at_a_half_and_forgets_after_so_many_runs() -> None:
     for runs in (MEMORY - 1, MEMORY, 50 * MEMORY):
         found = bet({"runs": runs, "mean_q": 0.5}, 1.0, control=False)
         assert found["mean_q"] == pytest.approx(0.5 + 0.5 / (MEMORY + 1))
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_a_bet_against_a_margin_is_fair_where_the_selector_is_worse_by_so_much(margin: float) -> None:
+    rng = random.Random(5)
+    memory: Mapping[str, float] = {}
+    for _ in range(200):
+        memory = bet(memory, float(rng.random() < 0.7), control=rng.random() < CONTROL_SHARE, margin=margin)
+    expected = 0.0
+    for control, share in ((True, CONTROL_SHARE), (False, 1 - CONTROL_SHARE)):
+        mean = 0.8 if control else 0.8 - margin
+        for q, p in ((1.0, mean), (0.0, 1 - mean)):
+            expected += share * p * wealth(bet(memory, q, control=control, margin=margin))
+    assert expected == pytest.approx(wealth(memory))
+    assert wealth(bet(memory, 0.0, control=True, margin=margin)) > 0

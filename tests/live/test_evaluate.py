@@ -14,10 +14,13 @@ from pytest_tfgrpo.live.evaluate import (
     control_difference,
     evaluate,
     target_policy,
+    value_of,
 )
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.live.rewards import FailureReward, OutcomeReward
 from pytest_tfgrpo.live.selector import PointPolicy, SelectorState, open_selector
 
+QUANTITIES: tuple[WorthBy, ...] = ("reward", "score")
 STATE = open_selector(0, None, POINTS)
 
 
@@ -206,3 +209,44 @@ def test_too_few_control_runs_give_no_difference() -> None:
     runs = [replace(run, control=False) for run in runs_of(random.Random(2), 0.5, 0.5, 30)]
     found = control_difference([*runs[:-1], replace(runs[-1], control=True)])
     assert (found.selected, found.controls, found.difference, found.low) == (29, 1, None, None)
+
+
+def failed(run: LiveRollout) -> LiveRollout:
+    """Return the run as one that ended by an exception."""
+    trace = replace(run.trace, completed=False, score=None)
+    return replace(
+        run, status=LiveStatus.FAILED, trace=trace, reward=FailureReward(OutcomeReward()).infer(trace)
+    )
+
+
+def test_an_arm_that_fails_where_it_does_not_shine_loses_by_reward_and_by_score() -> None:
+    """As of an application that reports scores only of runs that end well: missing not at random."""
+    rng = random.Random(9)
+    runs = [
+        failed(run) if not run.control and rng.random() < 0.6 else run for run in runs_of(rng, 0.95, 0.7, 800)
+    ]
+    for quantity in QUANTITIES:
+        found = control_difference(runs, quantity=quantity)
+        assert (found.selected + found.controls, found.missing) == (800, (0, 0))
+        assert found.high is not None
+        assert found.high < 0
+    worth = value(runs, "uniform")
+    assert worth.decisions == sum(not run.control for run in runs)
+    assert worth.left_out == {"control": sum(run.control for run in runs)}
+
+
+def test_where_no_run_has_a_score_failures_alone_give_no_mean_score() -> None:
+    runs = [failed(run) if run.sequence % 9 == 0 else run for run in runs_of(random.Random(2), 1.0, 1.0, 90)]
+    runs = [replace(run, trace=replace(run.trace, score=None)) for run in runs]
+    found = control_difference(runs, quantity="score")
+    assert (found.selected, found.controls) == (0, 0)
+    assert value(runs, "uniform").decisions == 0
+
+
+def test_blocked_runs_without_a_score_have_the_score_0_and_others_none() -> None:
+    (choice,) = runs_of(random.Random(2), 1.0, 1.0, 1)[0].choices
+    assert value_of(rollout(1, [choice], None, blocked=True), "score") == 0
+    assert value_of(rollout(1, [choice], None), "score") is None
+    assert value_of(failed(rollout(1, [choice], None)), "score") == 0
+    untold = replace(failed(rollout(1, [choice], None)), reward=None)
+    assert value_of(untold, "score") is None, "failed_runs = inferred"

@@ -77,7 +77,7 @@ def test_c03_only_a_reset_ends_a_hold(events: list[str], most: int) -> None:
         "ada",
         "the disk has room again",
     )
-    assert (again.blocked, again.control, again.since) == ((), {}, 9.0)
+    assert (again.blocked, again.control, again.failures, again.since) == ((), {}, {}, 9.0)
 
 
 def test_3_blocked_runs_of_the_last_32_hold() -> None:
@@ -104,6 +104,37 @@ def test_a_selector_worse_than_control_holds_and_a_better_one_does_not() -> None
             state = ended(state, run(i, score=float(good), control=control))
         assert state.state == expected
         assert state.reason == ("" if better else "worse_than_control")
+
+
+def fails_more(guard: Guard, selected: float, control: float, seed: int) -> GateState:
+    """Return the state after 1,500 runs that fail at these rates, while the selector's rewards are better."""
+    rng, state = random.Random(seed), GateState()
+    for i in range(1500):
+        is_control = rng.random() < 0.1
+        failed = rng.random() < (control if is_control else selected)
+        found = run(i, score=0.1 if is_control else 0.9, control=is_control)
+        state = guard.ended(state, replace(found, status=LiveStatus.FAILED) if failed else found)
+    return state
+
+
+def test_runs_that_fail_more_often_than_those_of_the_control_hold() -> None:
+    held = [fails_more(GUARD, 0.4, 0.05, seed) for seed in range(4)]
+    assert {(state.state, state.reason) for state in held} == {("hold", "more_failures")}
+    even = [
+        fails_more(GUARD, rate, control, seed)
+        for seed in range(4)
+        for rate, control in ((0.3, 0.3), (0.1, 0.06), (0.0, 0.4))
+    ]
+    assert {state.state for state in even} == {"pass"}
+
+
+def test_failures_do_not_hold_where_they_count_as_inferred() -> None:
+    state = fails_more(Guard(count_failed=False), 0.4, 0.05, 0)
+    assert (state.state, state.failures) == ("pass", {})
+
+
+def test_a_run_without_a_choice_says_nothing_of_failures() -> None:
+    assert ended(GateState(), replace(run(), choices=(), status=LiveStatus.FAILED)).failures == {}
 
 
 def test_a_reward_that_comes_later_counts_once() -> None:

@@ -1,6 +1,8 @@
 """Live RL as an application uses it, over a real store."""
 
+import asyncio
 import atexit
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +15,10 @@ from support.live.loop import CONFIG, runs_of, scored, serve, stored, wait
 from pytest_tfgrpo.cli.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.live.loop import LiveLoop
+from pytest_tfgrpo.live.loop import LiveLoop, rules_of
 from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.live.rewards import open_inference
+from pytest_tfgrpo.live.session import Live
 
 
 @pytest.fixture
@@ -53,6 +57,55 @@ def test_a_run_is_persisted_with_spans_status_and_reward(folder: Path) -> None:
     assert decision["reward"] == 1.0
     assert {name: decision[f"reward_{name}"] for name in parts} == parts
     assert (decision["reward_strategy"], decision["hard_gate"]) == ("trace_v2", False)
+
+
+def ways_to_fail(live: Live) -> None:
+    """Fail in each way that an application has, without a score."""
+    with suppress(ZeroDivisionError), live.run("exception") as run:
+        run.choose("config")
+        _ = 1 / 0
+    with live.run("limit") as run:
+        run.choose("config")
+        run.end("partly", completed=False)
+    with suppress(asyncio.CancelledError), live.run("given up") as run:
+        run.choose("config")
+        raise asyncio.CancelledError
+    live.run("left open").choose("config")  # or its process died
+    live.flush()
+
+
+@pytest.mark.parametrize("failed_runs", ["worst", "inferred"])
+def test_a_run_that_fails_without_a_score_counts_as_the_worst_unless_told_otherwise(
+    folder: Path, failed_runs: str
+) -> None:
+    with open_live(scored(folder), failed_runs=failed_runs) as live:
+        ways_to_fail(live)
+        assert isinstance(live.backend, LiveLoop)
+        inference = open_inference("outcome_v1")
+        rules, now = rules_of(live.config, inference), time.time()
+        assert live.backend.store.expire(now + 100, rules=rules, now=now) == 1
+        failed = list(live.backend.store.rollouts())
+        with suppress(KeyboardInterrupt), live.run("ended by you") as run:
+            run.choose("config")
+            raise KeyboardInterrupt
+    assert [run.reason for run in failed] == ["ZeroDivisionError", "incomplete", "CancelledError", "timeout"]
+    assert {run.status for run in failed} == {LiveStatus.FAILED}
+    rewards = {run.reward and run.reward.composite for run in failed}
+    assert rewards == ({-0.75} if failed_runs == "worst" else {None})
+    with stored(folder) as store:
+        gate, cancelled = store.gate(), list(store.rollouts())[-1]
+    bets = 4.0 if failed_runs == "worst" else 0.0
+    assert (gate.control.get("runs", 0.0), gate.failures.get("runs", 0.0)) == (bets, bets)
+    assert (cancelled.status, cancelled.reward) == (LiveStatus.CANCELLED, None)
+
+
+def test_a_score_that_comes_later_beats_the_failure(folder: Path) -> None:
+    with open_live(scored(folder)) as live:
+        ways_to_fail(live)
+        live.outcome("limit", 0.6)
+    run = next(run for run in runs_of(folder) if run.run == "limit")
+    assert run.reward is not None
+    assert run.reward.composite == pytest.approx(0.3)
 
 
 def test_updates_are_made_on_schedule_and_a_restart_goes_on_with_what_was_learned(folder: Path) -> None:

@@ -11,7 +11,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.live.records import RewardBreakdown, RunTrace
-from pytest_tfgrpo.live.rewards import BUILT_IN, ModuleReward, open_inference
+from pytest_tfgrpo.live.rewards import BUILT_IN, FAILURE, LEAST, FailureReward, ModuleReward, open_inference
 
 traces = st.builds(
     RunTrace,
@@ -159,3 +159,48 @@ def test_a_function_that_raises_is_named_with_what_it_raised() -> None:
 def test_a_strategy_that_there_is_not_is_a_setting_error(spec: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=message):
         open_inference(spec, tmp_path)
+
+
+def failure_of(spec: str, trace: RunTrace) -> RewardBreakdown:
+    found = FailureReward(open_inference(spec)).infer(trace)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("spec", sorted(BUILT_IN))
+@pytest.mark.parametrize("given", [{}, {"reply_chars": 0, "turns": 0}, {"turns": 9, "tool_errors": 3}])
+def test_a_run_that_failed_is_worth_its_score_and_the_least_without_one(
+    spec: str, given: dict[str, object]
+) -> None:
+    failed = run(completed=False, **given)
+    assert failure_of(spec, failed).composite == LEAST
+    assert failure_of(spec, replace(failed, score=0.0)).composite == LEAST
+    assert failure_of(spec, replace(failed, score=0.6)).composite == pytest.approx(0.3)
+    parts = failure_of(spec, failed).components
+    assert math.fsum(parts.values()) == pytest.approx(LEAST), "the components still say what makes the sum"
+    assert FAILURE in parts
+    blocked = failure_of(spec, replace(failed, blocked=True))
+    assert (blocked.composite, blocked.hard_gate) == (-1, True)
+
+
+def test_components_of_a_failed_run_are_still_told() -> None:
+    failed = run(completed=False)
+    inner = infer("trace_v2", failed)
+    found = failure_of("trace_v2", failed).components
+    assert {name: found[name] for name in inner.components} == inner.components
+    assert found[FAILURE] == pytest.approx(LEAST - inner.composite)
+
+
+@pytest.mark.parametrize("spec", sorted(BUILT_IN))
+def test_a_run_that_came_to_its_end_has_the_reward_of_the_strategy(spec: str) -> None:
+    inner = open_inference(spec)
+    assert FailureReward(inner).name == inner.name
+    for trace in (run(), run(score=0.4), run(blocked=True)):
+        assert FailureReward(inner).infer(trace) == inner.infer(trace)
+
+
+def test_a_function_of_yours_is_not_asked_for_a_run_that_failed() -> None:
+    own = FailureReward(ModuleReward("python:m:f", lambda trace: 1 / trace.turns))
+    found = own.infer(run(turns=0, completed=False))
+    assert found is not None
+    assert found.composite == LEAST
