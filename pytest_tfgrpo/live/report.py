@@ -48,7 +48,9 @@ def status_of(config: LiveConfig, store: LiveStore, gate: GateState | None = Non
         "namespace": config.settings.namespace,
         "gate": {name: to_wire(getattr(state, name)) for name in _GATE},
         "against_control": wealth(state.control),
+        "failures_against_control": wealth(state.failures),
         "rollouts": dict(store.counts()),
+        "left_out": dict(store.left_out()),
         "refused": dict(store.refusals()),
         "selector": selector.number,
         "probabilities": probabilities_of(selector),
@@ -118,14 +120,18 @@ def status_lines(status: Mapping[str, Json]) -> Iterator[str]:
         yield "           runs take the default arms; `tfgrpo live reset` releases it"
     ended = ", ".join(f"{runs[name]} {name}" for name in ("succeeded", "failed", "cancelled", "running"))
     yield f"runs       {ended}; {runs['used']} used, {runs['control']} control"
+    if status["left_out"]:
+        yield f"left out   {_counts(status['left_out'])}"
     if status["refused"]:
-        yield "refused    " + ", ".join(f"{name} {n}" for name, n in status["refused"].items())
+        yield f"refused    {_counts(status['refused'])}"
     yield (
         f"selector   {status['selector']}, after {plural(updates['all'], 'update')}, "
         f"{updates['executed']} executed; the model stays as it is"
     )
     if (last := status["last_update"]) and not last["executed"]:
-        yield f"           the last one learned nothing: {_NOTHING[last['reason']]} ({last['reason']})"
+        left_out = f"; left out: {_counts(last['left_out'])}" if last["left_out"] else ""
+        why = f"{_NOTHING[last['reason']]} ({last['reason']}){left_out}"
+        yield f"           the last one learned nothing: {why}"
     for point, categories in status["probabilities"].items():
         yield ""
         yield from probability_lines(point, categories)
@@ -175,6 +181,8 @@ def report_lines(store: LiveStore, runs: int) -> Iterator[str]:
         yield f"... {len(found) - CATEGORIES} more categories, with fewer runs and no alert"
     if updates := store.updates(after=store.update_counts()[0] - LAST_UPDATES):
         yield from ("", *_update_lines(updates))
+        if left_out := store.left_out():
+            yield f"left out of all updates: {_counts(left_out)}"
 
 
 def difference_lines(rollouts: Sequence[LiveRollout]) -> Iterator[str]:
@@ -241,7 +249,7 @@ def _update_lines(updates: Sequence[LiveUpdate]) -> Iterator[str]:
             number(one.metrics.get("mean_reward")),
             number(one.metrics.get("kl")),
             number(one.metrics.get("entropy")),
-            ", ".join(f"{name} {n}" for name, n in one.left_out.items()) or "-",
+            _counts(one.left_out) or "-",
         ]
         for one in updates
     ]
@@ -250,8 +258,8 @@ def _update_lines(updates: Sequence[LiveUpdate]) -> Iterator[str]:
 
 def value_lines(found: PolicyValue) -> Iterator[str]:
     """Yield what another policy would have earned."""
-    left_out = ", ".join(f"{name} {n}" for name, n in found.left_out.items())
-    runs = plural(found.decisions, "run") + (f"; left out: {left_out}" if left_out else "")
+    left_out = f"; left out: {_counts(found.left_out)}" if found.left_out else ""
+    runs = plural(found.decisions, "run") + left_out
     yield f"{found.quantity} of {line(found.policy)} at {line(found.point)}, from {runs}"
     estimates = {"ips": found.ips, "snips": found.snips, "dr": found.dr}
     rows = [
@@ -270,6 +278,10 @@ def value_lines(found: PolicyValue) -> Iterator[str]:
     for name, one in estimates.items():
         if one.value is None:
             yield f"{name:<5}  not estimable: {one.reason}"
+
+
+def _counts(by_reason: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in by_reason.items())
 
 
 def _time(at: float) -> str:

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.live.critic import Critic
+from pytest_tfgrpo.live.evidence import ArmEvidence
 from pytest_tfgrpo.live.records import ArmChoice
 
 FLOOR = 0.02
@@ -116,6 +117,8 @@ class SelectorState:
     critic: Critic = field(default_factory=Critic)
     away: Mapping[str, Mapping[str, AwayArm]] = field(default_factory=dict)
     """Arms of other processes by point and stamp."""
+    evidence: Mapping[str, ArmEvidence] = field(default_factory=dict)
+    """By point."""
     _known: dict[tuple[str, str], tuple[dict[str, float], Mapping[str, str]]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -159,15 +162,26 @@ class SelectorState:
                 categories.append(wanted)
         return replace(self, categories=tuple(categories), _known={})
 
-    def learned(self, points: Mapping[str, PointPolicy], critic: Critic) -> SelectorState:
-        """Return the next selector."""
-        return replace(self, number=self.number + 1, points=points, critic=critic, _known={})
+    def learned(
+        self, points: Mapping[str, PointPolicy], critic: Critic, evidence: Mapping[str, ArmEvidence]
+    ) -> SelectorState:
+        """Return the next selector; what is known of arms that no process has is dropped."""
+        stamps = {name: {*arms} for name, arms in self.away.items()}
+        for name, policy in points.items():
+            stamps[name] = {*policy.arms.values()} | stamps.get(name, set())
+        kept = {name: one.of_arms(stamps[name]) for name, one in evidence.items() if name in stamps}
+        return replace(self, number=self.number + 1, points=points, critic=critic, evidence=kept, _known={})
 
     def document(self) -> Json:
         """Return what the store keeps of it."""
-        found = {"categories": self.categories, "points": self.points, "critic": self.critic}
-        away = {"away": self.away} if self.away else {}
-        return {"schema": SCHEMA, **to_wire(found | away)}
+        found: dict[str, object] = {
+            "categories": self.categories,
+            "points": self.points,
+            "critic": self.critic,
+        }
+        found |= {"evidence": self.evidence} if self.evidence else {}
+        found |= {"away": self.away} if self.away else {}
+        return {"schema": SCHEMA, **to_wire(found)}
 
     def _policy(self, point: str, category: str) -> tuple[dict[str, float], Mapping[str, str]]:
         key = (point, self.category(category))
@@ -217,6 +231,7 @@ class _Document:
     points: Mapping[str, PointPolicy]
     critic: Critic
     away: Mapping[str, Mapping[str, AwayArm]] = field(default_factory=dict)
+    evidence: Mapping[str, ArmEvidence] = field(default_factory=dict)
 
 
 def _of_away(arms: Mapping[str, AwayArm]) -> PointPolicy:
@@ -246,6 +261,7 @@ def open_selector(number: int, document: Json | None, points: Points) -> Selecto
         points=found.points,
         critic=found.critic,
         away=found.away,
+        evidence=found.evidence,
     )
     return state.with_points(points)
 

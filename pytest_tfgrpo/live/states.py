@@ -24,6 +24,9 @@ HELD = "held"
 """Reason of a run that was open when the guard held (decision 23)."""
 RETRIED = "retried"
 """Reason of an attempt that another one follows."""
+UNKNOWN_ARM = "unknown_arm"
+"""Why an update leaves out a run of an arm that its process does not have: the run waits for one that has it,
+until it is stale."""
 TIMEOUT = "timeout"
 """Reason of a run without events for too long."""
 

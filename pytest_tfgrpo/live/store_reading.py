@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -18,6 +19,7 @@ from pytest_tfgrpo.live.records import (
     RewardBreakdown,
     RunTrace,
 )
+from pytest_tfgrpo.live.states import UNKNOWN_ARM
 from pytest_tfgrpo.live.store_file import StoreFile
 
 AT_ONCE = 500
@@ -218,6 +220,16 @@ class LiveReader(StoreFile):
         with self._reading() as db:
             found = db.execute("SELECT count(*), coalesce(sum(executed), 0) FROM updates").fetchone()
         return int(found[0]), int(found[1])
+
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many runs the updates left out, by reason, without those that wait for another process.
+
+        One whose outcome was not known may have been used later.
+        """
+        with self._reading() as db:
+            rows = db.execute("""SELECT report FROM updates WHERE report NOT LIKE '%"left_out":{}%'""")
+            found = sum((Counter(update_of(text).left_out) for (text,) in rows), Counter[str]())
+        return {reason: count for reason, count in sorted(found.items()) if reason != UNKNOWN_ARM}
 
     def counts(self) -> Mapping[str, int]:
         """Return how many runs there are by status, and of all how many are used and how many control."""

@@ -1,12 +1,13 @@
 """One update of the selector: trajectories of choices to advantages, and a step of bounded divergence.
 
-Old log-probabilities are those logged when the arms were drawn (decisions 26, 27). Axis ``_K`` runs over
-trajectories, ``_N`` over their choices end to end.
+The clip bounds the step from today's policy; a choice weighs as much as today's probability of its arm over
+that logged when it was drawn (decisions 26, 27; Hilton et al. 2022, "Batch size-invariance for policy
+optimization"), so that old runs teach as well. Axis ``_K`` runs over trajectories, ``_N`` over their choices
+end to end.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.live.critic import Visit
-from pytest_tfgrpo.live.records import LiveRollout, LiveStatus, LiveUpdate
+from pytest_tfgrpo.live.evidence import ArmEvidence, ArmReturn
+from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.live.selector import PointPolicy, Points, SelectorState, open_selector
+from pytest_tfgrpo.live.states import UNKNOWN_ARM
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.arrays import Floats
@@ -29,11 +32,11 @@ LEAST_SOFTMAX = 0.005
 """Softmax that an arm keeps, before the floor is mixed in: the gradient of one that fell further is so small
 that it would not come back when it becomes good."""
 UPDATE_SCHEMA = "tfgrpo.live-update/1"
-STALE_AFTER = 8
-"""Selectors after which a choice is too old to learn from."""
-UNKNOWN_ARM = "unknown_arm"
-"""Why a run of an arm that this process does not have is left out: it waits for an update by one that has it,
-until it is stale."""
+MAX_DRIFT = 10.0
+"""Largest mean square of the importance ratio of a run: beyond, runs of then count for less than a tenth of
+runs of today, and the run is stale."""
+WAITS_FOR = 8
+"""Selectors for which a run waits for a process that has its arm."""
 
 PolicyAlgorithm = Literal["ppo", "grpo", "rloo"]
 
@@ -58,6 +61,9 @@ class _Step(NamedTuple):
     arm: str
     """By its present name."""
     propensity: float
+    """Today's: the probability of the arm before the update."""
+    weight: float
+    """Today's probability over that with which the arm was drawn."""
 
 
 class _Trajectory(NamedTuple):
@@ -109,9 +115,10 @@ def compute(
     judged = None if reason else _judged(batch)
     if judged is None or float(judged.advantage_N.max()) == float(judged.advantage_N.min()):
         return _report(batch, now, reason=reason or "zero_variance"), document
-    points, metrics = _improved(batch, judged)
+    evidence = _evidence(batch, judged)
+    points, metrics = _improved(batch, judged, evidence)
     critic = batch.state.critic.updated(zip(judged.visit_N, judged.return_N.tolist(), strict=True))
-    after = batch.state.learned(points, critic)
+    after = batch.state.learned(points, critic, evidence)
     return _report(batch, now, after=after, metrics=metrics | _of_rewards(batch, judged)), after.document()
 
 
@@ -151,16 +158,31 @@ def _trajectory(rollout: LiveRollout, state: SelectorState, strategy: str) -> _T
         return "other_strategy"
     if not all(0 < choice.probabilities.get(choice.arm, 0.0) <= 1 for choice in choices):
         return "missing_logprobs"
-    if not all(state.number - STALE_AFTER <= choice.selector <= state.number for choice in choices):
-        return "stale"
-    steps = []
+    steps, drift = [], 1.0
     for choice in choices:
         policy = state.points.get(choice.point)
         arm = None if policy is None else policy.arm_of(choice)
-        if arm is None:
-            return UNKNOWN_ARM
-        steps.append(_Step(choice.point, arm, choice.propensity))
+        if policy is None or arm is None:
+            return UNKNOWN_ARM if choice.selector >= state.number - WAITS_FOR else "stale"
+        today = state.probabilities(choice.point, rollout.category)
+        drift *= _drift(choice, policy, today)
+        steps.append(_Step(choice.point, arm, today[arm], today[arm] / choice.propensity))
+    if drift > MAX_DRIFT:
+        return "stale"
     return _Trajectory(rollout.id, rollout.category, reward.composite, tuple(steps))
+
+
+def _drift(choice: ArmChoice, policy: PointPolicy, today: Mapping[str, float]) -> float:
+    """Return the mean square of the importance ratio of a choice, over the arms that its policy and today's
+    both have: 1 where they are equal; runs of then count for its inverse of runs of today (Kish 1965)."""
+    now = {stamp: today[arm] for arm, stamp in policy.arms.items()}
+    both = [
+        (now[stamp], choice.probabilities[arm])
+        for arm, stamp in choice.arms.items()
+        if stamp in now and choice.probabilities.get(arm)
+    ]
+    square = sum(p * p / q for p, q in both)
+    return square * sum(q for _, q in both) / sum(p for p, _ in both) ** 2
 
 
 def _reason(batch: _Batch) -> str:
@@ -201,7 +223,25 @@ def _judged(batch: _Batch) -> _Judged:
     return _Judged(step_N, visit_N, found.astype(np.float64), return_N.astype(np.float64), value_N)
 
 
-def _improved(batch: _Batch, judged: _Judged) -> tuple[dict[str, PointPolicy], dict[str, float]]:
+def _evidence(batch: _Batch, judged: _Judged) -> dict[str, ArmEvidence]:
+    """Return what is known of the arms of each point after the batch."""
+    found = dict(batch.state.evidence)
+    for name in {step.point for step in judged.step_N}:
+        stamps = batch.state.points[name].arms
+        returns = [
+            ArmReturn(visit.category, stamps[step.arm], value)
+            for step, visit, value in zip(
+                judged.step_N, judged.visit_N, judged.return_N.tolist(), strict=True
+            )
+            if step.point == name
+        ]
+        found[name] = found.get(name, ArmEvidence()).with_returns(returns)
+    return found
+
+
+def _improved(
+    batch: _Batch, judged: _Judged, evidence: Mapping[str, ArmEvidence]
+) -> tuple[dict[str, PointPolicy], dict[str, float]]:
     """Return the points' policies after the step, and its metrics; each point counts by its steps."""
     import numpy as np
 
@@ -216,13 +256,15 @@ def _improved(batch: _Batch, judged: _Judged) -> tuple[dict[str, PointPolicy], d
             np.array([arms.index(judged.step_N[i].arm) for i in here]),
             np.log([judged.step_N[i].propensity for i in here]),
         )
-        points[name], metrics = _moved(batch, points[name], decisions, judged.advantage_N[here])
+        weight_N = np.array([judged.step_N[i].weight for i in here])
+        advantage_N = weight_N * judged.advantage_N[here]
+        points[name], metrics = _moved(batch, points[name], decisions, advantage_N, evidence[name])
         totals.update({metric: value * len(here) for metric, value in metrics.items()})
     return points, {metric: value / len(judged.step_N) for metric, value in totals.items()}
 
 
 def _moved(
-    batch: _Batch, point: PointPolicy, decisions: Decisions, advantage_N: Floats
+    batch: _Batch, point: PointPolicy, decisions: Decisions, advantage_N: Floats, evidence: ArmEvidence
 ) -> tuple[PointPolicy, dict[str, float]]:
     import numpy as np
 
@@ -232,6 +274,7 @@ def _moved(
         ppo_step,
         probabilities,
         reinforce_step,
+        within_kl,
     )
 
     arms, categories, algorithm = sorted(point.arms), batch.state.categories, batch.learning.algorithm
@@ -253,11 +296,12 @@ def _moved(
             max_kl=MAX_KL,
             seed=batch.state.number,
         )
-    after = _bounded(step.policy)
+    weight_C = np.bincount(decisions.context_N, minlength=len(categories))
+    after = within_kl(policy, _kept_open(point, categories, step.policy, evidence), weight_C, MAX_KL)
     p_NA = probabilities(after)[decisions.context_N]
     metrics = {
         "loss": step.metrics["loss"],
-        "kl": arm_kl(policy, after, np.bincount(decisions.context_N, minlength=len(categories))),
+        "kl": arm_kl(policy, after, weight_C),
         "clip_fraction": step.metrics.get("clip_low", 0.0) + step.metrics.get("clip_high", 0.0),
         "entropy": -float((p_NA * np.log(p_NA)).sum(axis=1).mean()),
         "early_stop": float(step.metrics["halvings"] > 0),
@@ -265,18 +309,20 @@ def _moved(
     return _point_of(point, categories, after), metrics
 
 
-def _bounded(policy: ArmPolicy) -> ArmPolicy:
-    """Return the policy with no softmax much below `LEAST_SOFTMAX`, of the shared logits either."""
+def _kept_open(
+    point: PointPolicy, categories: Sequence[str], policy: ArmPolicy, evidence: ArmEvidence
+) -> ArmPolicy:
+    """Return the policy with the share of each arm that is not shown worse, for new categories too."""
     import numpy as np
 
-    def raised(logits_CA: Floats) -> Floats:
-        highest = logits_CA.max(axis=1, keepdims=True)
-        total = highest + np.log(np.exp(logits_CA - highest).sum(axis=1, keepdims=True))
-        found: Floats = np.maximum(logits_CA, total + math.log(LEAST_SOFTMAX))
-        return found
+    from pytest_tfgrpo.numerics.softmax import ArmPolicy, raise_shares
 
-    shared_A = raised(policy.shared_A[None])[0]
-    return policy._replace(shared_A=shared_A, own_CA=raised(policy.shared_A + policy.own_CA) - shared_A)
+    stamps = [point.arms[arm] for arm in sorted(point.arms)]
+    rows = evidence.least_shares((None, *categories), stamps)
+    least_CA = np.array([[max(row[stamp], LEAST_SOFTMAX) for stamp in stamps] for row in rows])
+    shared_A = raise_shares(policy.shared_A[None], least_CA[:1])[0]
+    own_CA = raise_shares(policy.shared_A + policy.own_CA, least_CA[1:]) - shared_A
+    return ArmPolicy(shared_A, own_CA, policy.floor)
 
 
 def _point_of(point: PointPolicy, categories: Sequence[str], policy: ArmPolicy) -> PointPolicy:

@@ -205,6 +205,32 @@ def reinforce_step(
     )
 
 
+def raise_shares(logits_CA: Floats, least_CA: Floats) -> Floats:
+    """Return logits whose softmax is at least `least_CA`, [C, A], whose rows sum to 1 at most.
+
+    The arms above their least keep their proportions; rows that have nothing below it stay as they are.
+    """
+    same_shape(logits_CA.shape, least_CA=least_CA)
+    highest_C = logits_CA.max(axis=1, keepdims=True)
+    total_C = highest_C + np.log(np.exp(logits_CA - highest_C).sum(axis=1, keepdims=True))
+    share_CA = np.exp(logits_CA - total_C)
+    low_CA = share_CA < least_CA
+    found_CA: Floats = logits_CA
+    for _ in range(share_CA.shape[1]):  # what is raised lowers the others, which may need it then
+        free_C = 1 - np.where(low_CA, least_CA, 0.0).sum(axis=1, keepdims=True)
+        held_C = np.where(low_CA, 0.0, share_CA).sum(axis=1, keepdims=True)
+        scale_C = np.divide(free_C, held_C, out=np.ones_like(held_C), where=held_C > 0)
+        raised_CA = np.where(low_CA, least_CA, share_CA * scale_C)
+        low_CA |= raised_CA < least_CA
+        found_CA = np.where(low_CA.any(axis=1, keepdims=True), np.log(raised_CA) + total_C, logits_CA)
+    return found_CA
+
+
+def within_kl(old: ArmPolicy, new: ArmPolicy, weight_C: npt.ArrayLike, max_kl: float | None) -> ArmPolicy:
+    """Return `new`, its step from `old` halved until its divergence over contexts is at most `max_kl`."""
+    return _within(old, new, np.asarray(weight_C), max_kl, {}).policy
+
+
 def _within(
     old: ArmPolicy, new: ArmPolicy, weight_C: Ints, max_kl: float | None, metrics: dict[str, float]
 ) -> ArmStep:

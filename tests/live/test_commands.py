@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.live_events import counting
 from support.live_runs import rollout
 from support.tools import tfgrpo
 
@@ -98,6 +99,27 @@ def test_the_status_says_why_the_last_update_learned_nothing(tmp_path: Path) -> 
     assert "           the last one learned nothing: all rewards were equal (zero_variance)" in lines
 
 
+def test_runs_that_no_update_learns_from_are_counted_by_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "live.toml").write_text(CONFIG)
+    open_live(tmp_path / "live.toml").close()
+    assert "left out" not in tfgrpo("live", "status")
+    store = open_live_store(tmp_path / "live.db", "shop")
+    nothing, _ = counting([], 0, None)
+    for left_out in ({"stale": 5, "unknown_arm": 2}, {"stale": 3, "no_outcome": 1}):
+        report = replace(nothing, left_out=left_out)
+        assert store.update(lambda *_: (report, None), limit=8, outcome_wait_s=0, now=1, due=0)  # noqa: B023
+    store.close()
+    status = json.loads(tfgrpo("live", "status", "--json"))
+    assert status["left_out"] == {"no_outcome": 1, "stale": 8}, "those of another process's arms wait"
+    out = tfgrpo("live", "status")
+    assert "\nleft out   no_outcome 1, stale 8\n" in out
+    assert "it had no run that it could use (no_trajectories); left out: stale 3, no_outcome 1\n" in out
+    assert "\nleft out of all updates: no_outcome 1, stale 8\n" in tfgrpo("live", "report")
+
+
 def test_a_reset_needs_an_actor_and_a_reason_and_is_kept(project: Path) -> None:
     assert "required: --reason" in tfgrpo("live", "reset", "--actor", "ada", code=2)
     assert "needs an actor and a reason" in tfgrpo("live", "reset", "--actor", " ", "--reason", "x", code=1)
@@ -149,7 +171,7 @@ def test_the_report_says_what_the_selector_brings_and_how_categories_fare(projec
     out = tfgrpo("live", "report")
     found = re.search(r"^score: selector \S+ in (\d+) runs, control \S+ in (\d+); difference", out, re.M)
     assert found is not None
-    assert sum(map(int, found.groups())) == 160
+    assert sum(map(int, found.groups())) == 161, "a run that failed has the score 0"
     assert re.search(r"^trace reward and score: rank correlation 1.00 over 160 runs$", out, re.MULTILINE)
     assert re.search(r"^question +80 ", out, re.MULTILINE)
     assert re.search(r"^\d+ +\d+ to \d+ ", out, re.MULTILINE)
@@ -171,7 +193,7 @@ def test_runs_that_share_a_few_keys_are_told(
 
 def test_a_policy_is_valued_by_the_runs_there_were(project: Path) -> None:
     out = tfgrpo("live", "evaluate", "--policy", "uniform", "--quantity", "score")
-    assert "score of uniform at config, from 160 runs; left out: no_outcome 1\n" in out
+    assert "score of uniform at config, from 161 runs\n" in out
     value = re.search(r"^snips +(0\.\d+) ", out, re.MULTILINE)
     assert value is None or abs(float(value[1]) - 0.5) < 0.25
     assert value is not None or "snips  not estimable: " in out
@@ -258,7 +280,7 @@ def test_choices_are_exported_with_context_arms_propensity_and_reward(project: P
         assert row["propensity"] == row["probabilities"][row["arm"]]
         assert row["arms"].keys() == row["probabilities"].keys() == {"bare", "warm"}
         assert abs(sum(row["probabilities"].values()) - 1) < 1e-9
-        assert row["reward"] is None or row["reward"] == 1.75 * row["score"] - 0.75
+        assert row["reward"] == 1.75 * (row["score"] or 0) - 0.75
         assert not row["control"] or (row["arm"], row["propensity"]) == ("bare", 1.0)
 
 

@@ -14,7 +14,15 @@ from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.live.selector import OTHER, Points, open_selector
-from pytest_tfgrpo.live.update import MAX_KL, STALE_AFTER, Learning, PolicyAlgorithm, compute, update_document
+from pytest_tfgrpo.live.update import (
+    MAX_DRIFT,
+    MAX_KL,
+    WAITS_FOR,
+    Learning,
+    PolicyAlgorithm,
+    compute,
+    update_document,
+)
 from pytest_tfgrpo.numerics import softmax
 
 LEARNING = Learning(points=POINTS, strategy="outcome_v1")
@@ -24,6 +32,12 @@ ALGORITHMS: tuple[PolicyAlgorithm, ...] = ("ppo", "grpo", "rloo")
 def chosen(run: int, *, selector: int = 0) -> ArmChoice:
     state = open_selector(selector, None, POINTS)
     return state.draw("test", str(run), 1, "config", 0, category="freight")
+
+
+def far(run: LiveRollout) -> ArmChoice:
+    """Return the choice of a run by a policy of which runs count for less than a tenth of today's."""
+    (choice,) = run.choices
+    return replace(choice, probabilities={arm: 0.98 if arm == "misled" else 0.01 for arm in ARMS})
 
 
 def batch(n: int = 8, *, selector: int = 0) -> list[LiveRollout]:
@@ -67,11 +81,11 @@ def test_c02_shuffled_rewards_teach_nothing() -> None:
             return [replace(run, reward=reward) for run, reward in zip(runs, rewards, strict=True)]
 
         world = LiveWorld(seed, rewards=shuffled)
-        world.serve(600)
+        world.serve(300)
         late.append(world.late())
     uniform = statistics.mean(statistics.mean(rates.values()) for rates in RATES.values())
     best = statistics.mean(max(rates.values()) for rates in RATES.values())
-    assert statistics.mean(late) == pytest.approx(uniform / best, abs=0.2)
+    assert statistics.mean(late) == pytest.approx(uniform / best, abs=0.12)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -82,7 +96,7 @@ def test_c02_a_wrong_sign_of_the_gradient_would_be_seen(
     monkeypatch.setattr(softmax, "log_prob_gradient", lambda policy, c, a, slope: right(policy, c, a, -slope))
     world = LiveWorld(0, learning=replace(LEARNING, algorithm=algorithm))
     world.serve(300)
-    assert world.late() < 0.5
+    assert world.late() < 0.6
 
 
 def test_a_rollout_is_used_once() -> None:
@@ -105,7 +119,7 @@ LEFT_OUT: dict[str, Callable[[LiveRollout], LiveRollout]] = {
     "cancelled": lambda run: replace(run, status=LiveStatus.CANCELLED),
     "other_strategy": lambda run: replace(run, reward=replace(run.reward, strategy="trace_v1")),
     "missing_logprobs": lambda run: replace(run, choices=(replace(run.choices[0], probabilities={}),)),
-    "stale": lambda run: replace(run, choices=(chosen(1, selector=11 - STALE_AFTER),)),
+    "stale": lambda run: replace(run, choices=(far(run),)),
     "unknown_arm": lambda run: replace(
         run, choices=(replace(run.choices[0], arms=dict.fromkeys(ARMS, "s-gone")),)
     ),
@@ -134,7 +148,7 @@ def test_a_run_of_an_arm_that_another_process_has_waits_for_it_until_it_is_stale
     assert (here.executed, here.left_out, here.spent) == (False, {"unknown_arm": 6}, ())
     there, _ = update(runs, selector=12, learning=replace(LEARNING, points=others))
     assert (there.executed, len(there.used)) == (True, 6)
-    late, _ = update(runs, selector=13 + STALE_AFTER)
+    late, _ = update(runs, selector=13 + WAITS_FOR)
     assert (late.left_out, len(late.spent)) == ({"stale": 6}, 6)
 
 
@@ -148,16 +162,16 @@ def test_a_run_of_an_arm_that_another_process_has_waits_for_it_until_it_is_stale
 )
 def test_processes_with_other_arms_share_a_store_and_each_learns(points: list[Points]) -> None:
     """As of services of two releases: each update is made by either."""
-    shares = [statistics.fmean(served_by_two(points, seed)) for seed in range(3)]
+    shares = [statistics.fmean(served_by_two(points, seed)) for seed in range(2)]
     assert statistics.fmean(shares) > 0.9
 
 
 def served_by_two(points: list[Points], seed: int) -> list[float]:
-    """Return the expected scores of the last 100 of 600 runs, as shares of the best arm's."""
+    """Return the expected scores of the last 100 of 400 runs, as shares of the best arm's."""
     draws, document, number = random.Random(seed), None, 0
     waiting: list[LiveRollout] = []
     shares: list[float] = []
-    for sequence in range(1, 601):
+    for sequence in range(1, 401):
         mine, category = draws.choice(points), draws.choice(list(RATES))
         state = open_selector(number, document, mine)
         choice = state.draw(f"two-{seed}", str(sequence), 1, next(iter(mine)), 0, category=category)
@@ -172,9 +186,63 @@ def served_by_two(points: list[Points], seed: int) -> list[float]:
     return shares[-100:]
 
 
-def test_a_choice_of_8_selectors_ago_still_teaches() -> None:
-    report, _ = update(batch(16, selector=12 - STALE_AFTER), selector=12)
-    assert report.left_out == {}
+def skewed(share: float, n: int = 64) -> list[LiveRollout]:
+    """Return runs by a policy that takes `misled` with this probability, of which `learned` score 1."""
+    policy = {arm: share if arm == "misled" else (1 - share) / 2 for arm in ARMS}
+    rng = random.Random(4)
+    arms = rng.choices([*policy], [*policy.values()], k=n)
+    return [
+        rollout(i, [replace(chosen(i), arm=arm, probabilities=policy)], float(arm == "learned"))
+        for i, arm in enumerate(arms, 1)
+    ]
+
+
+def test_a_run_teaches_however_many_selectors_ago_it_chose_if_its_policy_is_near() -> None:
+    report, _ = update(batch(16), selector=500)
+    assert (report.trajectories, report.left_out) == (16, {})
+
+
+def test_what_ages_a_run_is_how_far_its_policy_is_from_todays() -> None:
+    near = 1 / 3  # of a uniform policy: the mean square of the ratio is (1/3)^2 (2 / (1 - p)/2 + 1 / p)
+    assert update(skewed(near))[0].left_out == {}
+    for share, stale in ((0.95, False), (0.98, True)):
+        square = (1 / 9) * (4 / (1 - share) + 1 / share)
+        assert (square > MAX_DRIFT) == stale
+        assert update(skewed(share))[0].left_out == ({"stale": 64} if stale else {})
+
+
+def test_a_choice_weighs_as_much_as_todays_policy_would_take_it() -> None:
+    """One run in ten took `learned`; today every third would."""
+    report, _ = update(skewed(0.8))
+    assert report.probabilities_after["config"]["freight"]["learned"] > 0.42
+
+
+def test_each_choice_of_a_run_ages_it() -> None:
+    points = {"first": ARMS, "second": ARMS}
+    skew = {arm: 0.9 if arm == "misled" else 0.05 for arm in ARMS}
+    runs = [two_choices(i) for i in range(16)]
+    old = [
+        replace(run, choices=tuple(replace(choice, probabilities=skew) for choice in run.choices))
+        for run in runs
+    ]
+    half = [replace(run, choices=(old[i].choices[0], run.choices[1])) for i, run in enumerate(runs)]
+    learning = replace(LEARNING, points=points)
+    assert update(half, learning=learning)[0].left_out == {}
+    assert update(old, learning=learning)[0].left_out == {"stale": 16}, "4.6 for each of two choices"
+
+
+def test_an_arm_that_came_since_does_not_age_a_run() -> None:
+    more = {"config": {**ARMS, "new": "s-new"}}
+    report, _ = update(batch(16), learning=replace(LEARNING, points=more))
+    assert (report.trajectories, report.left_out) == (16, {})
+
+
+def test_equal_arms_keep_on_being_explored() -> None:
+    worlds = [LiveWorld(seed, rates={"a": {"bare": 0.6, "learned": 0.6, "misled": 0.6}}) for seed in range(3)]
+    for world in worlds:
+        world.serve(300)
+    most = [max(world.selector.probabilities("config", "a").values()) for world in worlds]
+    assert statistics.median(most) < 0.7
 
 
 def test_failed_runs_teach_as_well() -> None:

@@ -153,3 +153,33 @@ def test_a_wrong_sign_of_the_advantage_the_ratio_or_the_gradient_would_be_seen(
         softmax, "log_prob_gradient", lambda policy, c, a, slope: right(policy, c, a, -np.asarray(slope))
     )
     assert learned(how, 0, episodes=640) < 0.25  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.1, 2.0, 300.0]))
+def test_shares_are_raised_to_their_least_and_the_others_keep_their_proportions(
+    seed: int, scale: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    logits_CA = scale * rng.normal(size=(5, 4))
+    least_CA = rng.dirichlet(np.ones(4), size=5) * np.array([1.0, 0.9, 0.5, 0.01, 0.0])[:, None]
+    found_CA = softmax.raise_shares(logits_CA, least_CA)
+    before_CA, after_CA = (np.exp(x - np.logaddexp.reduce(x, axis=1)[:, None]) for x in (logits_CA, found_CA))
+    assert (after_CA >= least_CA - 1e-9).all()
+    assert found_CA[4].tolist() == logits_CA[4].tolist()
+    for before, after, least in zip(before_CA, after_CA, least_CA, strict=True):
+        free = (after > least + 1e-9) & (before > 1e-12)
+        assert (
+            np.ptp(after[free] / before[free]) <= 1e-6 * after[free].max() / before[free].min()
+            if free.any()
+            else True
+        )
+        assert (after[free] <= before[free] + 1e-9).all()
+
+
+def test_a_step_is_halved_until_it_is_near_enough() -> None:
+    old, new = random_policy(1), random_policy(2)
+    weight_C = np.ones(3)
+    assert arm_kl(old, new, weight_C) > 0.05
+    found = softmax.within_kl(old, new, weight_C, 0.05)
+    assert 0.005 < arm_kl(old, found, weight_C) <= 0.05
+    assert softmax.within_kl(old, old, weight_C, 0.05) == old
