@@ -6,7 +6,8 @@ Selection: 600 runs whose arms succeed with known probabilities, by the code tha
 rewards, updates every 8 runs, a tenth of control. Printed is what the last 100 runs under the selector are
 expected to score, as a share of the best arm's, against Thompson sampling by category, which learns after
 each run and pays for no control. Guard: streams of 2,000 runs, where control and selector are equal (a hold
-is false), or the selector is worse by .4. Speed: a choice, and an update.
+is false), or the selector is worse by .4; and where its runs fail as often as those of the control, or
+more often. Speed: a choice, and an update.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import timeit
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_tfgrpo.live.control import NEEDED, bet
+from pytest_tfgrpo.live.control import MORE_FAILURES, NEEDED, NEEDED_OF_FAILURES, bet
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, RunTrace
 from pytest_tfgrpo.live.rewards import OutcomeReward
 from pytest_tfgrpo.live.selector import CONTROL_SHARE, is_control, open_selector
@@ -157,6 +158,23 @@ def hold_at(stream: Stream, seed: int) -> int | None:
     return None
 
 
+def failures_hold_at(control: float, selected: float, seed: int) -> int | None:
+    """Return the run at which the guard finds that the selector's runs fail more often; None: never."""
+    rng, needed = random.Random(seed), math.log(NEEDED_OF_FAILURES)
+    memory: Mapping[str, float] = {}
+    for run in range(STREAM):
+        is_control = rng.random() < CONTROL_SHARE
+        ended_well = rng.random() >= (control if is_control else selected)
+        memory = bet(memory, float(ended_well), control=is_control, margin=MORE_FAILURES)
+        if memory["log_wealth"] >= needed:
+            return run + 1
+    return None
+
+
+AS_OFTEN = ((0.02, 0.02), (0.2, 0.2), (0.5, 0.5), (0.1, 0.15))
+MORE_OFTEN = ((0.0, 0.4), (0.05, 0.3), (0.2, 0.6))
+"""Share of runs that fail, of control and selector."""
+
 EQUAL: Mapping[str, Stream] = {
     "equal, q 0 or 1 with mean .6": Stream((0.6, 0.6), (0.6, 0.6)),
     "equal, q 0 or 1 with mean .9": Stream((0.9, 0.9), (0.9, 0.9)),
@@ -205,6 +223,14 @@ def guard(streams: int) -> bool:
         good &= not judged or statistics.median(found) <= 200
         bar = "  bar <= 200" if judged else ""
         print(f"{name:<38} found after {statistics.median(found):.0f} runs (median){bar}", flush=True)
+    for control, selected in AS_OFTEN:
+        share = statistics.mean(failures_hold_at(control, selected, n) is not None for n in range(streams))
+        good &= share <= 0.015
+        print(f"{f'{selected} fail, {control} of control':<38} held {share:7.1%}  bar <= 1.5 %", flush=True)
+    for control, selected in MORE_OFTEN:
+        after = [failures_hold_at(control, selected, n) or math.inf for n in range(streams)]
+        name = f"{selected} fail, {control} of control"
+        print(f"{name:<38} found after {statistics.median(after):.0f} runs (median)", flush=True)
     return good
 
 

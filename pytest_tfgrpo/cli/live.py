@@ -106,7 +106,7 @@ def demo(arguments: Arguments) -> Iterator[str]:
 
 
 def status(arguments: Arguments) -> Iterator[str]:
-    """Print gate, runs, probabilities and the last update."""
+    """Print gate, runs, what updates left out, probabilities and the last update."""
     from pytest_tfgrpo.live.report import status_lines, status_of
 
     with _opened(arguments) as (config, store):

@@ -370,3 +370,10 @@ def test_a_connection_of_a_parent_process_outlives_its_store(tmp_path, monkeypat
     (inherited,) = kept
     assert not is_closed(inherited)
     inherited.close()
+
+
+def test_the_guards_memory_of_failures_is_kept_and_not_journalled(store):
+    store.set_gate(GateState(failures={"runs": 1.0}), now=NOW)
+    store.set_gate(GateState(failures={"runs": 2.0}), now=NOW)
+    assert store.gate().failures == {"runs": 2.0}
+    assert len(store.gate_journal()) == 1

@@ -8,6 +8,7 @@ import pytest
 from support.live_runs import rollout
 
 from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.live.rewards import FailureReward, TraceReward
 from pytest_tfgrpo.live.selector import open_selector
 from pytest_tfgrpo.live.trends import CategoryTrend, reward_agreement, success, trends
 
@@ -153,3 +154,12 @@ def test_equal_scores_do_not_warn() -> None:
 def test_few_runs_with_both_do_not_warn() -> None:
     assert reward_agreement(rewarded([(0.1, 0.9), (0.9, 0.1)])).warning == ""
     assert reward_agreement([]).rank_correlation is None
+
+
+def test_the_reward_of_a_run_that_failed_is_its_score_and_agrees_with_nothing() -> None:
+    runs = [rollout(i, [], i % 5 / 4, strategy="trace_v2") for i in range(40)]
+    failed = [
+        replace(run, reward=FailureReward(TraceReward(2)).infer(replace(run.trace, completed=False)))
+        for run in runs
+    ]
+    assert reward_agreement([*runs, *failed]) == reward_agreement(runs)
