@@ -59,6 +59,7 @@ def test_small_differences_in_many_categories_add_up() -> None:
     found = evidence({f"c{i}": {"a": 0.5, "b": 0.75} for i in range(16)}, 12)
     assert found.least_shares([None], ARMS)[0]["a"] < 0.01
     assert found.least_shares(["new"], ARMS)[0] == found.least_shares([None], ARMS)[0]
+    assert all(shares["a"] < 0.01 for shares in found.least_shares([f"c{i}" for i in range(16)], ARMS))
     apart = evidence(
         {f"c{i}": dict(zip(ARMS, (0.1, 0.9)[:: 1 - 2 * (i % 2)], strict=True)) for i in range(4)}, 20
     )

@@ -88,6 +88,8 @@ def test_a_run_that_fails_without_a_score_counts_as_the_worst_unless_told_otherw
         with suppress(KeyboardInterrupt), live.run("ended by you") as run:
             run.choose("config")
             raise KeyboardInterrupt
+        live.flush()
+        live.outcome("ended by you", 0.9)
     assert [run.reason for run in failed] == ["ZeroDivisionError", "incomplete", "CancelledError", "timeout"]
     assert {run.status for run in failed} == {LiveStatus.FAILED}
     rewards = {run.reward and run.reward.composite for run in failed}

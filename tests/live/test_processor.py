@@ -206,7 +206,10 @@ def test_a_choice_marks_the_current_span_from_which_another_store_learns_it(
 
 
 def test_a_choice_notes_the_version_of_the_policy_for_the_feedback_loop(config: Path, live: Live) -> None:
-    (config.parent / "live.toml").write_text(CONFIG.replace("config", "model") + CONFIG)
+    other = (
+        CONFIG.replace("config", "model").replace("arms.bare]", "arms.bare]\nsize = 7").replace("0.7", "0.9")
+    )
+    (config.parent / "live.toml").write_text(CONFIG + other)
     kept = Kept()
     tracer = tracer_of(kept)
     with open_live(config, enabled=True) as both:

@@ -1,9 +1,10 @@
 """Updates of the selector: what is learned, from which runs, and when nothing is."""
 
 import json
+import math
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -229,6 +230,38 @@ def test_each_choice_of_a_run_ages_it() -> None:
     learning = replace(LEARNING, points=points)
     assert update(half, learning=learning)[0].left_out == {}
     assert update(old, learning=learning)[0].left_out == {"stale": 16}, "4.6 for each of two choices"
+
+
+def leaning(arm: str, arms: Mapping[str, str] = ARMS) -> Json:
+    """Return the document of a selector that takes an arm 19 times in 20."""
+    document = open_selector(0, None, {"config": arms}).document()
+    document["points"]["config"]["shared"][arm] = math.log(19 * (len(arms) - 1))
+    return document
+
+
+def test_a_run_is_old_by_todays_policy() -> None:
+    assert update(skewed(0.95), document=leaning("misled"))[0].left_out == {}
+    assert update(skewed(0.95), document=leaning("learned"))[0].left_out == {"stale": 64}
+
+
+def test_an_arm_that_came_since_hides_no_age() -> None:
+    """Among the arms that both have, today's policy is uniform."""
+    arms = {**ARMS, "new": "s-new"}
+    for share, left_out in ((0.9, {}), (0.98, {"stale": 64})):
+        found, _ = update(
+            skewed(share),
+            document=leaning("new", arms),
+            learning=replace(LEARNING, points={"config": arms}),
+        )
+        assert found.left_out == left_out
+
+
+def test_arms_are_opened_no_faster_than_a_step_goes() -> None:
+    """As of a selector of which nothing is known: it leans to an arm that nothing has shown better."""
+    report, _ = update(skewed(0.95), document=leaning("misled"))
+    after = report.probabilities_after["config"]["freight"]
+    assert 0 < report.metrics["kl"] <= MAX_KL
+    assert 0.6 < after["misled"] < 0.93
 
 
 def test_an_arm_that_came_since_does_not_age_a_run() -> None:
