@@ -3,7 +3,7 @@
 from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from support.plugin.markers import LONG
@@ -11,7 +11,8 @@ from support.project import Project, item_names
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.run.journal_contents import load_run
-from pytest_tfgrpo.plugin.markers import scenario_of
+from pytest_tfgrpo.plugin import markers
+from pytest_tfgrpo.plugin.markers import scenario_of, siblings
 
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:
@@ -319,3 +320,41 @@ def test_a_plain_run_shows_as_much_as_the_verbosity_says(project: Project) -> No
     project.checker(LONG.replace("**MARK", "split='eval', **MARK")).ini(actor="python:agent:right")
     shown = [project.run(flag, "-k", "test_equal").stdout.str() for flag in ("-v", "-vv")]
     assert [f"assert ['{'3' * 60}', 0, 1, 2, 3, 4, 5, " in text for text in shown] == [False, True]
+
+
+class Folder(pytest.Collector):
+    """Collects the nodes that it was given."""
+
+    nodes: list[Any]
+
+    def collect(self) -> list[Any]:
+        return self.nodes
+
+
+class Node(pytest.Item):
+    """An item of a scenario for one agent; a plain test where that is None."""
+
+    agent: str | None
+
+    def runtest(self) -> None:
+        """Never called."""
+
+
+def test_the_items_of_one_scenario_and_agent_belong_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def node(name: str, agent: str | None) -> Node:
+        made = Node.__new__(Node)
+        made.name, made.agent, made.parent = name, agent, folder
+        return made
+
+    folder = Folder.__new__(Folder)
+    rows = [("a", ""), ("b", ""), ("a", "x"), ("a", None), ("a", ""), ("a", "x"), ("c", None)]
+    first, _, of_x, plain, again, also_x, alone = folder.nodes = [node(*row) for row in rows]
+    folder.nodes.insert(2, Folder.__new__(Folder))
+    slots = {"": SimpleNamespace(agent=""), "x": SimpleNamespace(agent="x")}
+    monkeypatch.setattr(markers, "slot_of", lambda one: slots.get(one.agent))
+    monkeypatch.setattr(markers, "base_id", lambda one: one.name)
+    assert siblings(first) == siblings(again) == siblings(plain) == [first, again]
+    assert siblings(of_x) == [of_x, also_x]
+    assert siblings(alone) == [alone]
+    first.parent = None
+    assert siblings(first) == [first]

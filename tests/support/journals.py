@@ -68,21 +68,16 @@ def write_run(
     library: Library | None = None,
     packs: Sequence[PromptPack] = (PACK,),
     status: str | None = "complete",
+    **header_changes: Any,
 ) -> Path:
     """Write the journal of the run ``run1``, with all `scenarios` in each epoch; returns its folder.
 
-    `status` None leaves the run killed.
+    `status` None leaves the run killed. Other fields of its header are given by name.
     """
     known = scenarios or [make_scenario()]
-    header = RunHeader(
-        run_id="run1",
-        task_id="demo",
-        started_at="",
-        settings={},
-        stamps={},
-        versions={},
-        scenarios=tuple(known),
-    )
+    fields: dict[str, Any] = {"run_id": "run1", "task_id": "demo", "started_at": ""}
+    fields |= {"settings": {}, "stamps": {}, "versions": {}, "scenarios": tuple(known)}
+    header = RunHeader(**fields | header_changes)
     ids = tuple(s.id for s in known)
     phases = [
         Phase(epoch=n, mode="train", temperature=0.7, rollouts=2, scenarios=ids) for n in range(1, epochs + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from pytest_tfgrpo.patterns.history.candidates import is_code
@@ -40,13 +40,13 @@ def needed_names(trees: FixTrees) -> tuple[str, ...]:
     for path in sorted(filter(is_code, trees.reference), key=lambda path: (len(path), path)):
         code = _code(_text(trees, "reference", path))
         for name in wanted & set(_words(code)):
-            if name not in homes or (name not in defined and _defines(code, name)):
+            defines = _defines(code, name)
+            if name not in homes or (defines and name not in defined):
                 homes[name] = path
-            if homes[name] == path and _defines(code, name):
+            if defines:
                 defined.add(name)
     files = {PurePosixPath(path).stem: path for path in homes.values() if path not in trees.base}
-    missing = _absent(trees, {*homes, *(wanted & files.keys())})
-    named = [f"`{name}` in `{homes[name]}`" for name in sorted(missing & homes.keys())]
+    named = [f"`{name}` in `{homes[name]}`" for name in sorted(_absent(trees, homes))]
     modules = [f"`{path}`" for name, path in sorted(files.items()) if name in wanted]
     return tuple(dict.fromkeys((*modules, *named)))[:MOST]
 
@@ -80,12 +80,12 @@ def _code(text: str) -> str:
 
 def _text(trees: FixTrees, part: str, path: str) -> str:
     entry = {"base": trees.base, "hidden": trees.hidden, "reference": trees.reference}[part].get(path)
-    if entry is None or entry.link is not None or len(entry.data) > FILE_MAX or b"\0" in entry.data[:8000]:
+    if entry is None or len(entry.data) > FILE_MAX or b"\0" in entry.data[:8000]:
         return ""
     return entry.data.decode("utf-8", "replace")
 
 
-def _absent(trees: FixTrees, names: set[str]) -> set[str]:
+def _absent(trees: FixTrees, names: Iterable[str]) -> list[str]:
     """Return those of some names that no file before the fix has."""
     left = {name: name.encode() for name in names}
     for entry in trees.base.values():
@@ -95,4 +95,4 @@ def _absent(trees: FixTrees, names: set[str]) -> set[str]:
             for name in [name for name, data in left.items() if data in entry.data]:
                 if re.search(rb"\b%s\b" % left[name], entry.data):
                     del left[name]
-    return set(left)
+    return list(left)

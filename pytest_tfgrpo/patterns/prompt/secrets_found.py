@@ -40,7 +40,7 @@ class SecretSearch:
         found = []
         for path, entry in sorted(after.items()):
             old = before.get(path)
-            if entry.link is None and (old is None or old.data != entry.data):
+            if old is None or old.data != entry.data:
                 known = set() if old is None else set(old.data.split(b"\n"))
                 rows = self._rows(entry.data)
                 found += [f"{path!a}"[1:-1] + f":{n}: {kind}" for n, kind, row in rows if row not in known]
@@ -83,7 +83,7 @@ def _counts(row: str, secret: str, kind: str) -> bool:
     if kind in ("named", "jwt"):
         return any(
             secret.strip("\"'`") in value[1] and _is_random(value[1]) for value in _LITERAL.finditer(row)
-        ) or (kind == "jwt" and len(secret) > 60)
+        ) or (secret.startswith("eyJ") and len(secret) > 60)  # a JSON Web Token, whatever names it
     if kind == "url_password":
         return _is_random(secret.partition(":")[2])
     return False  # high entropy alone: digests, vectors of tests and pictures have it, too

@@ -9,9 +9,10 @@ from support.builders import make_scenario
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
+from pytest_tfgrpo.harness.sandbox import sandbox_settings
 from pytest_tfgrpo.harness.sandbox.bubblewrap import Sandbox
 from pytest_tfgrpo.harness.sandbox.programs import needed
-from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart
+from pytest_tfgrpo.harness.sandbox.sandbox_settings import open_sandbox, require_apart, require_sandbox
 
 ELSEWHERE = Path("/tmp-of-others")
 
@@ -48,6 +49,93 @@ def test_a_writable_path_that_holds_the_workspaces_of_other_rollouts_is_refused(
     settings: Any = {"sandbox": "bwrap", "sandbox_writable": "cache"}
     with pytest.raises(SettingError, match="holds the workspaces of all rollouts"):
         require_apart(settings, project, [], project / "cache" / "tmp")
+
+
+@pytest.mark.parametrize(
+    ("shown", "held"),
+    [
+        (".", ""),
+        ("suite/..", ""),
+        ("..", ""),
+        ("results", "results"),
+        ("suite", "suite/a.scenario.yaml"),
+        ("suite/a.scenario.yaml", "suite/a.scenario.yaml"),
+        ("cache", None),
+        ("results/old", None),
+    ],
+)
+def test_a_readable_path_that_holds_answers_is_warned_of(
+    project: Path, shown: str, held: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    (project / "results" / "old").mkdir()
+    suite = [make_scenario("a", source="suite/a.scenario.yaml:1")]
+    for root in (project, project.parent.parent / "link"):
+        settings: Any = {"sandbox": "bwrap", "sandbox_readable": shown, "out": "results"}
+        warnings = require_apart(settings, root, suite, ELSEWHERE)
+        assert len(warnings) == (held is not None)
+        if held is not None:
+            assert f"as it is or holds {project / held};" in warnings[0]
+
+
+def test_the_real_project_is_answers_where_pytest_runs_in_a_link_to_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    settings: Any = {"sandbox": "bwrap", "sandbox_readable": f"{project}, {project}/real", "out": "linked"}
+    (project / "real").mkdir()
+    (project / "linked").symlink_to(project / "real")
+    one, two = require_apart(settings, project.parent.parent / "link", [], ELSEWHERE)
+    assert f"holds {project};" in one
+    assert f"holds {project}/real;" in two
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (".", "is the project"),
+        ("..", "holds the project"),
+        ("results", "is the output folder"),
+        ("results/old", "lies in the output folder"),
+        ("elsewhere", "there is no "),
+        ("cache", None),
+    ],
+)
+def test_what_an_agent_may_write_to_is_neither_the_project_nor_its_output(
+    project: Path, path: str, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_settings, "open_bwrap", lambda: "bwrap")
+    (project / "results" / "old").mkdir()
+    (project / "out").symlink_to(project / "results")
+    for root in (project, project.parent.parent / "link"):
+        settings: Any = {"sandbox": "bwrap", "sandbox_writable": str(project / path)}
+        if said is not None:
+            with pytest.raises(SettingError, match=f"{path}' {said}|{said}"):
+                open_sandbox(settings, root, ["/bin/true"], "")
+            continue
+        sandbox, identity = open_sandbox(settings, root, ["/bin/true"], "")
+        assert sandbox is not None
+        assert set(sandbox.writable) == {project / path}
+        assert sandbox.hidden == (root, root / "out")
+        assert identity == settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"sandbox_limits": "processes=9"}, "a limit needs a sandbox"),
+        ({"sandbox_network": "loopback"}, "reaches every address, not loopback alone"),
+        ({"sandbox_network": "none"}, None),
+        ({"sandbox_network": "loopback", "sandbox_limits": "processes=9", "sandbox": "bwrap"}, None),
+    ],
+)
+def test_a_setting_that_only_a_sandbox_can_keep_needs_one(settings: Any, said: str | None) -> None:
+    if said is None:
+        require_sandbox(settings)
+        assert open_sandbox({}, ELSEWHERE, [], "") == (None, {"sandbox": "none"})
+        return
+    with pytest.raises(SettingError, match=said):
+        require_sandbox(settings)
 
 
 @pytest.mark.parametrize("shown", ["suite/references", "suite/references/a.tar.gz", "suite/provenance"])

@@ -1,0 +1,250 @@
+"""Runs, libraries and agents as you name them: what is found, and what is said where it is not one."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_experience
+from support.journals import write_run
+
+from pytest_tfgrpo.cli import lookup
+from pytest_tfgrpo.cli.lookup import (
+    committed_file,
+    find_agents,
+    find_library,
+    find_run,
+    other_tasks,
+    read_report,
+    run_before,
+)
+from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
+from pytest_tfgrpo.core.lessons import Library, Operation
+from pytest_tfgrpo.core.records import Phase, PhaseResult
+from pytest_tfgrpo.core.settings import resolve
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.learning.library.library import carry_out, empty, of, save_library
+
+AGENTS = "a = python:m:a, b = python:m:b, long-a = python:m:c"
+
+
+def project_of(root: Path, runs: Mapping[str, Sequence[str]] | None = None, **settings: Any) -> Project:
+    """Return a project with begun runs, by task."""
+    for task, names in (runs or {}).items():
+        for name in names:
+            folder = root / "out" / task / "runs" / name
+            folder.mkdir(parents=True)
+            (folder / "journal.jsonl").write_text("{}\n")
+    return Project(root=root, settings=resolve({"task_id": "demo"} | settings, {}, {}))
+
+
+RUNS = {"demo": ["0101-aa", "0102-ab", "0103-b"]}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("latest", "0103-b"),
+        ("previous", "0102-ab"),
+        ("0101-aa", "0101-aa"),
+        ("0102", "0102-ab"),
+        ("ab", "0102-ab"),
+    ],
+)
+def test_a_run_is_found_by_its_id_a_part_of_it_or_its_age(wanted: str, name: str, tmp_path: Path) -> None:
+    assert find_run(project_of(tmp_path, RUNS), wanted).name == name
+
+
+def test_a_whole_id_names_its_run_though_others_begin_so(tmp_path: Path) -> None:
+    assert find_run(project_of(tmp_path, {"demo": ["aa", "aab"]}), "aa").name == "aa"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("01", r"'01' matches several runs: 0101-aa, 0102-ab, 0103-b"),
+        ("zz", r"no run 'zz' of task 'demo' under .* \(latest: 0101-aa, 0102-ab, 0103-b\)"),
+        ("", r"no run ''"),
+        ("101", r"no run '101'"),
+    ],
+)
+def test_a_run_that_is_not_there_or_not_one_is_an_error(wanted: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=said):
+        find_run(project_of(tmp_path, RUNS), wanted)
+
+
+@pytest.mark.parametrize(
+    ("runs", "wanted", "said"),
+    [
+        ({"demo": ["one"]}, "previous", r"\(latest: one\)"),
+        ({}, "latest", r"there are none yet; run pytest --tfgrpo"),
+        ({"demo.a": ["one"], "demo.b": ["one"]}, "latest", r"add --task demo.a or demo.b\)"),
+    ],
+    ids=["one-run", "none", "of-agents"],
+)
+def test_the_error_says_which_runs_there_are(runs: Any, wanted: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=said):
+        find_run(project_of(tmp_path, runs, actor=AGENTS), wanted)
+
+
+def test_of_many_runs_the_latest_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "SHOWN", 2)
+    with pytest.raises(JournalError, match=r"several runs: 0102-ab, 0103-b$"):
+        find_run(project_of(tmp_path, RUNS), "01")
+
+
+SHARED = {
+    "demo.a": ["01-a", "02-a", "03-a", "04-a"],
+    "demo.b": ["01-b", "02-b", "03-b"],
+    "demo.long-a": ["02-long-a"],
+}
+
+
+def test_the_agents_of_a_list_are_found_by_the_run_that_they_share(tmp_path: Path) -> None:
+    project = project_of(tmp_path, SHARED, actor=AGENTS)
+    assert {n: p.name for n, p in find_agents(project, "latest").items()} == {"a": "03-a", "b": "03-b"}
+    assert {n: p.name for n, p in find_agents(project, "02").items()} == {
+        "a": "02-a",
+        "b": "02-b",
+        "long-a": "02-long-a",
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "wanted", "said"),
+    [
+        (SHARED, "0", r"'0' matches 3 runs that .* a, b, long-a share .* \(latest: 02, 03\)"),
+        (SHARED, "04", r"'04' is no run that several .* \(latest: 02, 03\)"),
+        ({}, "latest", r"'latest' is no run that several .* \(latest: none\)"),
+    ],
+    ids=["several", "of-one-agent", "none"],
+)
+def test_agents_without_the_one_run_that_is_wanted_are_an_error(
+    runs: Any, wanted: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "SHOWN", 2)
+    with pytest.raises(JournalError, match=said):
+        find_agents(project_of(tmp_path, runs, actor=AGENTS), wanted)
+
+
+def test_one_agent_is_no_list(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="compares the agents of a list"):
+        find_agents(project_of(tmp_path, RUNS), "latest")
+
+
+def test_a_run_is_compared_with_the_one_before_it_a_named_one_or_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = project_of(tmp_path, RUNS)
+    runs = tmp_path / "out" / "demo" / "runs"
+    assert run_before(project, runs / "0103-b", "previous").name == "0102-ab"
+    assert run_before(project, runs / "0103-b", "aa").name == "0101-aa"
+    monkeypatch.chdir(runs)
+    assert run_before(project, runs / "0103-b", "0101-aa") == runs / "0101-aa"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("previous", "there is no run before 0101-aa to compare it with"),
+        ("nowhere/0101-aa", "'nowhere/0101-aa' is not the folder of a run: it has no journal.jsonl"),
+        ("nowhere", "no run 'nowhere'"),
+    ],
+)
+def test_a_run_to_compare_with_that_is_not_there_is_an_error(wanted: str, said: str, tmp_path: Path) -> None:
+    project = project_of(tmp_path, RUNS)
+    with pytest.raises(JournalError, match=said):
+        run_before(project, tmp_path / "out" / "demo" / "runs" / "0101-aa", wanted)
+
+
+@pytest.mark.parametrize(
+    ("library", "task", "file"),
+    [
+        ("none", "demo", None),
+        ("lib.json", "demo", "lib.json"),
+        ("lib-{agent}.json", "demo.b", "lib-b.json"),
+        ("lib-{agent}.json", "demo.long-a", "lib-long-a.json"),
+    ],
+)
+def test_the_committed_library_is_that_of_the_task(
+    library: str, task: str, file: str | None, tmp_path: Path
+) -> None:
+    project = project_of(tmp_path, actor=AGENTS, library=library, task_id=task)
+    assert committed_file(project) == (None if file is None else tmp_path / file)
+
+
+@pytest.mark.parametrize(
+    ("actor", "task", "said"),
+    [
+        (AGENTS, "demo", "--task demo.a$"),
+        (AGENTS, "demo-b", "--task demo-b.a$"),
+        ("python:m:a", "demo", "NAME$"),
+    ],
+)
+def test_a_library_of_each_agent_needs_the_task_of_one(
+    actor: str, task: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingError, match=said):
+        committed_file(project_of(tmp_path, actor=actor, library="lib-{agent}.json", task_id=task))
+
+
+def test_the_runs_of_agents_are_named_where_there_are_any(tmp_path: Path) -> None:
+    assert other_tasks(project_of(tmp_path, {"demo.b": ["one"]}, actor=AGENTS)).endswith("--task demo.b")
+    assert other_tasks(project_of(tmp_path, actor=AGENTS, task_id="other")) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"schema": "tfgrpo.report/0"}'], ids=["torn", "list", "other-schema"]
+)
+def test_a_report_that_is_none_is_an_error_and_a_missing_one_is_not(text: str, tmp_path: Path) -> None:
+    assert read_report(tmp_path) is None
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(JournalError, match=r"report\.json"):
+        read_report(tmp_path)
+
+
+def learned(root: Path, epochs: int = 2) -> Project:
+    """Return a project with one run that adds a lesson in each epoch."""
+    library = empty()
+    events: list[tuple[str, Any]] = []
+    for epoch in range(1, epochs + 1):
+        lesson = Operation(kind="add", experience=make_experience(epoch, epoch=epoch))
+        made = carry_out(library, [lesson], cap=50, epoch=epoch)
+        library = made.library
+        phase = Phase(epoch=epoch, mode="train", temperature=0.7, rollouts=2, scenarios=("count-words",))
+        ended = PhaseResult(phase=phase, groups=(), status="complete", library_hash=library.hash)
+        events += [("revision", to_wire(made)), ("phase", to_wire(ended))]
+    write_run(root / "out" / "demo" / "runs" / "run1", events, epochs=epochs, library=empty())
+    return project_of(root, library="lib.json")
+
+
+def ids(library: Library) -> list[str]:
+    return sorted(e.id for e in library.experiences)
+
+
+def test_a_committed_library_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    project = project_of(tmp_path, library="lib.json")
+    assert find_library(project, "committed") == (empty(), ())
+    save_library(tmp_path / "lib.json", of([make_experience(1)]))
+    assert ids(find_library(project, "committed")[0]) == ids(of([make_experience(1)]))
+    assert find_library(project, "lib.json")[0] == find_library(project, "committed")[0]
+    assert find_library(project_of(tmp_path), "committed") == (empty(), ())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lessons"),
+    [("latest", 2), ("run1", 2), ("run1@2", 2), ("run1@1", 1), ("@1", 1), ("@0", 0)],
+)
+def test_a_library_is_that_of_a_run_or_of_one_of_its_epochs(
+    wanted: str, lessons: int, tmp_path: Path
+) -> None:
+    library, history = find_library(learned(tmp_path), wanted)
+    assert len(library.experiences) == lessons
+    assert [e.epoch for e in history] == [1, 2]
+
+
+@pytest.mark.parametrize("epoch", ["3", "x", "-1"])
+def test_an_epoch_that_a_run_has_not_is_an_error(epoch: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=f"there is no epoch '{epoch}' in run run1"):
+        find_library(learned(tmp_path), f"run1@{epoch}")
