@@ -17,7 +17,9 @@ from pytest_tfgrpo.harness.learning.acceptance.pool import pool_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.library import carry_out, of
 
-OLD, ALSO, NEW, BACK = (make_experience(n, summary32=f"Use tool {w}.") for n, w in enumerate("abcd", 1))
+OLD, ALSO, NEW, BACK, THIRD = (
+    make_experience(n, summary32=f"Use tool {w}.") for n, w in enumerate("abcde", 1)
+)
 NONE = Acceptance(rule="safe", margin=0.1, alpha=0.2, scenarios=9)
 
 
@@ -29,7 +31,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def value_of(evidence: Any, prior: Any) -> LessonValues:
         del prior
         rows = [says.get(id_, (0.1, 0.6, True)) for id_ in evidence.ids]
-        topic = SimpleNamespace(prior=SimpleNamespace(on_topic=SimpleNamespace(mean=1.0, sd=1.0)))
+        topic = SimpleNamespace(prior=SimpleNamespace(on_topic=SimpleNamespace(mean=1.0, sd=2.0)))
         return LessonValues(
             value_L=np.array([row[0] for row in rows]),
             sd_L=np.full(len(rows), 0.01),
@@ -57,7 +59,7 @@ def choose(
 ) -> Choice:
     """Return the choice after epoch 2 of a run that began with `started` and had `earlier` libraries."""
     library = of(active)
-    candidate = carry_out(library, operations, cap=200, epoch=2)
+    candidate = carry_out(library, operations, cap=cap, epoch=2)
     lessons = {e.id: e for e in (*active, *candidate.library.experiences, *refused)}
     by_key = {content_key(e): e for e in lessons.values()}
     refused_by_key = {content_key(e): e for e in refused}
@@ -183,15 +185,22 @@ def test_where_too_much_was_an_error_nothing_new_comes_in_and_nothing_goes(known
 
 
 @pytest.mark.parametrize(
-    ("value", "margin", "loss"),
-    [(-0.2, 0.1, True), (-0.1, 0.1, False), (-0.11, 0.1, True), (-0.107, 0.1, False)],
-    ids=["far", "margin", "beyond-spread", "within-spread"],
+    ("value", "helps", "rule", "loss"),
+    [
+        (-0.2, 0.6, "safe", True),
+        (-0.1, 0.6, "safe", False),
+        (-0.11, 0.6, "safe", True),
+        (-0.107, 0.6, "safe", False),
+        (-0.2, 0.5, "safe", False),
+        (-0.2, 0.8, "strict", True),
+        (-0.2, 0.79, "strict", False),
+    ],
 )
 def test_new_lessons_that_together_lose_more_than_the_margin_are_said_so(
-    value: float, margin: float, loss: bool, known: dict[str, Any]
+    value: float, helps: float, rule: str, loss: bool, known: dict[str, Any]
 ) -> None:
-    known[NEW.id] = (value, 0.6, True)
-    found = choose(add(), margin=margin)
+    known[NEW.id] = (value, helps, True)
+    found = choose(add(), margin=0.1, rule=rule)
     said = f"together the new lessons were shown to be worse by more than 0.1: {value:+.3f}"
     assert found.acceptance(NONE).note == (said if loss else "")
 
@@ -226,17 +235,18 @@ def test_a_refused_lesson_returns_under_an_id_that_no_library_had(
     [
         ((OLD,), (), "update", (OLD.id,)),
         ((OLD, ALSO), (), "merge", (OLD.id, ALSO.id)),
+        ((OLD, ALSO, THIRD), (), "merge", (OLD.id, ALSO.id, THIRD.id)),
         ((OLD, ALSO), (update(OLD),), "update", (ALSO.id,)),
         ((OLD,), (update(OLD),), "add", ()),
     ],
-    ids=["one", "two", "one-of-two-taken", "taken"],
+    ids=["one", "two", "three", "one-of-two-taken", "taken"],
 )
 def test_a_lesson_returns_in_the_place_of_those_parents_that_nothing_else_replaces(
     parents: Any, operations: Any, kind: str, targets: Any, known: dict[str, Any]
 ) -> None:
     back = replace(BACK, parents=tuple(e.id for e in parents))
     known |= {BACK.id: (0.3, 0.6, True), NEW.id: (0.3, 0.6, True)}
-    found = choose(*operations, active=(OLD, ALSO), refused=(back,))
+    found = choose(*operations, active=(OLD, ALSO, THIRD), refused=(back,))
     operation = found.revision().applied[-1]
     assert (operation.kind, operation.targets) == (kind, targets)
 
@@ -266,6 +276,41 @@ def test_lessons_are_told_best_first_with_how_often_they_were_tried(known: dict[
     assert (trials[0].included, trials[0].left_out) == (0, 0)
 
 
-def test_the_library_keeps_its_cap(known: dict[str, Any]) -> None:
-    known |= {NEW.id: (0.3, 0.6, True)}
-    assert len(kept(choose(add(), active=(OLD, ALSO), cap=2))) == 2
+def test_the_library_keeps_its_cap_and_what_it_cuts_is_not_rejected(known: dict[str, Any]) -> None:
+    known[NEW.id] = (0.3, 0.6, True)
+    found = choose(add(), active=(OLD, ALSO), cap=2)
+    assert len(kept(found)) == 2
+    assert found.acceptance(NONE).rejected == ()
+    known[NEW.id] = (0.3, 0.5, True)
+    found = choose(add(), active=(OLD, ALSO), cap=2)
+    assert kept(found) == {OLD.id, ALSO.id}
+    assert [o.kind for o in found.acceptance(NONE).rejected] == ["add"]
+
+
+def test_of_those_that_a_lesson_replaces_the_best_counts(known: dict[str, Any]) -> None:
+    known |= {NEW.id: (0.2, 0.6, True), OLD.id: (0.3, 0.6, True), ALSO.id: (0.1, 0.6, True)}
+    assert kept(choose(update(OLD, ALSO), active=(OLD, ALSO))) == {OLD.id, ALSO.id}
+
+
+def test_a_lesson_that_replaces_none_needs_no_more_than_to_help(known: dict[str, Any]) -> None:
+    known[NEW.id] = (0.0, 0.6, True)
+    assert NEW.id in kept(choose(add()))
+
+
+def test_new_figures_of_a_lesson_beyond_doubt_come_in_whatever_was_measured(known: dict[str, Any]) -> None:
+    old = replace(OLD, summary32="Avoid tool a; it failed in 2 of 3 attempts.")
+    new = replace(NEW, summary32="Avoid tool a; it failed in 5 of 7 attempts.")
+    known[new.id] = (-0.1, 0.4, True)
+    found = choose(update(old, lesson=new), active=(old,), settled={content_key(old): 0.99}, measured=False)
+    assert kept(found) == {new.id}
+
+
+def test_what_was_tried_before_is_told_though_nothing_is_open_now(known: dict[str, Any]) -> None:
+    known[BACK.id] = (-0.1, 0.01, True)
+    found = choose(refused=(BACK,), settled={content_key(BACK): 0.01, content_key(OLD): 0.99})
+    assert fates(found) == {OLD.id: "kept", BACK.id: "refused"}
+
+
+def test_the_share_of_lessons_that_help_is_that_of_the_prior(known: dict[str, Any]) -> None:
+    del known
+    assert choose().acceptance(NONE).hit_rate == pytest.approx(0.6915, abs=1e-4)

@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 from support.builders import make_frame, make_group, make_rollout, make_scenario
 from support.sweeps import make_result, make_run
 
-from pytest_tfgrpo.core.records import Frame, Group, Run
+from pytest_tfgrpo.core.named_scores import NamedScore
+from pytest_tfgrpo.core.records import Failure, Frame, Group, JudgeResult, Run
 from pytest_tfgrpo.core.scenarios import Check, SimulatedUser
+from pytest_tfgrpo.harness.report.page import trajectories
 from pytest_tfgrpo.harness.report.page.grid import grid
 from pytest_tfgrpo.harness.report.page.html import html
 from pytest_tfgrpo.harness.report.page.layout import layout
 from pytest_tfgrpo.harness.report.page.payload import index, script_json
 from pytest_tfgrpo.harness.report.page.trajectories import (
     LONGEST,
+    Item,
     Packed,
     expendable,
     extremes,
@@ -205,3 +208,85 @@ def test_a_report_alone_gives_the_same_map_without_rollouts() -> None:
     assert [replace(c, solved=None) for row in with_run.rows for c in row.cells if c] == [
         c for row in without.rows for c in row.cells if c
     ]
+
+
+@pytest.mark.parametrize(
+    ("gone", "wanted", "left_out"),
+    [(0, 0, 0), (0, 1, 1), (0, 30, 1), (0, 31, 2), (1, 20, 2), (1, 21, 3), (2, 999, 3), (3, 1, 3)],
+)
+def test_so_many_items_go_as_save_what_is_wanted(gone: int, wanted: float, left_out: int) -> None:
+    items = [Item("frames", str(n), size) for n, size in enumerate((30, 20, 10))]
+    assert trajectories._spare(items, gone, wanted) == left_out
+
+
+@pytest.mark.parametrize(
+    ("gone", "spare", "left_out"),
+    [(3, 9, 3), (3, 10, 2), (3, 29, 2), (3, 30, 1), (2, 999, 0), (3, 60, 0), (0, 60, 0)],
+)
+def test_items_come_back_while_there_is_room_for_the_next(gone: int, spare: float, left_out: int) -> None:
+    items = [Item("frames", str(n), size) for n, size in enumerate((30, 20, 10))]
+    assert trajectories._give_back(items, gone, spare) == left_out
+
+
+def test_a_chunk_is_closed_once_it_is_large_and_says_which_group_lies_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trajectories, "CHUNK", 10)
+    found = packed(RUN)
+    assert found.chunk_of == {(0, 0): 0, (0, 1): 1, (1, 0): 2, (1, 1): 3}
+    assert [[*chunk["groups"]] for chunk in unpacked(found)] == [["0.0"], ["0.1"], ["1.0"], ["1.1"]]
+    assert found.left_out == {}
+
+
+def test_rollouts_that_are_kept_lose_their_frames_late() -> None:
+    group = make_group([1, 0.5, 0.25, 0], group_id="g")
+    kinds = [item.key for item in expendable([group], kept={"g.r2"}) if item.kind == "frames"]
+    assert kinds == ["g.r1", "g.r0", "g.r2", "g.r3"]
+
+
+def test_what_rewarders_judge_and_test_said_is_held_by_name() -> None:
+    opinion = JudgeResult(score=0.5, reason="It is short.", criteria={"short": 1.0})
+    scored = NamedScore(name="words", value=0.25, why="two of eight")
+    run = make_run(final={"a": [1, 0]})
+
+    def told(group: Group) -> Group:
+        first, second = group.rollouts
+        failure = Failure(code="timeout", message="no answer in 5 s")
+        first = replace(first, opinion=opinion, scores=(scored, replace(scored, name="x", why="")))
+        second = replace(second, status="failed", failure=failure, checks=(), frames=())
+        score = replace(group.scores[0], extra={"style": 0.75}, evidence={"style": "plain"})
+        return replace(group, rollouts=(first, second), scores=(score, group.scores[1]))
+
+    phases = (replace(p, groups=tuple(map(told, p.groups))) for p in run.phases)
+    (chunk,) = unpacked(packed(replace(run, phases=tuple(phases))))
+    texts = chunk["texts"]
+    one, other = chunk["groups"]["0.0"]["rollouts"]
+    assert one["extra"] == {"style": 0.75, "judge.short": 1.0, "test.words": 0.25, "test.x": 0.25}
+    assert {name: texts[why] for name, why in one["evidence"].items()} == {
+        "style": "plain",
+        "test.words": "two of eight",
+    }
+    assert (one["judge"][0], texts[one["judge"][1]]) == (0.5, "It is short.")
+    assert "failure" not in one
+    assert not {"judge", "evidence"} & other.keys()
+    assert (other["extra"], other["frames"]) == ({}, [])
+    assert [other["failure"][0], texts[other["failure"][1]]] == ["timeout", "no answer in 5 s"]
+
+
+def test_a_frame_is_held_with_its_error_and_why_it_ended_where_there_is_one() -> None:
+    bad = make_frame(error="no such tool", finish="length", latency_ms=1.236)
+    (chunk,) = unpacked(packed(with_frames(make_run(final={"a": [1]}), [make_frame(), bad])))
+    plain, odd = chunk["groups"]["0.0"]["rollouts"][0]["frames"]
+    assert not {"error", "finish"} & plain.keys()
+    assert (chunk["texts"][odd["error"]], odd["finish"], odd["ms"]) == ("no such tool", "length", 1.24)
+
+
+def test_secrets_are_taken_out_of_texts() -> None:
+    secret = "ghp_" + "a8Gk2LmQ9xZr4TnV7bYc1WdE3fHj5KpS0uRt"
+    (chunk,) = unpacked(packed(with_frames(make_run(final={"a": [1]}), [make_frame(output=secret)])))
+    assert not any(secret in text for text in chunk["texts"])
+
+
+def test_digests_of_files_are_no_part_of_a_check() -> None:
+    check = Check(kind="tests", params={"hidden": "a.tar.gz", "hidden_sha256": "0" * 64})
+    assert trajectories.told_params(check) == {"hidden": "a.tar.gz"}
