@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.builders import make_experience
-from support.journals import write_run
+from support.builders import make_experience, make_scenario
+from support.journals import group_events, make_training_group, write_run
 
 from pytest_tfgrpo.cli import lookup
 from pytest_tfgrpo.cli.lookup import (
     committed_file,
     find_agents,
     find_library,
+    find_rollout,
     find_run,
     other_tasks,
     read_report,
+    require_promotable,
     run_before,
 )
 from pytest_tfgrpo.cli.project import Project
@@ -26,7 +29,7 @@ from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.library import carry_out, empty, of, save_library
 
-AGENTS = "a = python:m:a, b = python:m:b, long-a = python:m:c"
+AGENTS = "a = python:m:a, b = python:m:b, long.a = python:m:c"
 
 
 def project_of(root: Path, runs: Mapping[str, Sequence[str]] | None = None, **settings: Any) -> Project:
@@ -97,7 +100,7 @@ def test_of_many_runs_the_latest_are_listed(tmp_path: Path, monkeypatch: pytest.
 SHARED = {
     "demo.a": ["01-a", "02-a", "03-a", "04-a"],
     "demo.b": ["01-b", "02-b", "03-b"],
-    "demo.long-a": ["02-long-a"],
+    "demo.long.a": ["02-long.a"],
 }
 
 
@@ -107,14 +110,14 @@ def test_the_agents_of_a_list_are_found_by_the_run_that_they_share(tmp_path: Pat
     assert {n: p.name for n, p in find_agents(project, "02").items()} == {
         "a": "02-a",
         "b": "02-b",
-        "long-a": "02-long-a",
+        "long.a": "02-long.a",
     }
 
 
 @pytest.mark.parametrize(
     ("runs", "wanted", "said"),
     [
-        (SHARED, "0", r"'0' matches 3 runs that .* a, b, long-a share .* \(latest: 02, 03\)"),
+        (SHARED, "0", r"'0' matches 3 runs that .* a, b, long.a share .* \(latest: 02, 03\)"),
         (SHARED, "04", r"'04' is no run that several .* \(latest: 02, 03\)"),
         ({}, "latest", r"'latest' is no run that several .* \(latest: none\)"),
     ],
@@ -164,7 +167,7 @@ def test_a_run_to_compare_with_that_is_not_there_is_an_error(wanted: str, said: 
         ("none", "demo", None),
         ("lib.json", "demo", "lib.json"),
         ("lib-{agent}.json", "demo.b", "lib-b.json"),
-        ("lib-{agent}.json", "demo.long-a", "lib-long-a.json"),
+        ("lib-{agent}.json", "demo.long.a", "lib-long.a.json"),
     ],
 )
 def test_the_committed_library_is_that_of_the_task(
@@ -248,3 +251,79 @@ def test_a_library_is_that_of_a_run_or_of_one_of_its_epochs(
 def test_an_epoch_that_a_run_has_not_is_an_error(epoch: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=f"there is no epoch '{epoch}' in run run1"):
         find_library(learned(tmp_path), f"run1@{epoch}")
+
+
+def sought(root: Path) -> Project:
+    """Return a project with two runs: ``run1`` of groups, one rollout loose, and a later one, killed."""
+    runs = root / "out" / "demo" / "runs"
+    scenarios = [make_scenario("words"), make_scenario("more.words"), make_scenario("killed")]
+    groups = [make_training_group([1, 0], scenario) for scenario in scenarios]
+    events = [event for group in groups[:2] for event in group_events(group)]
+    write_run(runs / "run1", [*events, group_events(groups[2])[0]], scenarios, status=None)
+    last = [
+        ("rollout", {**event[1], "rollout_id": f"run2.e1.words.r{n}"}) for n, event in enumerate(events[:2])
+    ]
+    write_run(runs / "run2", last[:1], scenarios, status=None)
+    return project_of(root)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "reward"),
+    [
+        ("run1.e1.words.r0", "run1.e1.words.r0", 1.0),
+        ("e1.words.r1", "run1.e1.words.r1", 0.0),
+        ("words.r0", "run2.e1.words.r0", None),
+        ("more.words.r1", "run1.e1.more.words.r1", 0.0),
+        ("killed.r0", "run1.e1.killed.r0", None),
+    ],
+)
+def test_a_rollout_is_found_by_the_end_of_its_id_in_the_latest_run_that_has_it(
+    wanted: str, found: str, reward: float | None, tmp_path: Path
+) -> None:
+    one = find_rollout(sought(tmp_path), wanted)
+    assert one.rollout.rollout_id == found
+    assert one.scenario.id == one.rollout.scenario_id
+    assert (None if one.score is None else one.score.reward) == reward
+
+
+def test_an_id_that_fits_several_rollouts_of_a_run_lists_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        JournalError, match=r"'words.r1' matches 2 rollouts; .*\n  .*words\.r1\n  .*words\.r1$"
+    ):
+        find_rollout(sought(tmp_path), "words.r1")
+    monkeypatch.setattr(lookup, "SHOWN", 1)
+    with pytest.raises(JournalError, match=r"id:\n  run1\.e1\.[a-z.]*words\.r1\n  \.\.\. 1 more$"):
+        find_rollout(sought(tmp_path), "words.r1")
+
+
+@pytest.mark.parametrize("wanted", ["ords.r0", "run1.e1", "killed.r1"])
+def test_a_rollout_that_is_not_there_is_an_error_that_names_runs_not_read(
+    wanted: str, tmp_path: Path
+) -> None:
+    project = sought(tmp_path)
+    with pytest.raises(JournalError, match=rf"no rollout '{wanted}' .*ids look like e1.count-words.r0$"):
+        find_rollout(project, wanted)
+    for name in ("run0", "run3", "run4"):
+        (tmp_path / "out" / "demo" / "runs" / name).mkdir()
+        (tmp_path / "out" / "demo" / "runs" / name / "journal.jsonl").write_text("[]\n")
+    with pytest.raises(JournalError, match=r"r0\nnot searched: [^\n]*run4[^\n]*$"):
+        find_rollout(project, wanted)
+
+
+@pytest.mark.parametrize(
+    ("library", "status", "error", "said"),
+    [
+        ("none", "complete", SettingError, "no file to promote to"),
+        ("lib.json", "incomplete", StoreError, "run run1 is incomplete.*finish it with pytest --tfgrpo"),
+    ],
+)
+def test_a_library_is_promoted_of_a_complete_run_to_a_file(
+    library: str, status: str, error: Any, said: str, tmp_path: Path
+) -> None:
+    run: Any = SimpleNamespace(run_id="run1", status="complete")
+    assert require_promotable(project_of(tmp_path, library="lib.json"), run) == tmp_path / "lib.json"
+    run.status = status
+    with pytest.raises(error, match=said):
+        require_promotable(project_of(tmp_path, library=library), run)

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.scenarios import Check
 
 FILE = "recording.jsonl"
 EXACT = Check(kind="exact", params={"value": "3"})
-FILES = Check(kind="files", params={})
+FILES = Check(kind="file", params={})
 OTHER = Check(kind="of_a_plugin", params={})
 
 

@@ -1,6 +1,7 @@
 """Which choices are exported, and what is said of each."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from support.live_runs import rollout
@@ -25,3 +26,17 @@ def test_a_line_has_context_choice_and_reward() -> None:
     row = json.loads(line)
     assert row["context"] == {"category": "freight", "point": "config", "place": 1}
     assert (row["arm"], row["propensity"], row["score"], row["selector"]) == ("warm", 0.75, 0.5, 3)
+
+
+def test_what_is_not_known_of_a_run_is_null() -> None:
+    known = rollout(1, [CHOICE], 0.5)
+    assert known.reward is not None
+    (row,) = map(json.loads, choice_lines([replace(known, prompt="\u00e9")]))
+    assert (row["reward"], row["control"], row["rollout"]) == (known.reward.composite, False, known.id)
+    (row,) = map(json.loads, choice_lines([replace(known, reward=None, trace=None)]))
+    assert (row["reward"], row["score"]) == (None, None)
+
+
+def test_lines_are_ascii() -> None:
+    (line,) = choice_lines([replace(rollout(1, [CHOICE], 0.5), category="caf\u00e9")])
+    assert line.isascii()

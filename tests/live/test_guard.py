@@ -150,8 +150,14 @@ def test_a_reward_that_comes_later_counts_once() -> None:
     assert GUARD.rewarded(unknown, late) == ended(GateState(), late)
 
 
+def test_a_run_without_choices_says_nothing_of_them() -> None:
+    state = ended(GateState(), replace(run(control=True), choices=()), replace(run(), trace=None))
+    assert (state.blocked, state.control) == ((False, False), ended(GateState(), run()).control)
+
+
 def test_held_it_learns_nothing_of_runs() -> None:
     held = GUARD.failed(GateState(streak=2), "no", 1.0)
+    assert GUARD.rewarded(held, run(control=True)) == held
     assert ended(held, run(), run(blocked=True)) == held
 
 
@@ -161,7 +167,7 @@ def test_a_whole_cycle_of_a_held_gate_changes_nothing() -> None:
     assert GUARD.succeeded(held) == held
 
 
-@pytest.mark.parametrize(("actor", "reason"), [("", "why"), ("ada", " ")])
+@pytest.mark.parametrize(("actor", "reason"), [("", "why"), (" ", "why"), ("ada", " ")])
 def test_a_reset_names_who_and_why(actor: str, reason: str) -> None:
     with pytest.raises(ValueError, match="needs an actor and a reason"):
         reset(GateState(), actor, reason, 1.0)

@@ -133,6 +133,30 @@ def test_a_retry_opens_the_next_attempt_and_only_the_last_one_counts(store):
     assert report.refused == {"stale_attempt": 1}
 
 
+def test_a_retry_that_skips_or_repeats_an_attempt_is_refused(store):
+    one = Reporter("a")
+    write(store, [one.start()])
+    for attempt, reason in ((3, "no_attempt"), (1, "duplicate"), (2, None), (2, "duplicate")):
+        again = one.event("retry")._replace(attempt=attempt)
+        assert write(store, [again]).refused == ({} if reason is None else {reason: 1})
+    assert [a.number for a in store.attempts("live-rl-rollout-shop-0000000001")] == [1, 2]
+
+
+def test_a_retry_shows_that_a_run_goes_on(store):
+    one = Reporter("a")
+    write(store, [one.start()], now=100.0)
+    one.attempt = 2
+    write(store, [one.event("retry")], now=200.0)
+    assert store.expire(150.0, rules=RULES, now=300.0) == 0
+
+
+def test_a_lost_event_ends_a_run_that_an_earlier_batch_began(store):
+    one = Reporter("a")
+    write(store, [one.start()])
+    write(store, [], lost=[one.turn()])
+    assert [(r.status.value, r.reason) for r in store.rollouts()] == [("failed", "events_lost")]
+
+
 def test_what_has_no_place_is_refused_with_a_counted_reason(store):
     one = Reporter("a")
     whole = one.whole()

@@ -67,6 +67,37 @@ def test_p_of_partial_scores_agrees_with_that_of_whole_ones() -> None:
     assert trend(partial).p == pytest.approx(trend(whole).p, abs=0.02)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("scores", "p"),
+    [
+        ([0.1, 0.2, 0.8, 0.9], 1 / 6),
+        ([0.8, 0.9, 0.1, 0.2], 1 / 6),
+        ([0.1, 0.2, 0.2, 0.9], 1 / 3),
+        ([0.2, 0.9, 0.1, 0.2], 1 / 3),
+        ([0.9, 0.8, 0.1, 0.2, 0.15], 1 / 10),
+        ([0.1, 0.2, 0.9, 0.8, 0.85], 1 / 10),
+        ([0.5, 0.5, 0.5, 0.5], None),
+    ],
+)
+def test_p_of_partial_scores_is_the_share_of_orders_that_change_as_much(
+    scores: list[float], p: float | None
+) -> None:
+    assert trend(scores).p == (None if p is None else pytest.approx(p, abs=0.015))
+
+
+def test_p_of_unequal_halves_counts_orders_too() -> None:
+    assert trend([1, 1, 0, 0, 0]).p == pytest.approx(1 / 10)
+    assert trend([1, 1, 1, 1, 0, 1, 0, 0, 0]).p == pytest.approx(5 / 126)
+
+
+def test_a_category_with_too_few_runs_is_none_that_was_tested() -> None:
+    fallen = [1.0] * 9 + [0.0] + [1.0] * 2 + [0.0] * 8
+    one, few, steady = trends([*runs([1.0] * 3, "few"), *runs([0.5] * 9, "steady"), *runs(fallen)])
+    assert [found.category for found in (one, few, steady)] == ["a", "few", "steady"]
+    assert one.p == pytest.approx(2 * trend(fallen).p)  # type: ignore[operator]
+    assert (few.p, steady.p) == (None, None)
+
+
 def test_an_alert_needs_p_below_1_percent_after_all_categories_are_counted() -> None:
     fallen = [1.0] * 9 + [0.0] + [1.0] * 2 + [0.0] * 8
     alone = trend(fallen)
@@ -96,6 +127,7 @@ def test_success_is_the_score_or_else_the_status() -> None:
     assert success(scored) == 0.4
     assert success(unscored) == 1.0
     assert success(replace(unscored, status=LiveStatus.FAILED)) == 0.0
+    assert success(replace(scored, trace=None)) == 1.0
     assert success(replace(scored, trace=replace(scored.trace, blocked=True))) == 0.0
 
 
@@ -118,6 +150,19 @@ def test_calibration_sorts_runs_by_the_confidence_of_their_reward() -> None:
         (0.6, 1, 0.79, 1.0),
         (0.8, 1, 1.0, 1.0),
     ]
+
+
+def test_a_bin_has_the_means_of_its_runs() -> None:
+    found = runs([1.0, 0.5, 0.0])
+    given = []
+    for run, confidence in zip(found, (0.5, 0.4, 0.4), strict=True):
+        assert run.reward is not None
+        given.append(replace(run, reward=replace(run.reward, confidence=confidence)))
+    (trend,) = trends([*given, replace(found[0], reward=None)])
+    third = trend.calibration[2]
+    assert (third.low, third.high, third.runs) == (0.4, 0.6, 3)
+    assert (third.confidence, third.success) == (pytest.approx(1.3 / 3), 0.5)
+    assert trend.success == 0.625
 
 
 def rewarded(pairs: Iterable[tuple[float, float]]) -> list[LiveRollout]:
@@ -163,3 +208,17 @@ def test_the_reward_of_a_run_that_failed_is_its_score_and_agrees_with_nothing() 
         for run in runs
     ]
     assert reward_agreement([*runs, *failed]) == reward_agreement(runs)
+
+
+@pytest.mark.parametrize(("number", "warns"), [(19, False), (20, True)])
+def test_twenty_runs_with_both_warn(number: int, warns: bool) -> None:
+    found = rewarded((1 - i / number, i / number) for i in range(number))
+    odd = found[0]
+    assert odd.trace is not None
+    part = [replace(odd, trace=None), replace(odd, reward=None)]
+    part.append(replace(odd, trace=replace(odd.trace, score=None)))
+    agreement = reward_agreement([*found, *part])
+    assert (agreement.runs, agreement.rank_correlation) == (number, pytest.approx(-1))
+    assert bool(agreement.warning) is warns
+    two = reward_agreement(rewarded((1.0 - i % 2, float(i % 2)) for i in range(number)))
+    assert bool(two.warning) is warns

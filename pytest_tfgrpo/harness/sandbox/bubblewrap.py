@@ -93,8 +93,7 @@ def _path(sandbox: Sandbox, search: str) -> str:
     folders = [
         folder
         for folder in search.split(os.pathsep)
-        if folder.startswith("/")
-        and any(Path(folder).is_relative_to(path) or path.is_relative_to(folder) for path in seen)
+        if any(Path(folder).is_relative_to(path) or path.is_relative_to(folder) for path in seen)
     ]
     return os.pathsep.join(folders) or os.defpath
 

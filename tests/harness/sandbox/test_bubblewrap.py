@@ -49,3 +49,11 @@ def test_a_hidden_folder_that_holds_no_listed_path_is_empty(tmp_path: Path) -> N
     mounts = " ".join(sandbox.argv(["true"], None))
     assert "--tmpfs /usr/share" in mounts
     assert "--tmpfs /usr/lib" not in mounts
+
+
+def test_a_hidden_folder_within_one_of_several_listed_paths_is_shown(tmp_path: Path) -> None:
+    for name in ("kept/inside", "other"):
+        (tmp_path / name).mkdir(parents=True)
+    listed = (tmp_path / "kept", tmp_path / "other")
+    sandbox = Sandbox(bwrap="bwrap", hidden=(tmp_path / "kept" / "inside",), readable=listed)
+    assert f"--tmpfs {tmp_path}/kept/inside" not in " ".join(sandbox.argv(["true"], None))

@@ -171,7 +171,7 @@ def test_what_an_agent_did_to_a_project_is_made_again(archive: WorkspaceArchive,
     assert changes_in(other) == found
 
 
-@pytest.mark.parametrize("kind", ["link out", "odd name", "pipe", "odd one gone"])
+@pytest.mark.parametrize("kind", ["link out", "odd link", "odd name", "pipe", "odd one gone"])
 def test_what_cannot_be_kept_of_a_project_is_said(
     archive: WorkspaceArchive, tmp_path: Path, kind: str
 ) -> None:
@@ -180,6 +180,8 @@ def test_what_cannot_be_kept_of_a_project_is_said(
     match kind:
         case "link out":
             (folder / "link").symlink_to("../../etc")
+        case "odd link":
+            (folder / "link").symlink_to("\udcff")
         case "odd name":
             (folder / "a\nb").touch()
         case "pipe":

@@ -154,6 +154,7 @@ def test_a_built_environment_says_what_programs_get(tmp_path):
     assert built.links == {"web/node_modules": folder / "folder" / "node_modules"}
     assert folder in built.readable
     assert Path(sys.executable) in built.readable
+    assert [path for path in built.readable if path.is_relative_to(folder)] == [folder]
 
 
 def test_an_environment_without_python_has_no_interpreter(tmp_path):
@@ -171,3 +172,10 @@ def test_the_cache_is_where_the_user_has_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_folder() == tmp_path / "home" / ".cache" / "pytest-tfgrpo" / "environments"
+
+
+def test_a_built_environment_is_found_in_the_cache_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wanted = write(tmp_path, FULL)
+    folder = build(cache_folder(), wanted)
+    assert find_built(tmp_path, wanted).folder == folder

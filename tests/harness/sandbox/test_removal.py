@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
@@ -79,6 +80,28 @@ def test_what_is_stuck_stays_is_told_and_the_rest_goes(
     assert remove(folder) == "'stuck': Operation not permitted"
     monkeypatch.undo()
     assert [path.name for path in folder.rglob("*") if path.is_file()] == ["stuck"]
+    assert remove(folder) == ""
+
+
+@pytest.mark.parametrize(
+    ("stuck", "said"), [("tree", "'tree': Device or resource busy"), ("moved", "Device or resource busy")]
+)
+def test_a_folder_that_cannot_go_is_told(
+    tmp_path: Path, stuck: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tree"
+    (folder / "a" / "below").mkdir(parents=True)
+    rmdir: Callable[..., None] = os.rmdir
+
+    def guarded(name: str, **place: int) -> None:
+        if name == stuck or (stuck == "moved" and name.startswith(".")):
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        rmdir(name, **place)
+
+    monkeypatch.setattr(os, "rmdir", guarded)
+    found = remove(folder)
+    monkeypatch.undo()
+    assert found.endswith(said)
     assert remove(folder) == ""
 
 

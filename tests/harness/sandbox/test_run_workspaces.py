@@ -118,6 +118,7 @@ def test_an_interrupted_run_keeps_it_for_the_next(temporary: Path, run: Path) ->
     found = again.left("r0", ())
     assert found is not None
     assert (found.path / "file").exists()
+    assert again.left("r1", ()) is None
     again.close(keep=False)
 
 

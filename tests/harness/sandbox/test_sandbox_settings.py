@@ -177,6 +177,7 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
         "nvm/lib/node_modules/tool/cli.js",
         "venv/bin/x",
         "python/lib/python3.12/os.py",
+        "other/lib/python3.12/os.py",
     ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +185,9 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
         path.chmod(0o755)
     (tmp_path / "nvm/bin/tool").symlink_to("../lib/node_modules/tool/cli.js")
     (tmp_path / "python/bin").mkdir()
-    (tmp_path / "venv/pyvenv.cfg").write_text(f"home = {tmp_path}/python/bin\n")
+    (tmp_path / "venv/pyvenv.cfg").write_text(
+        f"home = {tmp_path}/python/bin\nexecutable = {tmp_path}/other/bin\nhome = other/bin\n"
+    )
     (tmp_path / "venv/notes.txt").write_text("")
 
     def shown(*argv: str, root: str = "project") -> set[str]:
