@@ -1,14 +1,23 @@
 """The command ``tfgrpo harvest``: from a repository's history to scenarios that the true fix solves."""
 
+import json
 import re
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.harvests import make_row
 from support.repositories import Repository, git
 from support.tools import require_tool, tfgrpo
 
+from pytest_tfgrpo.cli import harvest
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
+from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
 from pytest_tfgrpo.patterns.harvest.tools import domain_of
+from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
 from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
 
 
@@ -119,3 +128,52 @@ def test_the_domain_is_the_projects_name_else_that_of_its_folder(
     shop.commit(files)
     assert domain_of(Path("shop"), "main~1..main") == domain
     assert domain_of(Path("shop/.git"), "main~1") == "shop"
+
+
+def test_the_plan_has_the_globs_of_all_recipes_and_the_domain_that_was_named(shop: Repository) -> None:
+    fields: dict[str, Any] = {
+        "repo": "shop",
+        "from_git": "main~1..main",
+        "into": "suite",
+        "domain": "",
+        "limit": 3,
+    }
+    fields |= {"each_commit": True, "path": ["src"], "exclude": ["x"], "retry": True, "jobs": 2}
+    fields |= {"check_sandbox": "none", "budget_s": 9.0}
+    recipes = (
+        FolderRecipe(folder=".", tests=("a", "b"), protected=("c",)),
+        FolderRecipe(folder="web"),
+        FolderRecipe(folder="docs", tests=("d",), protected=("e",)),
+    )
+    plan = harvest._plan(Namespace(**fields), recipes)
+    assert (plan.tests, plan.protected, plan.domain) == (("a", "b", "d"), ("c", "e"), "shop")
+    assert (plan.paths, plan.exclude, plan.limit, plan.jobs) == (("src",), ("x",), 3, 2)
+    assert (plan.each_commit, plan.retry, plan.isolation, plan.budget_s) == (True, True, "none", 9.0)
+    assert (plan.repository, plan.suite, plan.commits) == (Path("shop"), Path("suite"), "main~1..main")
+    assert harvest._plan(Namespace(**fields | {"domain": "store"}), ()).domain == "store"
+
+
+def test_environments_are_built_in_order_and_those_that_cannot_be_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Builder:
+        def build(self, environment: Environment) -> None:
+            if environment.python is None:
+                raise BuildProblem("no network")
+
+    for environment in (Environment(python="3.11"), Environment(python="3.12"), Environment(setup=(("x",),))):
+        data = to_file(environment)
+        path = tmp_path / "environments" / f"{stamp(data)}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(data))
+    monkeypatch.setattr("pytest_tfgrpo.patterns.harvest.tools.open_builder", lambda *_: Builder())
+    command = harvest.env_command(Namespace(suite=str(tmp_path), check_sandbox="none"))
+    rows = [next(command).split() for _ in range(3)]
+    with pytest.raises(StoreError, match=r"^1 of 3 environments could not be built$"):
+        next(command)
+    assert [row[1] for row in rows] == sorted(row[1] for row in rows)
+    assert sorted([row[0], " ".join(row[2:])] for row in rows) == [
+        ["failed", "no Python: no network"],
+        ["ready", "Python 3.11, 0 packages"],
+        ["ready", "Python 3.12, 0 packages"],
+    ]

@@ -70,6 +70,13 @@ def test_a_committed_library_is_listed_without_a_store(project: Project) -> None
     assert "there is no lesson store" in out("--export", code=1)[0]
 
 
+def test_the_store_is_exported_whole_or_by_domain(project: Project) -> None:
+    project.ini(**SETTINGS)
+    store(project, make_experience(1, domain="alpha"), make_experience(2, domain="beta"))
+    assert [json.loads(line)["domain"] for line in out("--export")] == ["alpha", "beta"]
+    assert [json.loads(line)["domain"] for line in out("--export", "--domain", "beta")] == ["beta"]
+
+
 def test_without_store_and_library_it_says_what_to_do(project: Project) -> None:
     project.ini(**SETTINGS)
     (line,) = out(code=1)

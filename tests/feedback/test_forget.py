@@ -19,12 +19,33 @@ from support.loop_spans import publish as publish_spans
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import TRAJECTORY, derived_id
+from pytest_tfgrpo.feedback import forget as forgetting
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.feedback.forget import forget
 from pytest_tfgrpo.feedback.view.view import LoopView
+
+
+@pytest.mark.parametrize(
+    ("identity", "text", "found"),
+    [
+        ("ada-42", "of ada-42.", True),
+        ("ada42", "of ada42.", False),
+        ("ada.lovelace", "of ada.lovelace!", True),
+        ("adalovelace", "of adalovelace!", False),
+        ("ada-42", "of ada-421", False),
+        ("ada-42", "of xada-42", False),
+        ("ada-42", "of ada-42_", False),
+        ("zo\u00eb-42", '"zo\\u00eb-42"', True),
+        ("zo\u00eb-42", '"{\\"user\\": \\"zo\\\\u00eb-42\\"}"', True),
+    ],
+)
+def test_an_identity_is_found_where_it_is_long_enough_and_no_part_of_another(
+    identity: str, text: str, found: bool
+) -> None:
+    assert (forgetting._standing(identity).search(text.encode()) is not None) is found
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ def test_the_document_describes_every_path_and_its_schemas_are_valid() -> None:
     assert set(document["paths"]) == {*PAYLOADS, *EXPORTS, "/healthz", "/openapi.json"}
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
+        assert "type" in schema or "properties" in schema or "oneOf" in schema or "anyOf" in schema
+        assert not {"$id", "$schema"} & schema.keys()
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,20 @@ def test_the_examples_of_the_document_are_taken(local: Local, path: str, subject
     assert PAYLOADS[path] == subject
     answer = local.post(path, json.dumps(examples).encode())
     assert answer.value == {"accepted": len(examples), "opted_out": 0, "refused": []}
+
+
+def test_every_reference_of_the_document_leads_to_a_part_of_it() -> None:
+    def references(value: object) -> Iterator[str]:
+        for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from references(part)
+        if isinstance(value, dict) and isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+
+    document = openapi()
+    found = set(references(document))
+    assert len(found) > 5
+    for reference in found:
+        part: object = document
+        for step in reference.removeprefix("#/").split("/"):
+            assert isinstance(part, dict), reference
+            part = part[step]

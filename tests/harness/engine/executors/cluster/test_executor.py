@@ -34,6 +34,15 @@ def test_other_packages_that_differ_are_told_once_for_all_nodes_that_have_them()
     ]
 
 
+@pytest.mark.parametrize(("number", "more"), [(8, ""), (9, " and 1 more")])
+def test_of_many_packages_and_nodes_that_differ_eight_are_told(number: int, more: str) -> None:
+    own = {"pytest-tfgrpo": "1", **{f"p{n}": "1" for n in range(number)}}
+    nodes = [NodeFacts(problem="", host=f"h{n}", packages={"pytest-tfgrpo": "1"}, pid=1) for n in range(9)]
+    hosts = ", ".join(f"h{n}" for n in range(8))
+    rows = ", ".join(f"p{n} missing (here 1)" for n in range(8))
+    assert differing(own, nodes) == [f"other versions on {hosts}: {rows}{more}"]
+
+
 def test_a_node_says_which_python_and_which_packages_it_has() -> None:
     found = installed()
     assert found["python"] == platform.python_version()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.harness.engine.executors.cluster import package
 from pytest_tfgrpo.harness.engine.executors.cluster.package import Package, write_package
 
 
@@ -52,9 +53,9 @@ SECRETS = {".env", "credentials.json", "deploy/prod.env", "keys/id_rsa", "keys/s
 def written(root: Path, folder: Path, **changes: Any) -> tuple[Package, set[str]]:
     folder.mkdir(exist_ok=True)
     fields = {"left_out": [root / "out"], "most": 10**6, "environ": os.environ} | changes
-    package = write_package(root, folder, **fields)
-    with zipfile.ZipFile(package.path) as archive:
-        return package, set(archive.namelist())
+    found = write_package(root, folder, **fields)
+    with zipfile.ZipFile(found.path) as archive:
+        return found, set(archive.namelist())
 
 
 def test_git_decides_what_travels_and_secrets_never_do(root: Path, tmp_path: Path) -> None:
@@ -99,6 +100,25 @@ def test_a_link_travels_as_what_it_leads_to_unless_it_leads_out(root: Path, tmp_
     (root / "fixtures" / "whole").symlink_to("..")
     _, names = written(root, tmp_path / "a")
     assert names == TRAVEL | {"copy.py", "ignored/big.bin", "packs/text/pack.yaml"}
+
+
+def test_a_project_within_this_one_travels_and_a_link_to_a_folder_by_git_does_too(
+    root: Path, tmp_path: Path
+) -> None:
+    for place in (root, root / "inner"):
+        subprocess.run(["git", "init", "-q", str(place)], check=True)
+    (root / "inner" / "own.py").touch()
+    (root / "packs").symlink_to("prompt-packs")
+    (root / "elsewhere").symlink_to(tmp_path)
+    _, names = written(root, tmp_path / "a")
+    assert names == TRAVEL | {"inner/own.py", "packs/text/pack.yaml"}
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(512, "0.5 KiB"), (2**20 - 1024, "1023.0 KiB"), (2**20, "1.0 MiB")]
+)
+def test_sizes_are_in_kib_and_from_one_mib_in_mib(number: int, shown: str) -> None:
+    assert package._size(number) == shown
 
 
 def test_a_project_that_is_too_large_names_what_is_largest(root: Path, tmp_path: Path) -> None:

@@ -134,6 +134,43 @@ def test_all_who_wait_for_a_worker_that_is_lost_or_of_no_use_hear_of_it(
     with_worker(use, tmp_path, "in_coroutine", ends, fault)
 
 
+@pytest.mark.parametrize(
+    ("fault", "alone"),
+    [
+        (WorkerLost("it ended", alone=True), True),
+        (WorkerLost("its node has died", alone=False), False),
+        (ValueError("no such method"), False),
+    ],
+    ids=["alone", "with-others", "of-no-use"],
+)
+def test_a_fault_says_whether_it_hit_its_own_worker_alone(
+    fault: Exception, alone: bool, tmp_path: Path
+) -> None:
+    async def use(worker: Worker, _: Near) -> None:
+        waiting = worker.begin("t1", turn(1, tmp_path), None)
+        with pytest.raises(WorkerLost) as found:
+            await waiting
+        assert found.value.alone is alone
+
+    with_worker(use, tmp_path, "in_coroutine", "begin", fault)
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_no_fault() -> None:
+    async def main() -> None:
+        link: Any = Near()
+        worker = Worker(link, node="n", places=1, host="h")
+        answers = {name: asyncio.get_running_loop().create_future() for name in ("gone", "lost", "fine")}
+        worker.pending.update(answers)
+        answers["gone"].cancel()
+        for name, why in (("gone", ""), ("unknown", ""), ("lost", "it ended"), ("fine", "")):
+            worker._hand_on(name, b"x", why)
+        assert await answers["fine"] == b"x"
+        with pytest.raises(WorkerLost, match="it ended"):
+            await answers["lost"]
+
+    asyncio.run(main())
+
+
 def test_a_bundle_ends_where_it_is_large_and_has_one_item_at_least() -> None:
     items = [(f"t{n}", b"x" * size, "") for n, size in enumerate([10, 20, 2 * BUNDLE_BYTES, 5])]
     assert [id_ for id_, *_ in first_bundle(items)] == ["t0", "t1", "t2"]
