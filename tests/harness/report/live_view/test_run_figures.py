@@ -68,6 +68,32 @@ def test_a_control_is_not_compared_with_itself_and_the_lowest_come_first() -> No
     assert [row[0] for row in state["lowest"]] == ["b", "a"]
 
 
+def test_a_domain_has_the_mean_of_its_scenarios_and_nothing_beside_it_without_a_control() -> None:
+    found = figures(TRAIN, FINAL)
+    group(found, "a", 0.75, epoch=1, mode="train")
+    group(found, "c", 0.25, epoch=1, mode="train")
+    assert found.state(0.0)["domains"] == [["dates", 1, 0, None, None], ["text", 2, 2, 0.5, None]]
+    rollout(found, epoch=2, mode="eval")
+    assert [row[4] for row in found.state(0.0)["domains"]] == [None, None]
+
+
+@pytest.mark.parametrize(("eval_rollouts", "index"), [(2, 3), (3, 5), (None, 1)])
+def test_the_dev_split_is_asked_twice_as_often_as_a_sweep(eval_rollouts: int | None, index: int) -> None:
+    found = figures(settings={"eval_rollouts": eval_rollouts})
+    rollout(found, "c", index, epoch=1, mode="dev")
+    assert found.state(0.0)["phases"][2]["done"] == 1
+    with pytest.raises(ValueError, match=f"rollout {index + 1} of"):
+        rollout(found, "c", index + 1, epoch=1, mode="dev")
+
+
+def test_a_run_without_phases_has_nothing_to_show() -> None:
+    found = figures()
+    found.phases, found._current = [], None
+    state = found.state(0.0)
+    assert (state["marks"], state["lowest"], state["domains"], state["current"]) == ("", [], [], None)
+    assert found.names() == []
+
+
 def test_no_more_rows_than_a_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOWEST", "DOMAINS", "TILES"):
         monkeypatch.setattr(run_figures, name, 1)
@@ -169,6 +195,14 @@ def test_the_pace_is_that_of_the_latest_rollouts() -> None:
     for n in range(2):
         rollout(alone, index=n, at=f"2026-01-01T00:00:0{n}Z", latency_ms=9000.0)
     assert alone.pace(start) == (2.0, 2)
+    assert alone.state(start)["left_s"] == 2.0
+    for n in range(2):
+        rollout(alone, "b", index=n)
+    assert alone.pace(start) == (None, None)
+    uneven = figures(BASELINE, FINAL)
+    for n, latency in enumerate((1000.0, 3000.0)):
+        rollout(uneven, index=n, at=f"2026-01-01T00:00:0{n}Z", latency_ms=latency)
+    assert uneven.pace(start) == (6.0, 2.0)
 
 
 def test_lessons_are_told_latest_first_by_what_became_of_them() -> None:
@@ -227,5 +261,10 @@ def test_time_stops_at_the_end_of_the_run() -> None:
     started = 1767225600.0
     assert found.state(started + 7)["elapsed_s"] == 7.0
     assert found.state(started - 7)["elapsed_s"] == 0.0
+    for n in range(2):
+        rollout(found, index=n, at=f"2026-01-01T00:00:0{n}Z")
+    assert found.state(started + 7)["left_s"] is not None
     take(found, "finish", at="2026-01-01T00:00:05Z", status="complete", reason="", warnings=[])
+    assert found.state(started + 7)["left_s"] is None
+    assert found.state(started + 7)["finish"] == "complete"
     assert found.state(started + 9)["elapsed_s"] == 5.0

