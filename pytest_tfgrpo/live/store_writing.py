@@ -34,8 +34,8 @@ TOUCHED_S = 10.0
 _RUNNING = LiveStatus.RUNNING
 _ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 """What data of other types and shapes raise."""
-_LARGEST = 2**63
-"""What an integer of SQLite stays under."""
+_LARGEST = 2**63 - 1
+"""What integers of an event stay under: SQLite's largest, as the decision on a run has the next place."""
 
 
 class EventBatch:

@@ -133,6 +133,31 @@ def test_a_retry_opens_the_next_attempt_and_only_the_last_one_counts(store):
     assert report.refused == {"stale_attempt": 1}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seq": -1}, {"seq": 2**63 - 1}, {"seq": 1.0}, {"seq": True},
+        {"at": 7}, {"at": math.nan}, {"at": math.inf}, {"at": None},
+        {"data": {"x": 1}}, {"kind": "tool"}, {"kind": "odd"}, {"run": ["a"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_event_of_another_shape_is_refused_and_the_rest_is_taken(store, change):
+    one = Reporter("a")
+    write(store, [one.start()])
+    report = write(store, [one.turn()._replace(**change), one.turn()._replace(seq=2**63 - 2), one.turn()])
+    assert report.refused == {"malformed": 1}
+    write(store, [one.event("turn", seq=0), one.end()])
+    assert next(store.rollouts()).trace.turns == 3
+
+
+def test_a_lost_event_of_a_run_that_is_not_known_or_has_ended_changes_nothing(store):
+    write(store, runs("a"))
+    report = write(store, [], lost=[Reporter("a").turn(), Reporter("b").turn()])
+    assert report.refused == {"events_lost": 2}
+    assert [(r.run, r.status.value) for r in store.rollouts()] == [("a", "succeeded")]
+
+
 def test_a_retry_that_skips_or_repeats_an_attempt_is_refused(store):
     one = Reporter("a")
     write(store, [one.start()])

@@ -62,7 +62,7 @@ def test_a_share_is_one_at_least_and_what_is_found_out_stays_so(tmp_path: Path) 
 
 def test_new_runs_share_their_id_and_a_task_without_a_name_has_that_of_the_folder(tmp_path: Path) -> None:
     root = tmp_path / "shop"
-    one, other = agents_of(settings_of(task_id=None), root)
+    one, other = agents_of(resolve({"actor": TWO}, {}, {}), root)
     assert (one.settings["task_id"], other.settings["task_id"]) == ("shop.a", "shop.b")
     assert one.run_id is not None
     assert other.run_id == f"{one.run_id[:-2]}-b"
