@@ -47,7 +47,7 @@ BAD = [
     ("/attempt", {"attempt": 1.5}),
     ("/seq", {"seq": None}),
     ("/seq", {"seq": -2}),
-    ("/seq", {"seq": 2**63}),
+    ("/seq", {"seq": 2**63 - 1}),
     ("/at", {"at": "noon"}),
     ("/run", {"run": 17}),
     ("/data/x", {"data": {"x": 1}}),
