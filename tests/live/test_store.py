@@ -167,6 +167,33 @@ def test_a_retry_that_skips_or_repeats_an_attempt_is_refused(store):
     assert [a.number for a in store.attempts("live-rl-rollout-shop-0000000001")] == [1, 2]
 
 
+def test_what_a_run_must_have_begun_for_is_refused_before_and_after(store):
+    one, other = Reporter("a"), Reporter("b")
+    late = one.event("retry")._replace(attempt=2)
+    report = write(store, [late, other.end(), one.start()._replace(attempt=2), *runs("c")])
+    assert report.refused == {"unknown_run": 2, "malformed": 1}
+    again = Reporter("c").event("retry")._replace(attempt=2)
+    assert write(store, [again, Reporter("c").end()]).refused == {"after_end": 2}
+    assert [r.run for r in store.rollouts()] == ["c"]
+
+
+def test_a_run_may_begin_without_a_prompt_and_is_no_control_unless_it_says_so(store):
+    start = Reporter("a").start()
+    write(store, [start._replace(data={"category": "billing"})], now=100.0)
+    (run,) = store.rollouts()
+    assert (run.prompt, run.control, run.started_at) == (None, False, start.at)
+    (attempt,) = store.attempts(run.id)
+    assert attempt.started_at == start.at
+
+
+@pytest.mark.parametrize(("later", "expired"), [(109.0, 1), (110.0, 0)])
+def test_that_a_run_goes_on_is_written_every_ten_seconds(store, later, expired):
+    one = Reporter("a")
+    write(store, [one.start()], now=100.0)
+    write(store, [one.turn()], now=later)
+    assert store.expire(105.0, rules=RULES, now=300.0) == expired
+
+
 def test_a_retry_shows_that_a_run_goes_on(store):
     one = Reporter("a")
     write(store, [one.start()], now=100.0)

@@ -10,6 +10,7 @@ from pytest_tfgrpo.harness.engine.executors.cluster import workers
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import Resources
 from pytest_tfgrpo.harness.engine.executors.cluster.node import NodeFacts
 from pytest_tfgrpo.harness.engine.executors.cluster.ray_cluster import ClusterNode
+from pytest_tfgrpo.harness.engine.executors.cluster.worker_link import Worker
 from pytest_tfgrpo.harness.engine.executors.cluster.workers import ClusterWorkers, Outfit
 
 OUTFIT = Outfit(setup=b"", run="run", paths=(), need=Resources(), most=4, suites={})
@@ -69,3 +70,46 @@ def test_where_no_node_starts_a_worker_the_wait_ends(monkeypatch: pytest.MonkeyP
     cluster = Cluster(bad=Link("bad", 0, "an environment"))
     with pytest.raises(ProviderError, match="the cluster has no worker any more: bad lacks an environment"):
         host_of_a_worker(cluster, monkeypatch)
+
+
+def test_those_who_wait_for_a_place_get_it_in_their_order() -> None:
+    order: list[int] = []
+
+    async def main() -> None:
+        link: Any = Link("one", 0)
+        cluster: Any = Cluster()
+        worker = Worker(link, node="one", places=1, host="one")
+        all_workers = ClusterWorkers(cluster, OUTFIT, [worker])
+
+        async def take(n: int) -> None:
+            async with all_workers.lease():
+                order.append(n)
+                assert worker.in_flight == 1
+
+        try:
+            async with all_workers.lease():
+                waiting = [asyncio.create_task(take(n)) for n in (1, 2, 3)]
+                await asyncio.sleep(0)
+                assert order == []
+            await asyncio.wait_for(asyncio.gather(*waiting), 100)
+            assert worker.in_flight == 0
+        finally:
+            await all_workers.aclose()
+
+    asyncio.run(main())
+    assert order == [1, 2, 3]
+
+
+def test_the_worker_with_most_room_is_taken() -> None:
+    async def main() -> list[str]:
+        links: list[Any] = [Link(host, 0) for host in "ab"]
+        ready = [Worker(link, node=host, places=3, host=host) for link, host in zip(links, "ab", strict=True)]
+        cluster: Any = Cluster()
+        all_workers = ClusterWorkers(cluster, OUTFIT, ready)
+        try:
+            async with all_workers.lease() as one, all_workers.lease() as two, all_workers.lease() as three:
+                return [lease._worker.host for lease in (one, two, three)]
+        finally:
+            await all_workers.aclose()
+
+    assert asyncio.run(main()) == ["a", "b", "a"]
