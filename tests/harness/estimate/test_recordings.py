@@ -54,7 +54,7 @@ def test_what_says_nothing_of_the_actor_does_not_count(tmp_path: Path) -> None:
 
 def test_calls_beside_rollouts_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "r.jsonl"
-    record(path, make_run([make_entry(frames=(ASKED,))], [make_call()]))
+    record(path, make_run([make_entry(frames=(ASKED,))], [make_call(subject="a")]))
     monkeypatch.setattr(recordings, "MOST", 1)
     assert uses_in(path, ACTOR["name"], DOMAINS, None) == {"text": [UnitUse(1, 12, 0.5)]}
     assert uses_in(path, "python:other:solve", DOMAINS, None) == {}
