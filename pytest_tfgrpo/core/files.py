@@ -96,6 +96,21 @@ def read_plain(path: Path, largest: int = LARGEST) -> bytes:
     return data
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file for its owner alone, whatever the umask, and leave one that is there as it is.
+
+    What SQLite puts beside such a file takes over its mode. Raises OSError.
+    """
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.fchmod(handle, 0o600)
+    finally:
+        os.close(handle)
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON file atomically, as its text is made; raises JournalError."""
     words = json.JSONEncoder(indent=1, ensure_ascii=True, allow_nan=False).iterencode(value)

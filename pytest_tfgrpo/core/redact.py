@@ -3,11 +3,12 @@
 Secrets are found by well-known token shapes, by the name before them, or by their entropy; digests in hex
 (stamps, commit ids), pictures and paths are none. Personal data is taken out where it is asked for: e-mail
 addresses, telephone numbers, payment cards, IBANs, and IP addresses. Escapes of JSON, HTML and URLs hide
-nothing: texts are searched as they stand and unescaped.
+nothing: texts are searched as they stand and unescaped, and base64 is read.
 
 Not covered: names and postal addresses, dates of birth, national identity numbers, telephone numbers that
 are digits alone without a ``+`` or a word such as ``phone`` before them, passwords of fewer than four
-characters or in prose, and whatever is encoded otherwise, encrypted or in pictures.
+characters, in a sentence those that are letters alone unless it says ``my password is``, and whatever is
+encoded otherwise, encrypted or in pictures.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.core.base64_texts import Base64Text
     from pytest_tfgrpo.core.secret_shapes import FoundSpan
     from pytest_tfgrpo.core.unescape import Unescaped
 
@@ -53,17 +55,19 @@ class _Search(NamedTuple):
     secrets: Callable[[str], Iterator[FoundSpan]]
     personal: Callable[[str, bool], Iterator[FoundSpan]]
     unescaped: Callable[[str], Unescaped | None]
+    encoded: Callable[[str], Iterator[Base64Text]]
     telling: Callable[[str], str]
     is_phone: Callable[[str, str], bool]
 
 
 @cache
 def _search() -> _Search:
+    from pytest_tfgrpo.core.base64_texts import base64_texts
     from pytest_tfgrpo.core.personal import is_phone, personal_of
     from pytest_tfgrpo.core.secret_shapes import secrets_of, telling
     from pytest_tfgrpo.core.unescape import unescaped
 
-    return _Search(secrets_of, personal_of, unescaped, telling, is_phone)
+    return _Search(secrets_of, personal_of, unescaped, base64_texts, telling, is_phone)
 
 
 def redact(text: str) -> str:
@@ -159,6 +163,10 @@ class Redactor:
         if self._personal:
             for start, end, kind in search.personal(text, self._addresses):
                 yield start, end, kind, text[start:end]
+        for start, end, decoded in search.encoded(text) if rounds else ():
+            for _, _, kind, value in self._found(decoded, rounds - 1):
+                yield start, end, kind, value
+                break
         inner = search.unescaped(text) if rounds else None
         if inner is not None:
             for start, end, kind, value in self._found(inner.text, rounds - 1):

@@ -33,6 +33,32 @@ LIKELY = r"(?: token | authorization | credentials? )"
 _IS = r"""["']? \s{0,4} (?: [:=] | => ) \s{0,4}"""
 _SCHEME = r"(?: (?:bearer|basic)\s{1,4} )? (?!\[redacted:)"
 
+# -- passwords in sentences
+
+_PASSWORD = r"""(?i: passwor[dt] | passwd | passcode | passphrase | pwd | kennwort | contrase(?:ñ|n)a
+    | mot\ de\ passe | senha )"""
+_WHOSE = r"""(?: \s{1,3} (?i:for|of|to|on|at|für|de|para|pour) (?:\s{1,3}[\w.'@-]{1,40}){1,4}? )?"""
+_SAYS = r"""(?: \s{1,3} (?i:is|was|will\ be|ist|lautet|es|est|è|é) | ['’]s )
+    (?: \s{1,3} (?i:now|still|again|just|currently|jetzt) )? (?: \s{0,3} [:=] )? \s{1,3}"""
+_CHANGED = rf"""(?i:set|chang(?:e|ed|ing)|reset|updat(?:e|ed|ing)|switch(?:ed|ing)?)
+    (?:\s{{1,3}}[\w.'-]{{1,40}}){{0,4}}? \s{{1,3}} {_PASSWORD} {_WHOSE} \s{{1,3}} (?i:to|as|auf) \s{{1,3}}"""
+_STATED = rf"""(?<![A-Za-z0-9]) (?: {_PASSWORD} {_WHOSE} {_SAYS} | {_CHANGED} )"""
+_UNITS = r"""(?: char | digit | letter | symbol | word | bit | byte | time | second | minute | hour | day
+    | week | month | year )"""
+_NO_PASSWORD = rf"""(?! \[redacted: | \$\{{ | \$\( | %[sd(] | https?:
+    | (?i: utf-?[0-9] | base-?[1-9][0-9] | sha-?[0-9] | md[245] | aes-?[0-9] | argon2 | pbkdf2 | rot13
+        | v?[0-9.,–-]+ (?:-|\s{{1,3}}|(?=[a-z])) {_UNITS} ) )"""
+_ADJECTIVE = r"""(?i: \w+ (?:ed|ing|en|ble|al|ous|ive|ful|less|ly|ant|ent|ic|ory|ar|id|ain) | wrong | weak
+    | strong | safe | secure | right | correct | incorrect | good | fine | lost | gone | long | short | simple
+    | same | easy | hard | empty | blank | null | none | unique | unset | unknown | okay | here | there
+    | below | above | this | that | what | secret | too | ready | due | reset | private | public | necessary
+    | mandatory | falsch | richtig | korrekt | weg )"""
+"""What a sentence says of a password, which is none."""
+_ASSWORD = (
+    *("asswor", "ASSWOR", "asswd", "PASSWD", "asscode", "PASSCODE", "assphrase", "PASSPHRASE", "pwd", "PWD"),
+    *("ennwort", "KENNWORT", "ontrase", "mot de passe", "Mot de passe", "senha", "Senha"),
+)
+
 RULES: Mapping[str, SecretRule] = MappingProxyType(
     {
         "private key": SecretRule(
@@ -78,6 +104,58 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
             "hinted",
             (":AA",),
         ),
+        "key-": SecretRule(
+            "api_key",
+            r"(?P<secret> (?:key|Key|KEY)-[0-9a-fA-F]{32} )(?![A-Za-z0-9])",
+            "hinted",
+            ("key-", "Key-", "KEY-"),
+        ),
+        "password in a sentence": SecretRule(
+            "named",
+            rf"""{_STATED} {_NO_PASSWORD} (?P<secret>
+                (?= [^\s]{{0,127}}? (?: [0-9] | [A-Za-z][!@#$%^&*+?~=][^\s.,;!?)*] ) )
+                [^\s"'`,;<>{{}}()\[\]]{{4,128}}+ )""",
+            "hinted",
+            _ASSWORD,
+        ),
+        "password in quotes": SecretRule(
+            "named",
+            rf"""{_STATED} ["'`“«] {_NO_PASSWORD} (?! {_ADJECTIVE} ["'`”»] )
+                (?P<secret> [^\s"'`”»][^\n"'`”»]{{3,127}}+ ) ["'`”»]""",
+            "hinted",
+            _ASSWORD,
+        ),
+        "password of a word": SecretRule(
+            "named",
+            rf"""(?<![A-Za-z0-9]) (?i:my|our|mein|unser|mi|mon|minha) \s{{1,3}}
+                (?:[\w.'-]{{1,40}}\s{{1,3}}){{0,2}}?
+                {_PASSWORD} {_WHOSE} {_SAYS} (?! {_ADJECTIVE} \b ) (?P<secret> [^\W\d_]{{4,128}}+ )
+                (?= \s{{0,3}} (?:[.,;!?)\n]|\Z) | \s{{1,3}} (?i:and|but|for|so|und) \b )""",
+            "hinted",
+            _ASSWORD,
+        ),
+        "password before its name": SecretRule(
+            "named",
+            rf"""(?<![^\s"'`(]) (?! \[redacted: )
+                (?P<secret> (?=[^\s]{{0,63}}?[0-9]) [^\s"'`,;]{{4,64}}+ ) ["'`]? \s{{1,3}}
+                (?i:is|was|ist) \s{{1,3}} (?i:my|our|the|his|her|their|mein|das) \s{{1,3}} {_PASSWORD}
+                (?! \s{{1,3}} (?i:reset|policy|manager|hash|field|rule|length) )""",
+            "hinted",
+            tuple(
+                f" {verb} {whose} {word}"
+                for verb in ("is", "was", "ist")
+                for whose in ("my", "our", "the", "mein", "das")
+                for word in ("pass", "Pass", "pwd")
+            ),
+        ),
+        "PIN": SecretRule(
+            "named",
+            r"""(?<![A-Za-z0-9]) (?: PIN | (?i:my|our|your|mein|meine)\ (?i:pin) ) (?:[ -](?i:code|number))?
+                (?: \s{1,3} (?i:is|was|ist|lautet) | ['’]s ) (?:\s{1,3}(?i:now|still))? \s{0,3} :? \s{1,3}
+                (?P<secret> [0-9]{4,8} ) (?![\w-]|[.,][0-9])""",
+            "hinted",
+            ("PIN", " pin ", " Pin ", " pin-", " pin'"),
+        ),
         "sk-": _token("api_key", "sk-", r"sk-[A-Za-z0-9_-]{16,}+"),
         "sk_live": _token(
             "api_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}+"
@@ -100,7 +178,6 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
         "pypi-": _token("api_key", "pypi-", r"pypi-[A-Za-z0-9_-]{30,}+"),
         "rubygems_": _token("api_key", "rubygems_", r"rubygems_[a-f0-9]{40,}+"),
         "SG.": _token("api_key", "SG.", r"SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
-        "key-": _token("api_key", "key-", r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
         "SK": _token("api_key", "SK", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
         "shpat_": _token("api_key", "shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32,}+"),
         "sq0": _token("api_key", "sq0", r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}+"),

@@ -29,14 +29,15 @@ def one_byte(text: str) -> bytes:
 
 
 _TOKEN = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "_.-" else 32 for c in range(256))
-_RANDOM = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "+/" else 32 for c in range(256))
+RANDOM = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "+/" else 32 for c in range(256))
+"""What marks the characters of base64 by ``w``."""
 _SHORT = 15
 """Characters that every token has at least, dots included."""
 _LONG = 20
 """Characters from which a run may be a secret by its entropy alone."""
 
 
-def _runs(marks: bytes, least: int) -> Iterator[tuple[int, int]]:
+def runs(marks: bytes, least: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the runs of ``w`` of at least that length."""
     needle = b"w" * least
     start = marks.find(needle)
@@ -118,7 +119,7 @@ def _tokens(
     heads: re.Pattern[str],
     tokens: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]],
 ) -> Iterator[FoundSpan]:
-    for start, end in _runs(plain.translate(_TOKEN), _SHORT):
+    for start, end in runs(plain.translate(_TOKEN), _SHORT):
         done = start
         for head in heads.finditer(text, start, end):
             at = head.start()
@@ -231,7 +232,7 @@ _BREAK = re.compile(r"(?:\s|\\[nr]?){1,12}")
 
 def _random(text: str, plain: bytes) -> Iterator[FoundSpan]:
     picture = -1  # where the picture ends that the last run was a part of
-    for start, end in _runs(plain.translate(_RANDOM), _LONG):
+    for start, end in runs(plain.translate(RANDOM), _LONG):
         goes_on = picture >= 0 and start - picture <= 12 and _BREAK.fullmatch(text, picture, start)
         if goes_on or _starts_picture(text, start, end):
             picture = end

@@ -1,4 +1,5 @@
-"""Texts of live events as the store keeps them: without secrets, without what UTF-8 cannot hold, bounded."""
+"""Texts of live events as the store keeps them: without secrets and personal data, without what UTF-8 cannot
+hold, bounded."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import re
 from functools import lru_cache
 from numbers import Real
 
-from pytest_tfgrpo.core.redact import find_secret, redact
+from pytest_tfgrpo.core.redact import Redactor
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.wire import Json
 
@@ -21,7 +22,8 @@ _SLACK = 400
 SEARCHED_CHARS = KEY_CHARS + _SLACK
 """What of a name is looked at."""
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_./#-]{0,14}|[0-9a-fA-F-]{0,64}")
-"""Keys that are no secret by their length or their letters, which saves the search."""
+"""Keys that are no secret, and nothing personal, by their length or their letters, which saves the search."""
+_REDACTOR = Redactor()
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -32,7 +34,7 @@ def encode(value: Json) -> str:
 
 def stored_text(text: str, limit: int = TEXT_CHARS) -> str:
     """Return the first `limit` characters of `text`, redacted."""
-    return _storable(redact(text[: limit + _SLACK]))[:limit]
+    return _storable(_REDACTOR.redacted(text[: limit + _SLACK])[0])[:limit]
 
 
 def stored_name(text: str) -> str:
@@ -46,9 +48,9 @@ def _name(text: str) -> str:
 
 
 def stored_key(key: str) -> str:
-    """Return the key of a run; what is long, or looks like a secret, keeps its identity by a digest alone."""
+    """Return the key of a run; what is long, a secret or personal keeps its identity by a digest alone."""
     if _PLAIN_KEY.fullmatch(key) or (
-        len(key) <= KEY_CHARS and find_secret(key) is None and _storable(key) == key
+        len(key) <= KEY_CHARS and not _REDACTOR.places(key) and _storable(key) == key
     ):
         return key
     return f"{stored_text(key, KEY_CHARS - 20)} #{identify(key)}"

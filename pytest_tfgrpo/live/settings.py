@@ -82,7 +82,7 @@ TABLE: Mapping[str, Setting] = {row.name.removeprefix("live_rl_"): row for row i
     Setting("live_rl_failed_runs", "none", choice("worst", "inferred"), "worst",
             "a run that failed and has no score counts as one with score 0, or as `inference` says"),
     Setting("live_rl_text", "none", choice("redacted", "none"), "redacted",
-            "whether the store keeps prompts and replies, without secrets, or only their lengths"),
+            "prompts and replies without secrets, e-mail, phone and card numbers, or their lengths alone"),
 )}
 """By key of the file."""
 # fmt: on

@@ -7,11 +7,13 @@ was before the transaction or after it.
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import make_private
 from pytest_tfgrpo.live.records import LiveStatus
 from pytest_tfgrpo.live.states import TRANSITIONS, is_final
 
@@ -119,10 +121,13 @@ def open_database(
 ) -> sqlite3.Connection:
     """Return a connection to the store at `path`, made or brought up to date where needed.
 
-    None keeps it in memory. Raises StoreError for what is locked, damaged, newer, of another namespace, or
-    no live store.
+    None keeps it in memory; a file is for its owner alone. Raises StoreError for what is locked, damaged,
+    newer, of another namespace, or no live store.
     """
     with advised(path):
+        if path is not None:
+            with suppress(OSError):  # SQLite says what is wrong with the path
+                make_private(path)
         db = sqlite3.connect(
             ":memory:" if path is None else path,
             timeout=BUSY_S,
@@ -134,7 +139,18 @@ def open_database(
         except BaseException:
             db.close()
             raise
+        if path is not None:
+            _hide(path)
     return db
+
+
+def _hide(path: Path) -> None:
+    """Take the rights of everybody from a store; those of its group stay, which somebody has given it."""
+    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        with suppress(OSError):
+            mode = stat.S_IMODE(file.stat().st_mode)
+            if mode & stat.S_IRWXO:
+                file.chmod(mode & ~stat.S_IRWXO)
 
 
 def _prepare(

@@ -1,6 +1,7 @@
 import random
 import re
 import string
+from base64 import b64encode
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,12 @@ EXAMPLES = {
     "Slack webhook": f"hooks.slack.com/services/T{CAPITALS[:8]}/B{CAPITALS[:8]}/{LETTERS[:24]}",
     "Discord webhook": f"discord.com/api/webhooks/{HEX[:10] * 2}/{LETTERS[:60]}".replace("abc", "a-c"),
     "Telegram": f"123456789:AA{LETTERS[:10]}_{LETTERS[:22]}",
+    "key-": f"key-{HEX[:32]}",
+    "password in a sentence": "password is hunter2",
+    "password in quotes": 'password is "open sesame"',
+    "password of a word": "my password is swordfish,",
+    "password before its name": "hunter2 is my password",
+    "PIN": "my PIN is 4821",
     "sk-": "sk-abcd-efgh-ijkl-mnop",
     "sk_live": "rk_live_abcdefghij",
     "whsec_": f"whsec_{LETTERS[:24]}",
@@ -123,7 +130,6 @@ EXAMPLES = {
     "pypi-": "pypi-" + "ab-_c" * 6,
     "rubygems_": f"rubygems_{HEX[:48]}",
     "SG.": "SG.abcdefghijklmnop.abcdefghijklmnop",
-    "key-": f"key-{HEX[:32]}",
     "SK": f"SK{HEX[:32]}",
     "shpat_": f"shpat_{HEX[:32]}",
     "sq0": f"sq0atp-{LETTERS[:22]}",
@@ -163,6 +169,136 @@ EXAMPLES = {
     "name of what may be one": "authorization: abc123",
     "entropy": "wJalrXUtnFEMIK7MDENGbPxRfiCY",
 }
+
+
+@pytest.mark.parametrize(
+    ("before", "secret", "after"),
+    [
+        ("my password is ", "hunter2", ""),
+        ("My password is: ", "hunter2", ""),
+        ("the password is ", "Tr0ub4dor&3.", ""),
+        ("Our wifi password's ", "sommer2024!", ""),
+        ("password for the vpn is ", "x7-Kq9", ""),
+        ("I changed my password to ", "Blue42sky", " yesterday"),
+        ('reset the password to "', "open sesame", '"'),
+        ("the password is '", "correct horse battery", "'"),
+        ("my password is ", "swordfish", ", thanks"),
+        ("my new bank password is ", "swordfish", " and it fails"),
+        ("", "hunter2", " is my password"),
+        ("mein Passwort ist ", "geheim12", ""),
+        ("mi contraseña es ", "gato123", ""),
+        ("mon mot de passe est ", "chat123", ""),
+        ("my PIN is ", "4821", ""),
+        ("passcode was ", "998877", ""),
+        ("my password is now ", "p@ssword", ""),
+    ],
+)
+def test_a_password_in_a_sentence_is_taken_out_and_the_sentence_stays(before, secret, after) -> None:
+    shown = f"{before}[redacted:named]{after}"
+    assert redact(before + secret + after) == shown
+    assert redact(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password is correct",
+        "The password is required.",
+        "the password is stored hashed",
+        "my password is not working",
+        "My password is wrong",
+        "my password is outdated, what now?",
+        "my password is expired.",
+        "Your password is too short",
+        "password is at least 8 characters",
+        "The password is 12-characters long",
+        "password is 1024 bits",
+        "The password is SHA-256 hashed",
+        "the password is base64-encoded",
+        "password is utf-8",
+        "password is *required*",
+        'the password is "required"',
+        "If the password is None: return",
+        "password to 192.168.0.1 is needed",
+        "the password for user42 is wrong",
+        "password is ${DB_PASSWORD}",
+        "he forgot his password and is locked out of 3 accounts",
+        "my password manager is Bitwarden",
+        "a password reset was sent to 3 people",
+        "password was changed on 2024-01-01",
+        "What is my password?",
+        "my password is the same as before",
+        "set the password to a strong value",
+        "set password to expire in 30 days",
+        "change password to something else",
+        "PIN is missing",
+        "the pin is 1234 mm",
+        "pin 13 is GPIO4",
+        "Is 2024 the year? 2024 is the password reset year",
+        "my password is weak and old",
+        "my password is invalid",
+        "my password is in the vault",
+        "the password is case-sensitive",
+        "the password is user-provided",
+        "Passwords are hashed with argon2",
+        "password is hashed with pbkdf2",
+        "cache-monkey is here",
+        "the key-value store has 32 keys",
+        "My password is unknown to me.",
+        "my password is blank",
+        "turn the key-ring 32 times",
+        "the token is refreshed every 3600 seconds",
+        "my password is fine",
+        "my password is there.",
+        "her password is lost",
+        "my password was leaked in 2019",
+    ],
+)
+def test_what_a_sentence_says_of_passwords_stays(text: str) -> None:
+    assert Redactor(addresses=False).text(text) == text
+
+
+@pytest.mark.parametrize("around", ["{}", "mailgun{}", "api:{}@", "X-{}.", '{{"a":"{}"}}', "see {}, ok"])
+@pytest.mark.parametrize("key", [f"key-{HEX[:32]}", f"KEY-{HEX[:32].upper()}", f"pubkey-{HEX[:32]}"])
+def test_a_key_of_mailgun_is_found_wherever_it_stands(around: str, key: str) -> None:
+    assert HEX[:32].lower() not in redact(around.format(key)).lower()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("phone", "+49 30 901820"),
+        ("phone", "+14155552671"),
+        ("card", "4111 1111 1111 1111"),
+        ("email", "ann@example.org"),
+        ("named", "token=abc123"),
+    ],
+)
+@pytest.mark.parametrize(
+    "around", ["{}", "see {}, ok", '{{"d":"{}"}}', "data:text/plain;base64,{}", "a/b/{}"]
+)
+def test_base64_hides_nothing_also_where_it_looks_like_no_secret(kind: str, value: str, around: str) -> None:
+    for padding in ("=", ""):
+        run = b64encode(value.encode()).decode()
+        run = run if padding else run.rstrip("=")
+        redactor = Redactor(b"key")
+        assert run[:-3] not in redactor.text(around.format(run))
+        assert redactor.counts.keys() <= {kind, "entropy"}
+    assert Redactor(b"key").text(b64encode(b"+14155552671").decode()) == Redactor(b"key").text("+14155552671")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "internationalisation",
+        "counterrevolutionaries",
+        "SGVsbG8gd29ybGQh",
+        "AbstractFactoryBean",
+        "AAAAAAAAAAAA",
+    ],
+)
+def test_base64_of_a_harmless_text_and_long_words_stay(text: str) -> None:
+    assert Redactor().text(f"it is {text}, I think") == f"it is {text}, I think"
 
 
 def test_every_rule_has_an_example() -> None:
@@ -276,6 +412,8 @@ HOSTILE = (
     "a@", "@a.a", "@a-", "sk-a", "glpat-", "pwd=secret=", "--pwd ", 'password="a\\', "M-", "key=key",
     "api_key='", "-----BEGIN PRIVATE KEY----- a", "iVBORw0KGgo\n", "data:;base64,", "?sig=a", "AA:AA", "=>",
     "T/B/a", "é", "漢+1",
+    "my password is ", "set password to ", "my a password ", "a1 is my password ", "PIN is 1",
+    "password's now : ", "QUFB", "QUFBQUFBQUFB/", "QUFBQUFBQUFB ",
     "a-", "A1", "password:    ", "-----BEGIN PRIVATE KEY-----", "://a:", "secret_", "eyJa.", "eyJa-", "sk-",
     "/a", "/.7tnOtBqK2Q/lowest/bin/pyth3", " /.", "token: a ", "SG.a-", "\\", "&#", "%2", "\\u0041", "&amp;",
     "Bearer ", "xox",

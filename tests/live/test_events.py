@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.live_events import RULES, Reporter, outcome
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.redact import find_secret
+from pytest_tfgrpo.core.redact import Redactor, find_secret
 from pytest_tfgrpo.live.event_text import KEY_CHARS, TEXT_CHARS, stored_key, stored_name, stored_text
 from pytest_tfgrpo.live.events import event_of, event_to_wire
 from pytest_tfgrpo.live.records import LiveEvent
@@ -173,15 +173,44 @@ def test_long_keys_that_begin_alike_stay_apart(store):
     assert [rollout.trace.score for rollout in store.rollouts()] == [0.25, None]
 
 
+PERSONAL = ("jane.roe@example.org", "4111 1111 1111 1111", "+49 30 901820", "DE89 3704 0044 0532 0130 00")
+
+
+def test_personal_data_is_taken_out_before_anything_is_stored(store):
+    said = "write to {}, card {}, call {}, account {}".format(*PERSONAL)
+    one = Reporter(said)
+    events = [
+        one.start(category=said, prompt=said), one.choice(), one.event("tool", name=said, error=said),
+        one.end(reason=said, reply=said),
+    ]  # fmt: skip
+    assert store.write(events, rules=RULES, now=1.0).refused == {}
+    assert store.write([outcome(said, 0.5)], rules=RULES, now=1.0).refused == {}
+    (rollout,) = store.rollouts()
+    assert rollout.trace.score == 0.5
+    kinds = ("email", "card", "phone", "iban")
+    shown = "write to {}, card {}, call {}, account {}".format(*(f"[redacted:{kind}]" for kind in kinds))
+    assert rollout.prompt == rollout.reply == shown
+    assert rollout.run.startswith("write to [redacted:email], card ")
+    store.close()
+    for file in store.path.parent.iterdir():
+        assert not [one for one in PERSONAL if one.encode() in file.read_bytes()]
+
+
 secrets = st.text("0123456789abcdef", min_size=16, max_size=20).map("api_key={}".format)
+secrets |= st.sampled_from(PERSONAL)
 
 
 @reaches("kept", "a secret")
 @given(st.text("abcXYZ019 _./#-:=", max_size=40) | st.text(max_size=20) | st.uuids().map(str) | secrets)
 def test_a_key_is_kept_as_it_is_unless_it_looks_like_a_secret(key):
     kept = stored_key(key)
-    reached("kept" if kept == key else "a secret", kept == key or find_secret(key))
-    assert (kept == key) == (find_secret(key) is None and not re.search("[\ud800-\udfff]", key))
+    hidden = Redactor().places(key)
+    reached("kept" if kept == key else "a secret", kept == key or hidden)
+    if kept == key:
+        assert not find_secret(key)
+        assert not hidden or re.fullmatch("[A-Za-z0-9_./#-]{0,14}|[0-9a-fA-F-]{0,64}", key)
+    else:
+        assert hidden or re.search("[\ud800-\udfff]", key)
     assert find_secret(kept) is None
     assert stored_key(key) == kept
     assert len(stored_name(key)) <= KEY_CHARS

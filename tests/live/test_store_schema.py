@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -43,6 +44,26 @@ def test_the_file_is_written_ahead_and_synchronously(path):
     assert db.execute("PRAGMA synchronous").fetchone() == (2,)
     assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
     db.close()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_the_file_and_those_beside_it_are_for_their_owner_alone(path, umask):
+    before = os.umask(umask)
+    try:
+        store = open_live_store(path, "shop")
+    finally:
+        os.umask(before)
+    store.write(runs("a"), rules=RULES, now=1.0)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes == dict.fromkeys(("live.db", "live.db-wal", "live.db-shm"), 0o600)
+    store.close()
+
+
+def test_a_store_that_everybody_can_read_is_so_no_longer_and_a_group_keeps_its_rights(path):
+    filled(path)
+    path.chmod(0o664)
+    open_live_store(path, "shop").close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
 def test_a_store_of_another_namespace_is_refused(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.bus.streams import StreamSpec
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.files import make_private
 
 APPLICATION = 0x74666275
 """``tfbu``: what SQLite's header says of whose file this is."""
@@ -77,8 +77,7 @@ def open_file(path: Path, streams: Sequence[StreamSpec]) -> sqlite3.Connection:
     Raises BusError for what is locked, damaged, newer, or no bus; nothing of it is changed then.
     """
     with advised(path):
-        if not path.exists():
-            _make_private(path)
+        _make(path)
         db = connect(path)
         try:
             _prepare(db, path, streams)
@@ -93,9 +92,9 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
 
-def _make_private(path: Path) -> None:
+def _make(path: Path) -> None:
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # the files beside it take over the mode
+        make_private(path)
     except OSError as error:
         raise BusError(
             f"embedded bus {str(path)!r}: {error.strerror}; name a file in a folder of yours"

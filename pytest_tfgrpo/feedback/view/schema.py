@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.bus.embedded.file import BUSY_S, write_ahead
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.files import make_private
 
 APPLICATION = 0x74666C76
 """``tflv``: what SQLite's header says of whose file this is."""
@@ -89,7 +89,7 @@ def open_view_file(path: Path) -> sqlite3.Connection:
 def _opened(path: Path) -> sqlite3.Connection:
     with advised(path):
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            make_private(path)
         except OSError as error:
             raise BusError(
                 f"the loop's view {str(path)!r}: {error.strerror}; name a file in a folder of yours"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import stat
@@ -327,8 +328,13 @@ def test_publishers_that_wait_together_share_a_transaction(embedded: EmbeddedPla
 # the file
 
 
-def test_the_file_is_for_its_owner_alone(embedded: EmbeddedPlace) -> None:
-    bus = embedded.open()
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_the_file_is_for_its_owner_alone(embedded: EmbeddedPlace, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        bus = embedded.open()
+    finally:
+        os.umask(before)
     bus.publish(events(1))
     modes = {stat.S_IMODE(path.stat().st_mode) for path in embedded.folder.iterdir()}
     assert modes == {0o600}
