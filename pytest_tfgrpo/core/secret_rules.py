@@ -13,7 +13,7 @@ class SecretRule(NamedTuple):
     kind: str
     pattern: str
     """Verbose; its group `secret` is taken out, or all of it for a token."""
-    way: Literal["token", "hinted", "name", "entropy"]
+    way: Literal["token", "hinted", "name", "sentence", "entropy"]
     hints: tuple[str, ...] = ()
     """A token starts with one of them; of other rules a text that the pattern fits contains one."""
 
@@ -54,11 +54,6 @@ _ADJECTIVE = r"""(?i: \w+ (?:ed|ing|en|ble|al|ous|ive|ful|less|ly|ant|ent|ic|ory
     | below | above | this | that | what | secret | too | ready | due | reset | private | public | necessary
     | mandatory | falsch | richtig | korrekt | weg )"""
 """What a sentence says of a password, which is none."""
-_ASSWORD = (
-    *("asswor", "ASSWOR", "asswd", "PASSWD", "asscode", "PASSCODE", "assphrase", "PASSPHRASE", "pwd", "PWD"),
-    *("ennwort", "KENNWORT", "ontrase", "mot de passe", "Mot de passe", "senha", "Senha"),
-)
-
 RULES: Mapping[str, SecretRule] = MappingProxyType(
     {
         "private key": SecretRule(
@@ -115,15 +110,13 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
             rf"""{_STATED} {_NO_PASSWORD} (?P<secret>
                 (?= [^\s]{{0,127}}? (?: [0-9] | [A-Za-z][!@#$%^&*+?~=][^\s.,;!?)*] ) )
                 [^\s"'`,;<>{{}}()\[\]]{{4,128}}+ )""",
-            "hinted",
-            _ASSWORD,
+            "sentence",
         ),
         "password in quotes": SecretRule(
             "named",
             rf"""{_STATED} ["'`“«] {_NO_PASSWORD} (?! {_ADJECTIVE} ["'`”»] )
                 (?P<secret> [^\s"'`”»][^\n"'`”»]{{3,127}}+ ) ["'`”»]""",
-            "hinted",
-            _ASSWORD,
+            "sentence",
         ),
         "password of a word": SecretRule(
             "named",
@@ -131,8 +124,7 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
                 (?:[\w.'-]{{1,40}}\s{{1,3}}){{0,2}}?
                 {_PASSWORD} {_WHOSE} {_SAYS} (?! {_ADJECTIVE} \b ) (?P<secret> [^\W\d_]{{4,128}}+ )
                 (?= \s{{0,3}} (?:[.,;!?)\n]|\Z) | \s{{1,3}} (?i:and|but|for|so|und) \b )""",
-            "hinted",
-            _ASSWORD,
+            "sentence",
         ),
         "password before its name": SecretRule(
             "named",
@@ -140,21 +132,14 @@ RULES: Mapping[str, SecretRule] = MappingProxyType(
                 (?P<secret> (?=[^\s]{{0,63}}?[0-9]) [^\s"'`,;]{{4,64}}+ ) ["'`]? \s{{1,3}}
                 (?i:is|was|ist) \s{{1,3}} (?i:my|our|the|his|her|their|mein|das) \s{{1,3}} {_PASSWORD}
                 (?! \s{{1,3}} (?i:reset|policy|manager|hash|field|rule|length) )""",
-            "hinted",
-            tuple(
-                f" {verb} {whose} {word}"
-                for verb in ("is", "was", "ist")
-                for whose in ("my", "our", "the", "mein", "das")
-                for word in ("pass", "Pass", "pwd")
-            ),
+            "sentence",
         ),
         "PIN": SecretRule(
             "named",
             r"""(?<![A-Za-z0-9]) (?: PIN | (?i:my|our|your|mein|meine)\ (?i:pin) ) (?:[ -](?i:code|number))?
                 (?: \s{1,3} (?i:is|was|ist|lautet) | ['’]s ) (?:\s{1,3}(?i:now|still))? \s{0,3} :? \s{1,3}
                 (?P<secret> [0-9]{4,8} ) (?![\w-]|[.,][0-9])""",
-            "hinted",
-            ("PIN", " pin ", " Pin ", " pin-", " pin'"),
+            "sentence",
         ),
         "sk-": _token("api_key", "sk-", r"sk-[A-Za-z0-9_-]{16,}+"),
         "sk_live": _token(

@@ -57,6 +57,7 @@ class _Plan(NamedTuple):
     """Kinds and patterns, by that start."""
     hinted: tuple[tuple[tuple[str, ...], str, re.Pattern[str]], ...]
     names: Mapping[str, re.Pattern[str]]
+    sentences: tuple[re.Pattern[str], ...]
     entropy: bool
 
 
@@ -81,6 +82,7 @@ def _plan(rules: tuple[tuple[str, SecretRule], ...]) -> _Plan:
             for name, rule in rules
             if rule.way == "name"
         },
+        sentences=tuple(re.compile(rule.pattern, re.VERBOSE) for _, rule in rules if rule.way == "sentence"),
         entropy=any(rule.way == "entropy" for _, rule in rules),
     )
 
@@ -100,8 +102,13 @@ def secrets_of(text: str) -> Iterator[FoundSpan]:
                 break
     if plan.heads is not None and len(text) >= _SHORT:
         yield from _tokens(text, plain, plan.heads, plan.tokens)
+    lowered = plain.lower()
     if plan.names:
-        yield from _named(text, plain.lower(), plan.names)
+        yield from _named(text, lowered, plan.names)
+    for start, end in _near_passwords(lowered) if plan.sentences else ():
+        for pattern in plan.sentences:
+            for match in pattern.finditer(text, start, end):
+                yield (*match.span("secret"), "named")
     if plan.entropy and len(text) >= _LONG:
         yield from _random(text, plain)
 
@@ -189,6 +196,33 @@ def _name_starts(text: str, lowered: bytes, at: int, starts: tuple[bytes, ...]) 
             or (text[start].isupper() and text[start - 1].islower())
         ):
             yield start
+
+
+_PASSWORDS = (
+    *(b"passw", b"passcode", b"passphrase", b"pwd", b"kennwort", b"contrase", b"de passe", b"senha"),
+    b" pin",
+)
+"""What sentences call a password, in Latin-1."""
+_SENTENCE = (160, 400)
+"""Characters before and after such a word that may say it."""
+
+
+def _near_passwords(lowered: bytes) -> list[tuple[int, int]]:
+    """Return where sentences with passwords may stand, in order, without overlaps."""
+    places = []
+    for word in _PASSWORDS:
+        at = lowered.find(word)
+        while at >= 0:
+            places.append(at)
+            at = lowered.find(word, at + len(word))
+    found: list[tuple[int, int]] = []
+    for at in sorted(places):
+        start, end = max(0, at - _SENTENCE[0]), min(len(lowered), at + _SENTENCE[1])
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+    return found
 
 
 _TELLING = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=[a-z])(?=[A-Z])|\A){NAME}\Z", re.VERBOSE | re.IGNORECASE)
