@@ -223,6 +223,9 @@ def forget(arguments: Arguments) -> Iterator[str]:
             user=arguments.user,
         )
     yield from labelled("forgot", f"{found.whose} {found.ref}: {streams_text(found.removed)}")
+    if found.shared:
+        said = f"{found.shared:,} sessions have other users; what names nobody there stays (see --session)"
+        yield from labelled("shared", said)
 
 
 def _operator() -> str:

@@ -86,12 +86,14 @@ def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
 def open_roles(
     bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts, *, settle_s: float
 ) -> list[LoopRole]:
-    """Return assembler and evaluator under a new name; the caller closes them."""
+    """Return assembler and evaluator under a new name, and the sweep; the caller closes them."""
     from pytest_tfgrpo.feedback.assembly.assembler import Assembler
+    from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns
     from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
+    from pytest_tfgrpo.feedback.opt_out_sweep import OptOutSweep
     from pytest_tfgrpo.feedback.rewards.components import load_components
 
-    settings, owner = config.settings, owner_name()
+    settings, owner, scrubber = config.settings, owner_name(), open_scrubber(config)
     assembler = Assembler(
         bus,
         owner,
@@ -99,6 +101,7 @@ def open_roles(
         settle_s=settle_s,
         ttl_s=settings.evaluator_lease_s,
         refuses=opt_outs.withdrawn,
+        forgo=DroppedRuns(bus, scrubber).forgo,
     )
     evaluator = Evaluator(
         bus,
@@ -109,7 +112,7 @@ def open_roles(
         ttl_s=settings.evaluator_lease_s,
         wait_h=settings.evaluator_feedback_wait_h,
     )
-    return [assembler, evaluator]
+    return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
 
 
 def owner_name() -> str:

@@ -55,4 +55,9 @@ def open_scrubber(config: LoopConfig) -> LoopScrubber:
     """Return what takes secrets out, and makes pseudonyms with the key; raises SettingError."""
     from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 
-    return LoopScrubber(config.key(), addresses=config.settings.privacy_ip_addresses)
+    privacy = config.settings
+    return LoopScrubber(
+        config.key(),
+        addresses=privacy.privacy_ip_addresses,
+        user_attributes=privacy.privacy_user_attributes,
+    )

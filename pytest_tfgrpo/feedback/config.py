@@ -182,6 +182,8 @@ def config_lines(config: LoopConfig) -> list[str]:
 def _shown(row: LoopSetting, config: LoopConfig) -> list[tuple[str, str]]:
     """Return names and values to show: one, or those of a table."""
     value = getattr(config.settings, row.field)
+    if isinstance(value, tuple):
+        value = ", ".join(value) or None
     if value is None or value == {}:
         return [(row.name, "none")]
     if isinstance(value, Mapping):

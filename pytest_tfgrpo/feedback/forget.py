@@ -2,7 +2,9 @@
 
 Services may go on meanwhile: they take nothing more of whom is forgotten, and what they publish in these
 moments goes too. Views of other machines are filled again. What an event says is found by the ids in it; an
-identity is also searched for as it stands where it is long enough to be no word that others use.
+identity is also searched for as it stands where it is long enough to be no word that others use. A user's
+sessions go with the user, but for what names somebody else; of a session where others are, what names nobody
+stays, since it may be theirs.
 """
 
 from __future__ import annotations
@@ -20,11 +22,15 @@ from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, row_since
+from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns, trajectories_of
+from pytest_tfgrpo.feedback.door.named_in import NamedIn
+from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, put_left, row_since
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
-from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
+from pytest_tfgrpo.feedback.span_events import decode_spans, encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
+from pytest_tfgrpo.traces.forest import UNREADABLE
+from pytest_tfgrpo.traces.turns import TraceSpan
 
 SPANS, AUDIT = "RL_SPANS", "RL_AUDIT"
 _ORDER = [
@@ -52,6 +58,8 @@ class ForgetResult:
     """The pseudonym, by which the audit record names it."""
     removed: Mapping[str, int]
     """Events by stream, those alone that had some."""
+    shared: int
+    """Sessions of a user in which others are, of which what names nobody stays."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -64,6 +72,11 @@ class _Wanted:
     pattern: re.Pattern[bytes]
     attribute: re.Pattern[bytes]
     """The identity as the value of an attribute of a span."""
+    names: NamedIn
+    sessions: set[str] = field(default_factory=set)
+    """Pseudonyms of the sessions that go."""
+    shared: set[str] = field(default_factory=set)
+    """Those of them in which others are."""
     ids: set[bytes] = field(default_factory=set)
     """Of trajectories and traces."""
     traces: set[str] = field(default_factory=set)
@@ -83,8 +96,19 @@ class _Wanted:
 
     def has(self, stream: str, event: BusEvent) -> bool:
         """Return whether an event belongs to it."""
-        if event.id in self.sent:
-            return False
+        return event.id not in self.sent and (self.is_tied(stream, event) or self.is_in_session(event.data))
+
+    def others(self, data: bytes) -> bool:
+        """Return whether some data names a user who is not forgotten."""
+        return self.whose == "user" and bool(self.names.users(data) - {self.identity})
+
+    def is_in_session(self, data: bytes) -> bool:
+        """Return whether some data belongs to it since it names a session, and nobody else."""
+        left = self.sessions - self.shared
+        return bool(left) and not left.isdisjoint(self.names.sessions(data)) and not self.others(data)
+
+    def is_tied(self, stream: str, event: BusEvent) -> bool:
+        """Return whether an event names the identity, or a trajectory or trace of it."""
         if self.named_in(event.data) or (stream == SPANS and self.attribute.search(event.data)):
             return True
         if stream == SPANS and _trace_of(event.data) in self.traces:
@@ -114,7 +138,14 @@ def forget(
     else:
         identity = ref = scrubber.user_ref(user)
     _refuse_from_now_on(bus, forgotten_key(whose, ref))
-    wanted = _Wanted(whose=whose, identity=identity, pattern=_standing(identity), attribute=_quoted(identity))
+    wanted = _Wanted(
+        whose=whose,
+        identity=identity,
+        pattern=_standing(identity),
+        attribute=_quoted(identity),
+        names=NamedIn(scrubber),
+        sessions={ref} if whose == "session" else set(),
+    )
     removed: Counter[str] = Counter()
     since: dict[str, int] = {}
     for number in range(_PASSES):
@@ -123,7 +154,10 @@ def forget(
         if number and sum(removed.values()) == before:
             break
         sleep(_PAUSE_S)
-    result = ForgetResult(whose=whose, ref=ref, removed=dict(sorted(removed.items())))
+    result = ForgetResult(
+        whose=whose, ref=ref, removed=dict(sorted(removed.items())), shared=len(wanted.shared)
+    )
+    DroppedRuns(bus, scrubber).forgo([one.decode("utf-8", "replace") for one in sorted(wanted.ids)])
     _record(bus, view, result, actor)
     forget_history(bus)
     return result
@@ -145,9 +179,9 @@ def _pass(
 ) -> dict[str, int]:
     """Overwrite what there is now, from some sequences on; return where the next pass begins."""
     view.catch_up(bus)
-    known = len(wanted.ids)
+    known = len(wanted.ids), len(wanted.sessions), len(wanted.shared)
     _find(bus, view, wanted, since)
-    if len(wanted.ids) != known:
+    if (len(wanted.ids), len(wanted.sessions), len(wanted.shared)) != known:
         since = {}  # what was passed by may belong to what is known only now
     following = {stream: bus.last(stream) + 1 for stream in _ORDER}
     gone: dict[str, list[int]] = {}
@@ -174,12 +208,69 @@ def _find(bus: Bus, view: LoopView, wanted: _Wanted, since: Mapping[str, int]) -
         wanted.add(trajectory, trace)
     for event in bus.replay(SPANS, since_sequence=since.get(SPANS, 1)):
         if event.id not in wanted.sent and wanted.attribute.search(event.data):
-            trace = _trace_of(event.data)
-            wanted.add(derived_id("trajectory", trace, ""), trace)
+            wanted.traces.add(_trace_of(event.data))
     for event in bus.replay(TRAJECTORIES, since_sequence=since.get(TRAJECTORIES, 1)):
         if wanted.named_in(event.data):
             for trajectory, trace in _run_of(event.data):
                 wanted.add(trajectory, trace)
+
+    if wanted.whose == "user":
+        _find_sessions(bus, wanted)
+        for trajectory, trace in list(_in_sessions(bus, wanted)):
+            wanted.add(trajectory, trace)
+    _find_trajectories(bus, wanted)
+
+
+def _find_trajectories(bus: Bus, wanted: _Wanted) -> None:
+    """Find what the spans of the traces may become: somebody may have said something of it already."""
+    wanted.traces.discard("")
+    for event in bus.replay(SPANS) if wanted.traces else ():
+        if event.id not in wanted.sent and (of := _trace_of(event.data)) in wanted.traces:
+            for trajectory in trajectories_of(of, _spans_of(event.data)):
+                wanted.add(trajectory, of)
+
+
+def _find_sessions(bus: Bus, wanted: _Wanted) -> None:
+    """Find the sessions of a user, and those in which others are, and have the door know them."""
+    for stream in _ORDER:
+        for event in bus.replay(stream):
+            if event.id not in wanted.sent and wanted.is_tied(stream, event):
+                wanted.sessions |= wanted.names.sessions(event.data)
+    wanted.sessions -= {wanted.names.session(trace) for trace in wanted.traces}  # they have no other name
+    if not wanted.sessions:
+        return
+    traces: dict[str, set[str]] = {}
+    for stream in _ORDER:
+        for event in bus.replay(stream):
+            if not (found := wanted.names.sessions(event.data) & wanted.sessions):
+                continue
+            if wanted.others(event.data):
+                wanted.shared |= found
+            elif stream == SPANS:
+                traces.setdefault(_trace_of(event.data), set()).update(found)
+    for event in bus.replay(SPANS) if traces else ():
+        if (trace := _trace_of(event.data)) in traces and wanted.others(event.data):
+            wanted.shared |= traces[trace]
+    table = bus.table(STATE)
+    for session in wanted.sessions:
+        put_left(table, session, frozenset({wanted.identity}), shared=session in wanted.shared)
+
+
+def _in_sessions(bus: Bus, wanted: _Wanted) -> Iterator[tuple[str, str | None]]:
+    """Yield trajectories and traces that name a session of the user and nobody else."""
+    for event in bus.replay(SPANS):
+        if event.id not in wanted.sent and wanted.is_in_session(event.data):
+            wanted.traces.add(_trace_of(event.data))
+    for event in bus.replay(TRAJECTORIES):
+        if wanted.is_in_session(event.data):
+            yield from _run_of(event.data)
+
+
+def _spans_of(data: bytes) -> list[TraceSpan]:
+    try:
+        return decode_spans(data)[1] or []
+    except UNREADABLE:
+        return []
 
 
 def _run_of(data: bytes) -> Iterator[tuple[str, str | None]]:

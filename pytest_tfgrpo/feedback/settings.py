@@ -22,6 +22,8 @@ from pytest_tfgrpo.feedback.service.limits import SHORTEST_TOKEN, is_token
 PREFIX = "TFGRPO_LOOP_"
 CONFIG_VARIABLE = PREFIX + "CONFIG"
 """Names the file."""
+_ATTRIBUTE = re.compile(r"(?=.{3,100}\Z)[A-Za-z][\w-]*(?:\.[A-Za-z0-9_][\w-]*)*", re.ASCII)
+_MOST_ATTRIBUTES = 100
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -38,6 +40,8 @@ class LoopSettings:
     service_max_body_mb: int
     privacy_key_file: str
     privacy_ip_addresses: bool
+    privacy_user_attributes: tuple[str, ...]
+    """Names under which users stand, beside those that everybody knows."""
     rewards_weights: Mapping[str, float]
     """By component; every component that is computed here has one."""
     assembler_idle_s: float
@@ -106,6 +110,17 @@ def parse_options(value: Any) -> Mapping[str, Json]:
     return MappingProxyType(value)
 
 
+def parse_attributes(value: Any) -> tuple[str, ...]:
+    """Return names of attributes, from a list or a text such as ``customer.id, tenant.member``."""
+    found = listed(value) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    blank = isinstance(value, str) and not found
+    if blank or len(found) > _MOST_ATTRIBUTES or not all(map(_ATTRIBUTE.fullmatch, found)):
+        raise ValueError(
+            f"must be up to {_MOST_ATTRIBUTES} names such as customer.id, of 3 characters or more"
+        )
+    return found
+
+
 def parse_weights(value: Any) -> Mapping[str, float]:
     """Return the weights of all components, from a table or a text such as ``efficiency=0.3, style=0.1``."""
     if isinstance(value, str):
@@ -153,6 +168,8 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
                 help="key of the pseudonyms and placeholders; whoever has it can test a guess against them"),
     LoopSetting(section="privacy", key="ip_addresses", parse=parse_bool, default=False,
                 help="take out IP addresses too"),
+    LoopSetting(section="privacy", key="user_attributes", parse=parse_attributes, default=(),
+                help="further attributes that name a user, such as customer.id, also in JSON"),
     LoopSetting(section="rewards", key="weights", parse=parse_weights, default=WEIGHTS,
                 help="weights from 0 to 1 by component; one that is not named keeps its default"),
     LoopSetting(section="assembler", key="idle_s", parse=real(0.1, 86400), default=60.0,

@@ -134,9 +134,16 @@ def _first(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> str:
     for table in tables:
         for key in keys:
             found = table.get(key)
-            if found.__class__ is int or (isinstance(found, str) and found.strip()):
+            if found.__class__ is int or (
+                isinstance(found, str) and found.strip() and not is_scrubbed(found)
+            ):
                 return str(found).strip()
     return ""
+
+
+def is_scrubbed(text: str) -> bool:
+    """Return whether logfire took out what stood here: all sessions would be one."""
+    return text.strip().startswith("[Scrubbed due to ")
 
 
 def _notes(attributes: Mapping[str, Json]) -> Mapping[str, Json]:

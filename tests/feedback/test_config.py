@@ -47,6 +47,19 @@ def test_a_variable_beats_the_file_and_both_are_named(tmp_path: Path) -> None:
     assert found.origins["service.token"] == str(tmp_path / "loop.toml")
 
 
+def test_names_of_users_are_a_list_or_a_text_with_commas_and_are_shown(tmp_path: Path) -> None:
+    found = load(tmp_path, "[privacy]\nuser_attributes = ['customer.id', 'member-ref']")
+    assert found.settings.privacy_user_attributes == ("customer.id", "member-ref")
+    same = load(tmp_path, "", {PREFIX + "PRIVACY_USER_ATTRIBUTES": "customer.id, member-ref"})
+    assert same.settings.privacy_user_attributes == ("customer.id", "member-ref")
+    shown = {line.split()[0]: line for line in config_lines(found)}
+    assert "customer.id, member-ref" in shown["privacy.user_attributes"]
+    assert (
+        "none"
+        in {line.split()[0]: line for line in config_lines(load(tmp_path, ""))}["privacy.user_attributes"]
+    )
+
+
 def test_every_setting_is_in_the_schema_and_can_be_set_in_the_environment(tmp_path: Path) -> None:
     sections = load_schema("loop-file")["properties"]
     assert [f"{name}.{key}" for name in sections for key in sections[name]["properties"]] == list(LOOP_TABLE)
@@ -77,6 +90,15 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
         ("[assembler]\nidle_s = nan", "loop.toml: assembler.idle_s must be a number between 0.1 and 86400"),
         ("[bus]\nurl = 'redis:x'", "loop.toml: bus.url must be embedded:<path> or nats:<url>"),
         ("[bus.options]\nservers = ['a']", "loop.toml: bus.options.servers: does not fit"),
+        (
+            "[privacy]\nuser_attributes = 'customer.id'",
+            "loop.toml: privacy.user_attributes: .* is not of type array",
+        ),
+        ("[privacy]\nuser_attributes = ['id']", "loop.toml: privacy.user_attributes.0: 'id' is too short"),
+        (
+            "[privacy]\nuser_attributes = ['a b.c']",
+            "loop.toml: privacy.user_attributes must be up to 100 names",
+        ),
         ("[rewards.weights]\nStyle = 0.1", "loop.toml: rewards.weights: .*Style"),
         ("[rewards.weights]\nstyle = 2", "loop.toml: rewards.weights.style: 2 is greater"),
         ("[rewards]\nweights = 1979-05-27", "loop.toml: rewards.weights: .* is not of type object"),

@@ -14,18 +14,20 @@ from support.assemblers import assembler, drain, rest
 from support.buses import Clock
 from support.feedback.forget import DONE, GONE, KEPT, WORDS, settled
 from support.loop_events import feedback, payloads, publish, trajectory
-from support.loop_spans import agent_trace, trace_id
+from support.loop_spans import AGENT, agent_trace, span_id, trace_id
 from support.loop_spans import publish as publish_spans
 
 from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.core.events import TRAJECTORY, derived_id
+from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY, derived_id
 from pytest_tfgrpo.feedback import forget as forgetting
+from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.feedback.forget import forget
 from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.traces.turns import TraceSpan
 
 
 @pytest.mark.parametrize(
@@ -169,8 +171,9 @@ def test_a_second_attempt_finds_what_the_first_left(
     forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
     assert all(not list(bus.replay(stream)) for stream in ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"))
     assert view.stored() == {
-        "RL_TRAJECTORIES": 0, "RL_FEEDBACK": 0, "RL_REWARDS": 0, "RL_DEAD": 0, "RL_AUDIT": 1,
+        "RL_TRAJECTORIES": 0, "RL_FEEDBACK": 0, "RL_REWARDS": 0, "RL_DEAD": 0, "RL_AUDIT": 2,
     }  # fmt: skip
+    assert view.audited() == {"forget": 1, "drop_claims": 1}
 
 
 def test_a_trace_that_is_still_open_does_not_come_back(
@@ -188,6 +191,72 @@ def test_a_trace_that_is_still_open_does_not_come_back(
         publish_spans(local, *rest_of_it)
     rest(worker, clock)
     assert [one["metadata"]["trace_id"] for one in payloads(local, "RL_TRAJECTORIES")] == [trace_id(2)]
+
+
+def in_session(number: int, session: str | int, user: str, text: str) -> list[TraceSpan]:
+    """Return the spans of a run: the first names the session, the last the user."""
+    first, *between, last = agent_trace(number)
+    said = {**first.attributes, "session.id": session, "note": text}
+    return [replace(first, attributes=said), *between, replace(last, attributes={"llm.user": user})]
+
+
+def test_a_session_with_somebody_else_in_it_stays_but_for_what_names_the_user(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber
+):
+    """The other one's trace is not assembled yet, and names session and user in different spans."""
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    intake.spans(in_session(1, GONE, "ann-7", WORDS))
+    for span in in_session(2, GONE, "bob-8", "of bob"):
+        intake.spans([span])
+    intake.payloads(FEEDBACK, [json.loads(feedback("f", "thumbs_up", "f", session_id=GONE).data)])
+    found = forget(bus, view, scrubber=scrubber, actor="ada", user="ann-7", sleep=lambda _: None)
+    assert found.shared == 1
+    spans = b"".join(event.data for event in bus.replay("RL_SPANS"))
+    assert (WORDS.encode() in spans, b"of bob" in spans) == (False, True)
+    assert len(payloads(bus, "RL_FEEDBACK")) == 1
+    forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
+    assert payloads(bus, "RL_FEEDBACK") == []
+    assert b"of bob" not in b"".join(event.data for event in bus.replay("RL_SPANS"))
+
+
+def test_what_is_said_of_a_run_that_is_not_assembled_yet_goes_with_it(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber
+):
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    said = json.loads(feedback("f", "correction", "f", text=WORDS).data)
+    intake.payloads(FEEDBACK, [{**said, "trajectory_id": trajectory_id(trace_id(1), span_id(AGENT))}])
+    intake.spans(in_session(1, GONE, "ann-7", WORDS)[2:])
+    forget(bus, view, scrubber=scrubber, actor="ada", user="ann-7", sleep=lambda _: None)
+    assert payloads(bus, "RL_FEEDBACK") == []
+
+
+def test_what_comes_later_of_a_session_or_run_that_was_forgotten_is_not_taken(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber
+):
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    intake.spans(in_session(1, GONE, "ann-7", WORDS))
+    forget(bus, view, scrubber=scrubber, actor="ada", user="ann-7", sleep=lambda _: None)
+    late = json.loads(feedback("f", "correction", "f", session_id=GONE, text=WORDS).data)
+    of_run = {**late, "session_id": KEPT, "trajectory_id": trajectory_id(trace_id(1), span_id(AGENT))}
+    new = {**late, "timestamp": "2999-01-01T00:00:00Z"}
+    assert intake.payloads(FEEDBACK, [late, of_run]).opted_out == 2
+    assert intake.payloads(FEEDBACK, [new]).accepted == 1
+
+
+@pytest.mark.parametrize(
+    "session", ["s1", 4711, 'a"b', "a\\b", "zoë/1", "s\n7", "mail ann@example.org", "x" * 300]
+)
+def test_no_name_of_a_session_keeps_it_from_going_with_its_user(
+    bus: Bus, view: LoopView, scrubber: LoopScrubber, session: str | int
+):
+    intake = Intake(bus, scrubber, OptOuts(bus, scrubber))
+    said = json.loads(feedback("f", "correction", "f", session_id=str(session), text=WORDS).data)
+    raw = f'{{"session_id": {json.dumps(str(session))}, "text": "{WORDS}", cut'.encode()
+    intake.payloads(FEEDBACK, [said, {**said, "type": "x"}, raw])
+    intake.spans(in_session(1, session, "ann-7", WORDS))
+    forget(bus, view, scrubber=scrubber, actor="ada", user="ann-7", sleep=lambda _: None)
+    streams = ("RL_DEAD", "RL_FEEDBACK", "RL_SPANS")
+    assert not [event for stream in streams for event in bus.replay(stream) if WORDS.encode() in event.data]
 
 
 def test_one_session_or_one_user_is_named(bus: Bus, view: LoopView, scrubber: LoopScrubber):

@@ -9,7 +9,7 @@ the stream again from the oldest trace that is open, and knows by RL_TRAJECTORIE
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from pytest_tfgrpo.bus.dead_letters import died
@@ -67,15 +67,17 @@ class Assembler:
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         refuses: Callable[[str, str, float], bool] = lambda *_: False,
+        forgo: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> None:
         """`owner` names this process alone, never the one before a restart.
 
         A trace of which all is here is complete after `settle_s` without a span, any other after `idle_s`.
         `refuses` says whether nothing is kept of a session or user, by the pseudonym of the user and seconds
-        since 1970 when it happened.
+        since 1970 when it happened; `forgo` takes the ids of trajectories that are not to be for that.
         """
         self._bus, self._clock, self._refuses = bus, clock, refuses
         self._idle_s, self._settle_s = idle_s, min(settle_s, idle_s)
+        self._forgo = forgo
         self._lease = Lease(bus, ASSEMBLER, owner, ttl_s=ttl_s, clock=clock)
         self._ready = False
 
@@ -228,6 +230,7 @@ class Assembler:
         except UNREADABLE as error:
             made = TraceEvents(others=[dead(trace, MALFORMED, repr(error)[:200], [], found.at)])
         if any(self._refuses(run.session, run.user, run.ended_s) for run in made.runs):
+            self._forgo([trajectory_id(trace, run.span) for run in made.runs])
             self._drop(trace, found.events)
             return
         late = trace in self._done
@@ -249,6 +252,7 @@ class Assembler:
         """Keep nothing of a trace: `events` are overwritten, and what is published of it."""
         found, done = self._open.pop(trace), self._done.pop(trace)
         self._kept.pop(trace)
+        self._forgo([] if found is None else [trajectory_id(trace, span) for span in found.heads()])
         self._dropped.add(trace, self._time.now)
         self._dropped.doom(events | ({} if found is None else found.events))
         if done is not None:
@@ -309,6 +313,7 @@ class Assembler:
                 self._last_trajectory = max(self._last_trajectory, sequence)
                 self._done.published(trace, sequence)
                 if self._refuses(run.session, run.user, run.ended_s):
+                    self._forgo([trajectory_id(trace, run.span)])
                     self._drop(trace, {})
 
 

@@ -81,6 +81,7 @@ class OpenTrace:
     _missing: set[str] = field(default_factory=set)
     """Parents that are not here."""
     _rooted: bool = False
+    _heads: set[str] = field(default_factory=set)
 
     def take(self, spans: Sequence[TraceSpan]) -> None:
         """Take spans; one that is here already changes nothing."""
@@ -89,6 +90,7 @@ class OpenTrace:
             if span.key[1] not in self._spans:
                 self.fresh.add(span.key[1])
             self._spans.add(span.key[1])
+            self._heads.add(span.parent or span.key[1])
             self._missing.discard(span.key[1])
             if not span.parent:
                 self._rooted = True
@@ -104,6 +106,10 @@ class OpenTrace:
     def full(self) -> bool:
         """Whether it may not grow any more."""
         return len(self._spans) > MAX_SPANS or self.size > MAX_TRACE_BYTES
+
+    def heads(self) -> list[str]:
+        """Return the ids of the spans that may be an agent's: its roots, and what has spans below it."""
+        return sorted(self._heads)
 
     def result(self) -> TraceResult:
         """Return what the spans amount to; of strays and what is refused, only the fresh spans'."""

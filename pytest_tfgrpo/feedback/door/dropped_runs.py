@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, DAY_S
+from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.feedback.door.opt_outs import owe_sweep
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.forest import UNREADABLE
@@ -24,6 +26,8 @@ DROPPED_RUNS = "drop_claims"
 """The action of an audit event that names the trajectories that are not to be."""
 _SINCE_S = 30 * DAY_S
 """How long what is said of a run is kept at all."""
+_AT_ONCE = 5000
+"""Runs of one event."""
 _MOST = 1_000_000
 """Runs that are remembered; the oldest go."""
 
@@ -61,6 +65,16 @@ class DroppedRuns:
             return False
         return self._scrubber.ref("trajectory", trajectory.lower()) in self._refs
 
+    def forgo(self, trajectories: Sequence[str]) -> None:
+        """Have nothing taken that is said of these trajectories; raises BusError."""
+        now = utc_now()
+        events = [
+            self.event(trajectories[n : n + _AT_ONCE], now) for n in range(0, len(trajectories), _AT_ONCE)
+        ]
+        if events:
+            self._bus.publish(events)
+            owe_sweep(self._bus.table(STATE))
+
     def event(self, trajectories: Iterable[str], at: str) -> BusEvent:
         """Return the event that nothing said of these trajectories is to be taken."""
         refs = sorted(self._scrubber.ref("trajectory", one.lower()) for one in set(trajectories))
@@ -70,7 +84,7 @@ class DroppedRuns:
 
 
 def trajectories_of(trace: str, spans: Iterable[TraceSpan]) -> Iterator[str]:
-    """Yield the ids of the trajectories that spans of a trace may become."""
+    """Yield the ids of the trajectories that spans of a trace may become, or those above them."""
     yield derived_id("trajectory", trace, "")
     for span in spans:
         try:
@@ -80,6 +94,8 @@ def trajectories_of(trace: str, spans: Iterable[TraceSpan]) -> Iterator[str]:
             may = True
         if may:
             yield derived_id("trajectory", trace, span.key[1])
+        if span.parent:
+            yield derived_id("trajectory", trace, span.parent)
 
 
 def _refs(data: bytes) -> list[str]:

@@ -7,29 +7,26 @@ returns once all of it is durable; whoever repeats it after an error, or after a
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns
-from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts
+from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts, owe_sweep
 from pytest_tfgrpo.feedback.door.payloads import PayloadDoor
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.seen_traces import SeenTraces
 from pytest_tfgrpo.feedback.door.spans import KeptTrace, SpanDoor
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
-_REMEMBERED = 100_000
-"""Traces that opted out which a process remembers; whoever assembles them drops what comes later."""
 _STREAMS = by_subject(STREAMS)
 
 
@@ -54,8 +51,7 @@ class Intake:
         self._spans = SpanDoor(scrubber, opt_outs)
         self._runs = DroppedRuns(bus, scrubber)
         self._payloads = PayloadDoor(scrubber, opt_outs, self._runs)
-        self._dropped: OrderedDict[str, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._seen = SeenTraces()
 
     def spans(self, found: Iterable[TraceSpan | RefusedSpan]) -> IntakeResult:
         """Take spans, and what was refused of them; raises BusError, and then all may be brought again."""
@@ -88,17 +84,17 @@ class Intake:
                     self._bus.delete(_STREAMS[subject].name, gone)
             stored += events
             self._opt_outs.refresh()
+        if result.opted_out:
+            owe_sweep(self._bus.table(STATE))
         return result
 
     def _publish_spans(self, found: list[TraceSpan | RefusedSpan]) -> tuple[IntakeResult, list[BusEvent]]:
         at = utc_now()
-        kept = self._spans.take(found, self._dropped)
+        kept = self._spans.take(found, self._seen)
         events: list[BusEvent] = []
         notes: list[BusEvent] = []
-        dropped = []
         for trace in kept.traces:
             if trace.reason:
-                dropped.append(trace.id)
                 notes += self._opted_out_trace(trace, at)
             else:
                 events += [_spans_event(data, at) for data in trace.data]
@@ -107,7 +103,10 @@ class Intake:
             notes.append(self._runs.event(never, at))
         if events or notes:
             self._bus.publish(notes + events)
-        self._remember(dropped)
+        for trace in kept.traces:
+            if trace.reason or self._opt_outs.active:
+                seen = self._seen.add(trace.id, trace.sessions, trace.users, dropped=bool(trace.reason))
+                self._opt_outs.saw(seen.sessions, seen.users, trace.at)
         result = IntakeResult(
             accepted=kept.accepted,
             opted_out=kept.opted_out,
@@ -125,6 +124,7 @@ class Intake:
         opted_out = 0
         for index, payload in enumerate(payloads):
             found = self._payloads.take(subject, payload)
+            self._opt_outs.saw(*found.about)
             if found.reason:
                 opted_out += 1
                 notes.append(_audit(found.what, found.ref, found.reason, at))
@@ -139,18 +139,10 @@ class Intake:
         return IntakeResult(accepted=accepted, opted_out=opted_out, refused=refused), events
 
     def _opted_out_trace(self, trace: KeptTrace, at: str) -> list[BusEvent]:
-        if trace.id in self._dropped:
+        if trace.id in self._seen:
             return []
         audit = _audit("trace", self._scrubber.ref("trace", trace.id), trace.reason, at)
         return [audit, _spans_event(encode_opt_out(trace.id), at)]
-
-    def _remember(self, traces: Iterable[str]) -> None:
-        with self._lock:
-            for trace in traces:
-                self._dropped[trace] = None
-                self._dropped.move_to_end(trace)
-            while len(self._dropped) > _REMEMBERED:
-                self._dropped.popitem(last=False)
 
 
 def _spans_event(data: bytes, at: str) -> BusEvent:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter
 from pytest_tfgrpo.bus.protocol import BusEvent
@@ -28,6 +30,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.hidden_users import UserHider
 from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.traces.dialects import is_scrubbed
 
 _LONGEST_DEAD = 262_144
 """Bytes of a payload that are kept of one that is refused."""
@@ -63,6 +66,18 @@ _OTHER = _PayloadKind(name="payload", id_key="id", space="payload")
 _NO_LETTER = DeadLetter(code="", message="")
 
 
+class PayloadSubjects(NamedTuple):
+    """Whom a payload is about."""
+
+    sessions: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    at: float = -math.inf
+    """Seconds since 1970."""
+
+
+_NOBODY = PayloadSubjects()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakenPayload:
     """What becomes of a payload: one of reason, refusal and event is set."""
@@ -76,6 +91,7 @@ class TakenPayload:
     refusal: EventRefusal | None = None
     letter: DeadLetter = _NO_LETTER
     """What is kept of what is refused."""
+    about: PayloadSubjects = _NOBODY
 
 
 def bus_event(event: RlEvent, at: str) -> BusEvent:
@@ -98,14 +114,26 @@ class PayloadDoor:
         kind = _KINDS.get(subject, _OTHER)
         value = _read(payload)
         data = value if isinstance(value, dict) else {}
-        unread = value is None and isinstance(payload, bytes)
-        reason = self._reason_of_raw(payload) if unread else self._reason(data, kind)
+        about = self._about(data, kind)
+        if value is None and isinstance(payload, bytes):
+            sessions, users = self._scrubber.named(payload)
+            about = PayloadSubjects(sessions=tuple(sessions), users=tuple(users))
+        reason = self._reason(data, kind, about)
+        taken = TakenPayload() if reason else self._judged(subject, kind, payload, value, about)
+        reason = reason or self._opt_outs.reason_of_refs(_kept(taken), about.at)
         if reason:
-            return TakenPayload(reason=reason, what=kind.name, ref=self._ref(kind, payload, data))
-        name = data.get(kind.id_key)
+            ref = self._ref(kind, payload, data)
+            return TakenPayload(reason=reason, what=kind.name, ref=ref, about=about)
+        return replace(taken, about=about)
+
+    def _judged(
+        self, subject: str, kind: _PayloadKind, payload: Json | bytes, value: Json, about: PayloadSubjects
+    ) -> TakenPayload:
+        """Return the event of a payload, or why there is none."""
+        name = value.get(kind.id_key) if isinstance(value, dict) else None
         event_id = derived_id(kind.space, name.lower()) if isinstance(name, str) else derived_id(subject)
+        hider = UserHider(self._scrubber, about.users)
         envelope = wrap(subject, self._with_pseudonyms(value), event_id=event_id)
-        hider = UserHider(self._scrubber, _users(data))
         found = check_event(payload if value is None else envelope, hider)
         if isinstance(found, RlEvent) and subject == REWARD and _is_ours(found.data):
             message = "is the id of a reward that the loop itself computes; give this one another"
@@ -115,40 +143,42 @@ class PayloadDoor:
         refusal = EventRefusal(
             fault=found.fault, pointer=found.pointer.removeprefix("/data"), message=found.message
         )
-        users = self._scrubber.named(payload)[1] if unread else _users(data)
-        letter = self._letter(subject, refusal, payload, UserHider(self._scrubber, users))
-        return TakenPayload(refusal=refusal, letter=letter)
+        return TakenPayload(refusal=refusal, letter=self._letter(subject, refusal, payload, hider))
 
-    def _reason(self, data: Mapping[str, Json], kind: _PayloadKind) -> DropReason:
+    def _about(self, data: Mapping[str, Json], kind: _PayloadKind) -> PayloadSubjects:
         metadata = data.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        if any(says_opt_out(metadata.get(key)) for key in _OPT_OUTS):
-            return "attribute"
-        session = data.get("session_id")
-        users = _users(data)
+        places = [metadata if isinstance(metadata, dict) else {}, data]
+        named = {
+            f"metadata.{key}": place[key] for place in reversed(places) for key in _USERS if key in place
+        }
+        sessions = [one.strip() for place in places if isinstance(one := place.get("session_id"), str)]
         at = utc_time(data.get(kind.time_key))
-        seconds = -math.inf if at is None else datetime.fromisoformat(at).timestamp()
-        reason = self._opt_outs.reason([session] if isinstance(session, str) else [], users, seconds)
+        return PayloadSubjects(
+            sessions=tuple(one for one in sessions if one and not is_scrubbed(one)),
+            users=tuple(self._scrubber.users.named([named, data])),
+            at=-math.inf if at is None else datetime.fromisoformat(at).timestamp(),
+        )
+
+    def _reason(self, data: Mapping[str, Json], kind: _PayloadKind, about: PayloadSubjects) -> DropReason:
+        metadata = data.get("metadata")
+        if isinstance(metadata, dict) and any(says_opt_out(metadata.get(key)) for key in _OPT_OUTS):
+            return "attribute"
+        reason = self._opt_outs.reason(*about)
         if not reason and kind.name != "trajectory" and data.get("trajectory_id") in self._dropped:
             return "trajectory"
         return reason
-
-    def _reason_of_raw(self, payload: bytes) -> DropReason:
-        return self._opt_outs.reason(*self._scrubber.named(payload), -math.inf)
 
     def _with_pseudonyms(self, value: Json) -> Json:
         """Return a payload whose metadata has the user as a pseudonym alone, under ``user_ref``."""
         metadata = value.get("metadata") if isinstance(value, dict) else None
         if not isinstance(metadata, dict):
-            return value
-        refs = {
-            key: self._scrubber.user_ref(str(one)) for key in _USERS if _is_user(one := metadata.get(key))
-        }
-        if not refs:
-            return value
-        ref = next(iter(refs.values()))
-        others = {key: one for key, one in metadata.items() if key not in refs}
-        return {**value, "metadata": {**others, "user_ref": ref}}
+            return self._scrubber.with_refs("", value)
+        users = self._scrubber.users.named([{f"metadata.{key}": metadata.get(key) for key in _USERS}])
+        users = users or self._scrubber.users.named([{"metadata": metadata}])
+        if users:
+            others = {key: one for key, one in metadata.items() if key not in _USERS}
+            value = {**value, "metadata": {**others, "user_ref": self._scrubber.user_ref(users[0])}}
+        return self._scrubber.with_refs("", value)
 
     def _ref(self, kind: _PayloadKind, payload: Json | bytes, data: Mapping[str, Json]) -> str:
         name = data.get(kind.id_key)
@@ -169,12 +199,9 @@ class PayloadDoor:
         )
 
 
-def _users(data: Mapping[str, Json]) -> list[str]:
-    """Return whom a payload is about, also where it says so in a place that makes it no valid one."""
-    metadata = data.get("metadata")
-    places = [metadata if isinstance(metadata, dict) else {}, data]
-    found = [place.get(key) for place in places for key in _USERS]
-    return [str(one).strip() for one in found if _is_user(one)]
+def _kept(taken: TakenPayload) -> list[bytes]:
+    """Return what is stored of a payload."""
+    return [taken.letter.data] if taken.event is None else [taken.event.data]
 
 
 def _is_ours(reward: Mapping[str, Json]) -> bool:
@@ -182,10 +209,6 @@ def _is_ours(reward: Mapping[str, Json]) -> bool:
     said = reward.get("metadata", {}).get("revision", 1)
     revisions = {said, *range(1, _REVISIONS + 1)}
     return reward["reward_id"] in {derived_id("reward", reward["trajectory_id"], str(n)) for n in revisions}
-
-
-def _is_user(value: Json) -> bool:
-    return value.__class__ is int or (isinstance(value, str) and bool(value.strip()))
 
 
 def _read(payload: Json | bytes) -> Json:

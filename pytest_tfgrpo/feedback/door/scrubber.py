@@ -10,7 +10,8 @@ import hmac
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from functools import lru_cache
 from typing import Literal
 
@@ -19,6 +20,8 @@ from pytest_tfgrpo.core.redact import Redactor
 from pytest_tfgrpo.core.secret_shapes import telling
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.door.user_names import UserNames, may_name, names_user, user_kind
+from pytest_tfgrpo.traces.dialects import is_scrubbed
 
 LONGEST_ATTRIBUTE = 262_144
 """Bytes of UTF-8 of an attribute that holds JSON."""
@@ -26,7 +29,6 @@ SHORTEST_KEY = 16
 """Bytes of the key that pseudonyms and placeholders are made with."""
 _REMEMBERED = 4_000_000
 """Characters of attributes that are remembered: instructions come again with every span."""
-_LONGEST_USER = 256
 _DIGITS = 32
 _BITS = 1023
 """Of the largest whole number that is kept."""
@@ -34,9 +36,6 @@ _OPAQUE = re.compile(r"id-[0-9a-f]{32}")
 _USER_REF = re.compile(r"u-[0-9a-f]{32}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[.-]")
-_USERS = re.compile(
-    r"(?:.*_)?(?:user_?(?:id|ref|name|hash|full_name|pseudo_id)|enduser(?:_(?:id|name|pseudo_id))?)"
-)
 _IDENTITIES = re.compile(
     r"(?:.*_)?(?:session|conversation|thread|trajectory|feedback|reward|agent|task)_(?:id|key)"
     r"|(?:.*_)?(?:policy_version|lessons)"
@@ -54,19 +53,23 @@ _PAIR = re.compile(r'"([^"\\]{1,100})"\s{0,8}:\s{0,8}(?:"([^"\\]{1,256})"|([0-9]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
-KeyKind = Literal["", "id", "identity", "perhaps user", "user"]
+KeyKind = Literal["", "id", "identity"]
 
 
 class LoopScrubber:
     """A redactor that also knows users and identities by their names; may be shared by threads."""
 
-    def __init__(self, key: bytes, *, addresses: bool = False) -> None:
-        """IP `addresses` are taken out too where that is said. Raises ValueError for a short key."""
+    def __init__(self, key: bytes, *, addresses: bool = False, user_attributes: Iterable[str] = ()) -> None:
+        """IP `addresses` are taken out too where that is said, and `user_attributes` name users too.
+
+        Raises ValueError for a short key.
+        """
         if len(key) < SHORTEST_KEY:
             raise ValueError(
                 f"the key of the pseudonyms has {len(key)} bytes; it needs {SHORTEST_KEY} or more"
             )
         self._key = key
+        self.users = UserNames(user_attributes)
         self._redactor = Redactor(key, addresses=addresses)
         self._known: dict[tuple[str, str], str] = {}
         self._size = 0
@@ -77,17 +80,18 @@ class LoopScrubber:
 
     def value(self, key: str, text: str) -> str:
         """Return the text that stands under `key`: a user's pseudonym, an identity, or what is left of it."""
+        if (users := self.users.kind(key)) and names_user(text, users):
+            return self.user_ref(text) if text.strip() and not is_scrubbed(text) else text
         kind = _kind(key)
-        if kind:
-            if kind == "user" or (kind == "perhaps user" and _may_name(text)):
-                return self.user_ref(text) if text.strip() else text
-            if kind == "identity" or (kind == "id" and _may_name(text)):
-                return self.identity(text)
+        if kind == "identity" or (kind == "id" and may_name(text)):
+            return self.identity(text)
+        if text[:1] in ("{", "[") and self.users.may_be_in(text) and (found := self._json(key, text)):
+            return found
         return self._redactor.value(key, text)
 
     def names(self, key: str) -> bool:
         """Return whether what stands under `key` is taken out where it is a number."""
-        return _kind(key) == "user" or self._redactor.names(key)
+        return self.users.kind(key) == "user" or self._redactor.names(key)
 
     def identity(self, text: str) -> str:
         """Return an identity as it is, or ``id-`` and 32 hex digits where something in it is taken out."""
@@ -121,10 +125,11 @@ class LoopScrubber:
         if value.__class__ is not str:
             return self._fitted(key, value)
         if value[:1] not in ("{", "["):
-            return fit_text(value, self, key)
+            return fit_text(self.users.without_pairs(key, value, self.user_ref), self, key)
         known = self._known.get((key, value))
         if known is None:
-            known = self._of_json(key, value)
+            known = self._json(key, value)
+            known = known or fit_text(self.users.without_pairs(key, value, self.user_ref), self, key)
             self._remember(key, value, known)
         return known
 
@@ -149,7 +154,7 @@ class LoopScrubber:
         """Return the sessions and users that are named in what is not quite JSON."""
         sessions, users = [], []
         for key, quoted, number in _PAIR.findall(cut(raw.decode("utf-8", "replace"), _RAW_CHARS)):
-            if _kind(key) in ("user", "perhaps user"):
+            if self.users.kind(key):
                 users.append(quoted or number)
             elif _SESSIONS.search(key):
                 sessions.append(quoted or number)
@@ -158,25 +163,36 @@ class LoopScrubber:
     def _raw(self, text: str, longest: int) -> str:
         def hidden(pair: re.Match[str]) -> str:
             key, quoted, number = pair.groups()
-            if _kind(key) not in ("user", "identity"):
+            if self.users.kind(key) != "user" and _kind(key) != "identity":
                 return pair[0]
             return f'"{key}": "{self.value(key, quoted or number)}"'
 
         return fit_text(_PAIR.sub(hidden, cut(text, _RAW_CHARS)), self, longest=min(longest, LONGEST))
 
-    def _of_json(self, key: str, text: str) -> str:
+    def _json(self, key: str, text: str) -> str:
+        """Return JSON text by text; empty for what is none, or cannot be kept."""
         try:
             return _shortened(self._fitted(key, json.loads(text)))
         except (ValueError, RecursionError):  # UnfitError is a ValueError
-            return fit_text(text, self, key)
+            return ""
 
     def _fitted(self, key: str, value: Json) -> Json:
+        value = self.with_refs(key, value)
         try:
             return fit(value, self, key=key)
         except UnfitError as error:
             if error.finite:
                 raise
             return fit(_finite(value), self, key=key)
+
+    def with_refs(self, key: str, value: Json) -> Json:
+        """Return a value that stands under `key` with pseudonyms for the users that only a path names."""
+        if not any(self.users.by_path(key, value)):
+            return value
+        value = deepcopy(value)
+        for place, name, user in self.users.by_path(key, value):
+            place[name] = self.user_ref(user)
+        return value
 
     def _remember(self, key: str, text: str, known: str) -> None:
         if len(text) > LONGEST:
@@ -190,10 +206,8 @@ class LoopScrubber:
 @lru_cache(maxsize=4096)
 def _kind(key: str) -> KeyKind:
     name = _WORDS.sub("_", key[-100:]).lower()
-    if _USERS.fullmatch(name):
-        return "user"
-    if name == "user":
-        return "perhaps user"
+    if user_kind(key):
+        return ""
     if _IDENTITIES.fullmatch(name):
         return "identity"
     return "id" if _IDS.search(name) and not telling(key) else ""
@@ -202,11 +216,6 @@ def _kind(key: str) -> KeyKind:
 def is_identity(key: str) -> bool:
     """Return whether what stands under `key` identifies a session, a task or the like."""
     return _kind(key) == "identity"
-
-
-def _may_name(text: str) -> bool:
-    """Return whether a text can be a user or an id: under ``user`` may stand what a user wrote."""
-    return 0 < len(text) <= _LONGEST_USER and not any(map(str.isspace, text.strip()))
 
 
 def _finite(value: Json) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
 from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
@@ -14,7 +14,7 @@ from pytest_tfgrpo.feedback.door.hidden_users import UserHider
 from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.door.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
 from pytest_tfgrpo.feedback.span_events import encode_spans
-from pytest_tfgrpo.traces.dialects import SESSION_KEYS, USER_KEYS
+from pytest_tfgrpo.traces.dialects import SESSION_KEYS, USER_KEYS, is_scrubbed
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
 
 LARGEST_GROUP = 500_000
@@ -24,6 +24,8 @@ _LIGHT = 350_000
 _SPAN_CHARS = 400
 """Of a span without attributes."""
 _OPT_OUT = "tfgrpo.opt_out"
+_USER = "user.id"
+"""Where the pseudonym of a user stands whom another name gives."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,11 @@ class KeptTrace:
     """Of events."""
     trajectories: tuple[str, ...] = ()
     """Ids of those that are not to be, where nothing is kept."""
+    sessions: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    """What it names."""
+    at: float = 0.0
+    """Seconds since 1970 when the first of its spans ended."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -60,7 +67,7 @@ class SpanDoor:
         self._scrubber = scrubber
         self._opt_outs = opt_outs
 
-    def take(self, found: Iterable[TraceSpan | RefusedSpan], dropped: Collection[str]) -> KeptSpans:
+    def take(self, found: Iterable[TraceSpan | RefusedSpan], dropped: Container[str]) -> KeptSpans:
         """Return what becomes of spans; nothing is kept of the traces in `dropped`."""
         kept = KeptSpans()
         traces: dict[str, _Numbered] = {}
@@ -70,29 +77,31 @@ class SpanDoor:
             else:
                 traces.setdefault(one.key[0], []).append((index, one))
         for trace, spans in traces.items():
-            reason = "attribute" if trace in dropped else self._reason(spans)
-            if reason:
-                kept.opted_out += len(spans)
-                never = tuple(trajectories_of(trace, (span for _, span in spans)))
-                kept.traces.append(KeptTrace(id=trace, reason=reason, trajectories=never))
-            else:
-                before = len(kept.refused)
-                data = tuple(self._data(trace, spans, kept.refused))
-                kept.accepted += len(spans) - (len(kept.refused) - before)
-                kept.traces.append(KeptTrace(id=trace, data=data))
+            kept.traces.append(self._taken(trace, spans, trace in dropped, kept))
         return kept
 
-    def _reason(self, spans: _Numbered) -> DropReason:
-        for _, span in spans:
-            tables = (span.attributes, span.resource)
-            if any(says_opt_out(table.get(_OPT_OUT)) for table in tables):
-                return "attribute"
-            reason = self._opt_outs.reason(
-                _named(tables, SESSION_KEYS), _named(tables, USER_KEYS), span.end_ns / 1e9
+    def _taken(self, trace: str, spans: _Numbered, known: bool, kept: KeptSpans) -> KeptTrace:
+        """Return what becomes of the spans of a trace, of which nothing is kept where that is `known`."""
+        tables = [(span.attributes, span.resource) for _, span in spans]
+        sessions = _once(one for pair in tables for one in sessions_of(pair))
+        users = _once(one for pair in tables for one in self._scrubber.users.named(pair))
+        at = min(span.end_ns for _, span in spans) / 1e9
+        marked = known or any(says_opt_out(table.get(_OPT_OUT)) for pair in tables for table in pair)
+        reason: DropReason = "attribute" if marked else self._opt_outs.reason(sessions, users, at)
+        refused: dict[int, RefusedSpan] = {}
+        data: tuple[bytes, ...] = ()
+        if not reason:
+            data = tuple(self._data(trace, spans, refused))
+            reason = self._opt_outs.reason_of_refs(data, at)
+        if reason:
+            kept.opted_out += len(spans)
+            never = tuple(trajectories_of(trace, (span for _, span in spans)))
+            return KeptTrace(
+                id=trace, reason=reason, trajectories=never, sessions=sessions, users=users, at=at
             )
-            if reason:
-                return reason
-        return ""
+        kept.refused |= refused
+        kept.accepted += len(spans) - len(refused)
+        return KeptTrace(id=trace, data=data, sessions=sessions, users=users, at=at)
 
     def _data(self, trace: str, spans: _Numbered, refused: dict[int, RefusedSpan]) -> Iterator[bytes]:
         """Yield the data of events with the spans of a trace; those that cannot be kept join `refused`."""
@@ -119,7 +128,8 @@ class _Hidden:
     def __init__(self, scrubber: LoopScrubber, spans: Iterable[TraceSpan]) -> None:
         self._scrubber = scrubber
         self._users = UserHider(
-            scrubber, {user for span in spans for user in _named((span.attributes, span.resource), USER_KEYS)}
+            scrubber,
+            {user for span in spans for user in scrubber.users.named((span.attributes, span.resource))},
         )
 
     def span(self, span: TraceSpan, resource: Mapping[str, Json]) -> TraceSpan:
@@ -143,16 +153,25 @@ class _Hidden:
     def attributes(self, table: Mapping[str, Json]) -> dict[str, Json]:
         """Return attributes fit to keep; raises UnfitError."""
         found = self._scrubber.attributes(table)
-        return {key: self._users.attribute(key, value) for key, value in found.items()}
+        hidden = {key: self._users.attribute(key, value) for key, value in found.items()}
+        if not table.keys() & USER_KEYS and (users := self._scrubber.users.named((table,))):
+            hidden[_USER] = self._scrubber.user_ref(users[0])
+        return hidden
 
 
-def _named(tables: Iterable[Mapping[str, Json]], keys: Iterable[str]) -> list[str]:
-    """Return the values that can be ids, texts or whole numbers, as texts."""
+def _once(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def sessions_of(tables: Iterable[Mapping[str, Json]]) -> list[str]:
+    """Return the sessions that attributes name, as texts."""
     found = []
     for table in tables:
-        for key in table.keys() & keys:
+        for key in table.keys() & SESSION_KEYS:
             value = table[key]
-            if value.__class__ is int or (isinstance(value, str) and value.strip()):
+            if value.__class__ is int or (
+                isinstance(value, str) and value.strip() and not is_scrubbed(value)
+            ):
                 found.append(str(value).strip())
     return found
 

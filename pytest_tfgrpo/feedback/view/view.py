@@ -213,7 +213,9 @@ class LoopView:
         traces = {key.removeprefix(DROPPED) for key in rows} - self._dropped
         if traces:
             with self.transaction() as db:
-                remove_traces(db, traces)
+                found = remove_traces(db, traces)
+            if found:
+                self._overwrite()
             self._dropped |= traces
 
     def reset(self, forgets_known: int = 0) -> None:
@@ -231,7 +233,11 @@ class LoopView:
         """Overwrite on disk what was deleted."""
         with self._lock, advised(self.path):
             self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        """Empty the write-ahead log; what was deleted is overwritten in the file itself."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def owned(self, whose: str, identity: str) -> list[tuple[str, str | None]]:
         """Return ids and traces of the trajectories of a session, or of a user by pseudonym."""
