@@ -29,8 +29,7 @@ from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
 from pytest_tfgrpo.feedback.span_events import decode_spans, encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
-from pytest_tfgrpo.traces.forest import UNREADABLE
-from pytest_tfgrpo.traces.turns import TraceSpan
+from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
 SPANS, AUDIT = "RL_SPANS", "RL_AUDIT"
 _ORDER = [

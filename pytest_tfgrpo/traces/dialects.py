@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces import indexed, langfuse, logfire, openinference
-from pytest_tfgrpo.traces.forest import MARK
 from pytest_tfgrpo.traces.genai import KINDS, messages_of, outcomes_of, read_genai
 from pytest_tfgrpo.traces.genai_logs import is_log
-from pytest_tfgrpo.traces.turns import Dialect, SpanReading, TraceSpan
+from pytest_tfgrpo.traces.turns import MARK, Dialect, SpanReading, TraceSpan
 
 SESSION_KEYS = (
     "langfuse.session.id",

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.genai import error_of
-from pytest_tfgrpo.traces.normal_form import UNREADABLE as UNREADABLE
 from pytest_tfgrpo.traces.normal_form import NormalForm, SpanNode, normal_form
 from pytest_tfgrpo.traces.run_tree import RunTree
 from pytest_tfgrpo.traces.runs import steps_of, with_outcomes
 from pytest_tfgrpo.traces.turns import (
+    MARK,
+    UNREADABLE,
     AgentRun,
     Dialect,
     RefusedSpan,
@@ -28,9 +29,6 @@ from pytest_tfgrpo.traces.turns import (
     TraceSpan,
     TraceStep,
 )
-
-MARK = "tfgrpo."
-"""Start of the names of events that are ours."""
 
 
 class SpanForest:

@@ -3,8 +3,8 @@
 * A span of a model's call that has neither model, usage, messages nor error is no turn, nor is one around
   several turns that says nothing of its own call.
 * A turn within a turn, and a tool within a tool of the same name or call, is the same call seen twice.
-* A turn beside another, within its time, is the same call too if it has the id of its answer, or the same model
-  and no messages; so is one that only ends a stream.
+* A turn beside another, within its time, is the same call too if it has the id of its answer, or the same
+  model and no messages; so is one that only ends a stream.
 * An agent that hands its run over to others within it, one after the other, is one run with them.
 
 All readers of traces start from it.
@@ -19,10 +19,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 from pytest_tfgrpo.traces.messages import conversation
-from pytest_tfgrpo.traces.turns import SpanEvent, SpanKey, SpanReading, TraceStep
+from pytest_tfgrpo.traces.turns import UNREADABLE, SpanEvent, SpanKey, SpanReading, TraceStep
 
-UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
-"""What a dialect raises for content that it cannot read."""
 _Number = TypeVar("_Number", int, float)
 _NO_TOOLS = frozenset({"(merged tools)"})
 """Names of spans that a framework writes around several calls."""
@@ -266,7 +264,7 @@ def _siblings(
 
 
 def _is_seen_again(around: TraceStep, step: TraceStep) -> bool:
-    """Return whether a turn is the call of another: by the id of its answer, or without messages of its own."""
+    """Return whether a turn is the call of another: by the id of its answer, or without messages."""
     within = around.start_ns <= step.start_ns and step.end_ns <= around.end_ns
     if step.response and around.response:
         return within and step.response == around.response

@@ -14,7 +14,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.traces.dialects import read_steps
-from pytest_tfgrpo.traces.forest import UNREADABLE
 from pytest_tfgrpo.traces.span_counts import SpanCounts
 from pytest_tfgrpo.traces.span_processor import (
     MOST_OPEN,
@@ -23,7 +22,7 @@ from pytest_tfgrpo.traces.span_processor import (
     installed_provider,
     processor_type,
 )
-from pytest_tfgrpo.traces.turns import TraceSpan
+from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

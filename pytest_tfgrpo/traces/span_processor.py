@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.dialects import is_agent, read_span
-from pytest_tfgrpo.traces.forest import MARK, SpanForest
-from pytest_tfgrpo.traces.turns import AgentRun, SpanEvent, SpanKey, TraceSpan
+from pytest_tfgrpo.traces.forest import SpanForest
+from pytest_tfgrpo.traces.turns import MARK, AgentRun, SpanEvent, SpanKey, TraceSpan
 
 if TYPE_CHECKING:
     from opentelemetry import trace

@@ -10,6 +10,10 @@ from typing import Literal, NamedTuple, TypeAlias
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
+"""What a dialect raises for content that it cannot read."""
+MARK = "tfgrpo."
+"""Start of the names of events and attributes that are ours."""
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id of 32 hexadecimal digits, and span id of 16."""
 

@@ -39,8 +39,7 @@ from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.feedback.lease import TTL_S, Lease
 from pytest_tfgrpo.feedback.span_events import decode_spans, trace_in
 from pytest_tfgrpo.traces.dialects import read_span
-from pytest_tfgrpo.traces.forest import UNREADABLE
-from pytest_tfgrpo.traces.turns import RefusedTrace, SpanReading, TraceSpan
+from pytest_tfgrpo.traces.turns import UNREADABLE, RefusedTrace, SpanReading, TraceSpan
 
 IDLE_S = 60.0
 """Without a new span, after which a trace is taken as it stands."""

@@ -18,8 +18,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.door.opt_outs import owe_sweep
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.traces.dialects import read_span
-from pytest_tfgrpo.traces.forest import UNREADABLE
-from pytest_tfgrpo.traces.turns import TraceSpan
+from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
 AUDIT = "RL_AUDIT"
 DROPPED_RUNS = "drop_claims"
