@@ -35,6 +35,8 @@ class Start:
     """Descriptors of its standard input, output and error."""
     loopback: bool = False
     """The program is bubblewrap, and its sandbox reaches servers on this machine's loopback."""
+    apart: bool = False
+    """The program is bubblewrap, and its sandbox learns nothing of another by files that both see."""
 
 
 class Channel:
@@ -148,6 +150,7 @@ def start(launch: Start) -> Channel:
         {
             "argv": [os.fsencode(word) for word in launch.argv],
             "loopback": launch.loopback,
+            "apart": launch.apart,
             "folder": os.fsencode(launch.folder),
             "environment": {os.fsencode(name): os.fsencode(v) for name, v in launch.environment.items()},
         }

@@ -44,6 +44,13 @@ REFUSED = {
 """Numbers of what no program in a sandbox may call, as in containers: add_key, request_key, keyctl, bpf,
 perf_event_open, userfaultfd, io_uring, open_by_handle_at, modules, kexec, swap, reboot, ports, accounting.
 Mounts in a user namespace of its own may be made: a sandbox of the agent's own needs them."""
+APART = {
+    "x86_64": (73, 72, (27, 253, 294, 300, 327, 451)), "aarch64": (32, 25, (232, 26, 262, 286, 451)),
+}  # fmt: skip
+"""What tells programs in two sandboxes of each other by files that both see, where they must not: flock and
+fcntl, whose locks have no effect then; mincore, inotify, fanotify, preadv2 and cachestat are not there."""
+LOCKING, LEASING = (6, 7, 37, 38), (1024, 1025, 1026)
+"""Commands of fcntl: F_SETLK, F_SETLKW and those of open files; leases, and notes of changes in a folder."""
 KEYCTL = {"x86_64": 250, "aarch64": 219}
 OTHER_ABI = 0x40000000
 """x86-64 has each call a second time from here on."""
@@ -200,7 +207,7 @@ def _spawn(request: Mapping[str, Any], files: list[int]) -> int:
     filtered = -1
     if os.path.basename(argv[0]) == b"bwrap":  # noqa: PTH119
         _leave_keys()
-        filtered = _filter()
+        filtered = _filter(apart=request["apart"])
         argv = [argv[0], *([b"--seccomp", b"%d" % filtered] if filtered >= 0 else []), *argv[1:]]
     places = [b""] if b"/" in argv[0] else environment.get(b"PATH", os.defpath.encode()).split(b":")
     os.chdir(request["folder"])
@@ -234,23 +241,33 @@ def _leave_keys() -> None:
         ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
 
 
-def _filter() -> int:
+def _filter(*, apart: bool) -> int:
     """Return an open file with a filter of system calls for bubblewrap; -1 where the machine's are not known.
 
-    See seccomp(2): of classic BPF a load, a jump if equal, and a return of EPERM.
+    See seccomp(2): of classic BPF a load, jumps if equal or not less, and a return of an errno; 0 is success.
     """
     machine = os.uname().machine
     if machine not in REFUSED:
         return -1
-    numbers = REFUSED[machine]
-    load, equal, larger, leave = 0x20, 0x15, 0x35, 0x06
-    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
-    rows = [(load, 0, 0, 4), (equal, 1, 0, ARCHITECTURES[machine]), (leave, 0, 0, refuse), (load, 0, 0, 0)]
-    rows.append((larger, len(numbers) + 1, 0, OTHER_ABI))
-    rows += [(equal, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
-    rows += [(leave, 0, 0, allow), (leave, 0, 0, refuse)]
+    load, equal, least, leave = 0x20, 0x15, 0x35, 0x06
+    call, architecture, command = 0, 4, 24  # offsets; the command of fcntl is its second argument
+    allow = (leave, 0, 0, 0x7FFF0000)
+    end = {code: (leave, 0, 0, 0x00050000 | code) for code in (0, errno.EPERM, errno.EINVAL, errno.ENOSYS)}
+    refuse = end[errno.EPERM]
+    rows = [(load, 0, 0, architecture), (equal, 1, 0, ARCHITECTURES[machine]), refuse, (load, 0, 0, call)]
+    rows += [(least, 0, 1, OTHER_ABI), refuse]
+    for number in REFUSED[machine]:
+        rows += [(equal, 0, 1, number), refuse]
+    if apart:
+        locking, files, absent = APART[machine]
+        rows += [(equal, 0, 1, locking), end[0]]
+        for number in absent:
+            rows += [(equal, 0, 1, number), end[errno.ENOSYS]]
+        rows += [(equal, 1, 0, files), allow, (load, 0, 0, command)]
+        for number in (*LOCKING, *LEASING):
+            rows += [(equal, 0, 1, number), end[0 if number in LOCKING else errno.EINVAL]]
     file = os.memfd_create("filter", 0)
-    os.write(file, b"".join(struct.pack("=HBBI", *row) for row in rows))
+    os.write(file, b"".join(struct.pack("=HBBI", *row) for row in [*rows, allow]))
     os.lseek(file, 0, os.SEEK_SET)
     return file
 

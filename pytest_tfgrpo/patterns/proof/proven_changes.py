@@ -20,12 +20,20 @@ from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     two_forms,
     with_lines,
 )
-from pytest_tfgrpo.harness.scoring.runners.edits import ASSERTED, COMPUTED, FIRST, LITERALS, choices_of
+from pytest_tfgrpo.harness.scoring.runners.edits import (
+    ASSERTED,
+    COMPUTED,
+    FIRST,
+    LITERALS,
+    EditChoice,
+    choices_of,
+    level,
+)
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, SuiteRun
 from pytest_tfgrpo.harness.scoring.runners.test_functions import Target, targets
 from pytest_tfgrpo.harness.scoring.runners.text_edits import text_choices
 
-ROUNDS = 10
+ROUNDS = 12
 """How often changes are tried, of all tests at once."""
 ENOUGH = 3
 """Proven changes of a function among which a check draws."""
@@ -88,21 +96,27 @@ class _Tried:
         self._left = [choice for function in target.functions for choice in choices_of(function, data)]
         if not target.functions:
             self._left = text_choices(data, before)
-        self._found: list[tuple[LineChange, int]] = []
-        self._told = FIRST
+        self._found: list[tuple[LineChange, EditChoice]] = []
+        self._choice = EditChoice([], FIRST)
         self.trying = LineChange(file=target.file, lines=(), fails=())
 
     def next(self) -> bool:
         """Take the next change to be tried; return whether there is one that may tell more, or is wanted."""
-        most = max((told for _, told in self._found), default=FIRST)
-        least = most + (sum(told == most for _, told in self._found) >= ENOUGH)
-        self._left = [(edits, told) for edits, told in self._left if told >= least]
+        most, count = self._most()
+        least = most + (count >= ENOUGH)
+        self._left = [choice for choice in self._left if level(choice.told) >= least]
         while self._left:
-            edits, self._told = self._left.pop(0)
-            if not self._target.functions or parses(self._data, edits):
-                self.trying = LineChange(file=self._target.file, lines=as_lines(self._data, edits), fails=())
+            self._choice = self._left.pop(0)
+            if not self._target.functions or parses(self._data, self._choice.edits):
+                lines = as_lines(self._data, self._choice.edits)
+                self.trying = LineChange(file=self._target.file, lines=lines, fails=())
                 return True
         return False
+
+    def _most(self) -> tuple[int, int]:
+        """Return how much the changes tell that tell most, and how many they are."""
+        most = max((level(choice.told) for _, choice in self._found), default=FIRST)
+        return most, sum(level(choice.told) == most for _, choice in self._found)
 
     def judge(self, ran: SuiteRun) -> None:
         """Keep the change if some tests of the function failed by it, and the others passed.
@@ -113,14 +127,14 @@ class _Tried:
         fails = tuple(id_ for id_, end in ends.items() if end is CaseOutcome.FAILED)
         if fails and {*ends.values()} <= {CaseOutcome.FAILED, CaseOutcome.PASSED}:
             asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
-            told = FIRST if self._told in UNSURE and not asserted else self._told
+            told = FIRST if self._choice.told in UNSURE and not asserted else self._choice.told
             change = LineChange(file=self.trying.file, lines=self.trying.lines, fails=fails)
-            self._found.append((change, told))
+            self._found.append((change, self._choice._replace(told=told)))
 
     def proven(self) -> list[LineChange]:
         """Return those of the proven changes that tell most."""
-        most = max((told for _, told in self._found), default=FIRST)
-        return [change for change, told in self._found if told == most]
+        most, _ = self._most()
+        return [*dict.fromkeys(change for change, choice in self._found if level(choice.told) == most)]
 
 
 def _changed(texts: Texts, changes: Iterable[LineChange]) -> Texts:

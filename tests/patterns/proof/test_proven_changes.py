@@ -159,13 +159,18 @@ def test_a_test_beside_which_another_fails_where_it_is_changed_is_left_as_it_is(
     assert {change.fails for change in changes_of(text.replace("    assert seen\n", ""))} == {(A,), (B,)}
 
 
-@pytest.mark.parametrize(
-    "text", ["def test_a(): double(1)\n", "def test_a():\n    # nothing\n    double(1)\n"]
-)
-def test_of_a_test_that_asserts_nothing_there_is_at_most_a_change_before_all_others(text: str) -> None:
-    for change in changes_of(text):
-        ast.parse(with_lines(text.encode(), change.lines))
-        assert "assert" in change.lines[0].text
+def test_of_a_test_that_asserts_nothing_there_is_a_change_before_all_others() -> None:
+    for text in ("def test_a():\n    double(n)\n", "def test_a():\n    # nothing\n    double(n)\n"):
+        (change,) = changes_of(f"n = 1\n{text}")
+        changed = ast.parse(with_lines(f"n = 1\n{text}".encode(), change.lines))
+        (function,) = [node for node in changed.body if isinstance(node, ast.FunctionDef)]
+        first, second = function.body
+        assert isinstance(first, ast.Assert)
+        assert ast.unparse(second) == "double(n)"
+
+
+def test_of_a_test_of_one_row_that_asserts_nothing_there_is_no_change() -> None:
+    assert changes_of("def test_a(): double('x')\n") == ()
 
 
 SCRIPT = b"""test('adds', () => {

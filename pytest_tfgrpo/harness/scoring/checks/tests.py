@@ -55,6 +55,10 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
             f"{params['hidden']!r} has the sha256 {digest}, not {named}; restore the file, or write the "
             "digest that it has",
         )
+    if params.get("changes"):
+        from pytest_tfgrpo.harness.scoring.checks.changes import require_changes
+
+        require_changes(params["changes"], {*params["fail_to_pass"], *params.get("pass_to_pass", ())}, path)
     remember(digest, path)
     return {"timeout_s": TIMEOUT_S, **params, "hidden_sha256": digest}
 

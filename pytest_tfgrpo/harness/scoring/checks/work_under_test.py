@@ -25,6 +25,7 @@ from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     ChangedTests,
     LineChange,
     drawn_changes,
+    further_forms,
     two_forms,
 )
 from pytest_tfgrpo.harness.scoring.runners.protocol import (
@@ -54,45 +55,43 @@ class WorkUnderTest:
     def result(self) -> CheckResult:
         """Return the credit of the work. Raises ArchiveProblem, OSError, CheckError.
 
-        In a sandbox both forms of the tests run at once; without one they could meet at a port or a file.
+        Where few tests are changed, work that would have full credit runs in further forms, as it could have
+        guessed. In a sandbox forms run at once; without one they could meet at a port or a file.
         """
-        forms = self._forms()
+        forms, further = self._forms()
         try:
-            with ThreadPoolExecutor(
-                1 if self.context.sandbox == "none" else len(forms), "tfgrpo-tests"
-            ) as pool:
-                runs = list(pool.map(self._run, forms))
+            runs = self._run_each(forms)
+            whole = _as_they_were(forms, runs)
+            result = result_of(self.check, whole)
+            wrong = _wrong(forms, runs, whole if result.credit else None)
+            if not wrong and result.credit == 1 and further:
+                wrong = _wrong(further, self._run_each(further), whole)
         except TooMuch as error:
-            return failed(self.check, str(error))
-        for run in runs:
-            if run.problem is RunProblem.TAMPERED:
-                return failed(self.check, f"tampered: {run.detail}")
-        whole = _as_they_were(forms, runs)
-        result = result_of(self.check, whole)
-        if result.credit:
-            ends = whole.outcomes.items()
-            right = {id_ for id_, outcome in ends if outcome is CaseOutcome.PASSED}
-            for form, run in zip(forms, runs, strict=True):
-                if doubt := form.doubt(run, right):
-                    return failed(self.check, doubt)
-        return result
+            wrong = str(error)
+        return failed(self.check, wrong) if wrong else result
 
-    def _forms(self) -> Sequence[ChangedTests]:
-        """Return the forms of the tests: two, or one where no test can be changed."""
+    def _forms(self) -> tuple[Sequence[ChangedTests], Sequence[ChangedTests]]:
+        """Return the forms of the tests, two, or one where no test can be changed; and further ones."""
         params = self.check.params
-        one = ChangedTests(files={}, fails=frozenset())
         texts = {entry.name: entry.data for entry in (*self.base.protected, *self.entries.values())}
         listed = (*params["fail_to_pass"], *params.get("pass_to_pass", ()))
+        changes: Sequence[LineChange] = ()
         if "changes" in params:
             changes = [from_wire(LineChange, change) for change in params["changes"]]
-        elif _command(params["runner"]).runner != "pytest":
-            return [one]
-        else:
+        elif _command(params["runner"]).runner == "pytest":
             changes = drawn_changes(texts, listed, params["fail_to_pass"])
+        if not changes:
+            return [ChangedTests(files={}, fails=frozenset())], ()
         try:
-            return two_forms(texts, changes) if changes else [one]
+            forms = two_forms(texts, changes)
+            return forms, further_forms(texts, changes, forms)
         except ValueError as error:
             raise CheckError(f"changes of the check 'tests' do not fit its tests: {error}") from None
+
+    def _run_each(self, forms: Sequence[ChangedTests]) -> list[SuiteRun]:
+        at_once = 1 if self.context.sandbox == "none" else len(forms)
+        with ThreadPoolExecutor(at_once, "tfgrpo-tests") as pool:
+            return list(pool.map(self._run, forms))
 
     def _run(self, form: ChangedTests) -> SuiteRun:
         """Run a form of the tests; raises TooMuch where the agent's files cannot be copied in time."""
@@ -145,6 +144,25 @@ def _as_they_were(forms: Sequence[ChangedTests], runs: Sequence[SuiteRun]) -> Su
     return replace(worse, outcomes=outcomes, messages=messages)
 
 
+def _wrong(forms: Sequence[ChangedTests], runs: Sequence[SuiteRun], whole: SuiteRun | None) -> str:
+    """Return why runs leave no credit, nothing where they do.
+
+    `whole` are the outcomes of tests as they were; None where they have no credit.
+    """
+    for run in runs:
+        _require_runner(run)
+        if run.problem is RunProblem.TAMPERED:
+            return f"tampered: {run.detail}"
+    ends = whole.outcomes.items() if whole is not None else ()
+    right = {id_ for id_, outcome in ends if outcome is CaseOutcome.PASSED}
+    return next(filter(None, (form.doubt(run, right) for form, run in zip(forms, runs, strict=True))), "")
+
+
+def _require_runner(run: SuiteRun) -> None:
+    if run.problem is RunProblem.NO_RUNNER:
+        raise CheckError(f"the hidden tests cannot run: {run.detail}")
+
+
 def _command(value: Json) -> SuiteCommand:
     if isinstance(value, str):
         return SuiteCommand(runner=value)
@@ -176,8 +194,7 @@ def _file(name: str, tree: Path) -> str | None:
 
 def result_of(check: Check, run: SuiteRun) -> CheckResult:
     """Return the credit: of all listed tests, or the share of those that the fix makes pass."""
-    if run.problem is RunProblem.NO_RUNNER:
-        raise CheckError(f"the hidden tests cannot run: {run.detail}")
+    _require_runner(run)
     if run.problem is RunProblem.TAMPERED:
         return failed(check, f"tampered: {run.detail}")
     wanted: Sequence[str] = check.params["fail_to_pass"]

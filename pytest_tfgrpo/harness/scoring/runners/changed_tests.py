@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -58,6 +58,8 @@ class ChangedTests:
     """Their contents, by name."""
     fails: frozenset[str]
     """The tests that must fail."""
+    made: tuple[LineChange, ...] = ()
+    """The changes in them."""
 
     def doubt(self, run: SuiteRun, passed: Collection[str]) -> str:
         """Return why a run of the files leaves no credit, nothing where it does.
@@ -78,27 +80,58 @@ def two_forms(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> tupl
     No test is changed in both. Where two can be, some are in each; else one form is the tests as they are.
     Raises ValueError where a change does not fit its file.
     """
-    chosen, covered, every = list[LineChange](), set[str](), list(changes)
-    for change in _random.sample(every, len(every)):
-        if covered.isdisjoint(change.fails):
-            chosen.append(change)
-            covered.update(change.fails)
+    chosen = _apart(changes)
     cut = _random.randrange(1, len(chosen)) if len(chosen) > 1 else len(chosen)
     one, other = _random.sample((_form(texts, chosen[:cut]), _form(texts, chosen[cut:])), 2)
     return one, other
 
 
+FEW = 3
+"""Of fewer functions whose tests are changed, a guess is right too often for two forms."""
+MORE = 2
+"""Forms that are added then."""
+
+
+def further_forms(
+    texts: Mapping[str, bytes], changes: Sequence[LineChange], forms: Sequence[ChangedTests]
+) -> list[ChangedTests]:
+    """Return forms of changes that are in none of `forms`; none where these change many tests.
+
+    A test may be changed in each of them, so that who knows of two forms that they differ does not know
+    whether one is right. Raises ValueError where a change does not fit its file.
+    """
+    made = [change for form in forms for change in form.made]
+    if len(made) >= FEW:
+        return []
+    left, found = [change for change in changes if change not in made], list[ChangedTests]()
+    while left and len(found) < MORE:
+        found.append(_form(texts, _apart(left)))
+        left = [change for change in left if change not in found[-1].made]
+    return found
+
+
+def _apart(changes: Iterable[LineChange]) -> list[LineChange]:
+    """Return changes that are drawn, none of a test of another one."""
+    chosen, covered, every = list[LineChange](), set[str](), list(changes)
+    for change in _random.sample(every, len(every)):
+        if covered.isdisjoint(change.fails):
+            chosen.append(change)
+            covered.update(change.fails)
+    return chosen
+
+
 def _form(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> ChangedTests:
     """Return files with changes, of which none changes a row that another did."""
     lines: dict[str, list[OtherLines]] = {}
-    fails = set[str]()
+    made = list[LineChange]()
     for change in changes:
         there = lines.setdefault(change.file, [])
         if not any(one.row <= other.end and other.row <= one.end for one in change.lines for other in there):
             there += change.lines
-            fails.update(change.fails)
+            made.append(change)
     files = {file: with_lines(texts.get(file, b""), those) for file, those in lines.items()}
-    return ChangedTests(files=files, fails=frozenset(fails))
+    fails = frozenset(id_ for change in made for id_ in change.fails)
+    return ChangedTests(files=files, fails=fails, made=tuple(made))
 
 
 def with_lines(data: bytes, changed: Iterable[OtherLines]) -> bytes:
@@ -128,7 +161,7 @@ def as_lines(data: bytes, edits: Iterable[Edit]) -> tuple[OtherLines, ...]:
 
 
 def drawn_changes(texts: Mapping[str, bytes], ids: Iterable[str], fixed: Collection[str]) -> list[LineChange]:
-    """Return a change of each function with one of the tests `fixed`, where its form alone says what fails.
+    """Return changes of each function with one of the tests `fixed`, where its form alone says what fails.
 
     `ids` are all tests that are listed, those that a change makes fail among them.
     """
@@ -137,9 +170,8 @@ def drawn_changes(texts: Mapping[str, bytes], ids: Iterable[str], fixed: Collect
         if len(target.functions) > 1 or not {*fixed}.intersection(target.ids):
             continue
         data = texts[target.file]
-        if (choices := edits_of(target.functions[0], data)) and parses(
-            data, edits := _random.choice(choices)
-        ):
+        choices = [edits for edits in edits_of(target.functions[0], data) if parses(data, edits)]
+        for edits in _random.sample(choices, min(len(choices), 1 + MORE)):
             found.append(LineChange(file=target.file, lines=as_lines(data, edits), fails=target.ids))
     return found
 

@@ -69,6 +69,7 @@ def _run(
             environment={**found, "CI": "1", "NO_COLOR": "1"},
             timeout_s=request.timeout_s,
             isolation=request.isolation,
+            apart=True,
         )
         if ended.stopped == "time":
             return _failed(RunProblem.TIMEOUT, ended.output.strip() or "it took too long", ended.elapsed_s)

@@ -12,7 +12,7 @@ import builtins
 import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.harness.scoring.runners.other_values import (
@@ -21,6 +21,7 @@ from pytest_tfgrpo.harness.scoring.runners.other_values import (
     other_value,
     with_other,
 )
+from pytest_tfgrpo.harness.scoring.runners.other_words import TOKEN, Words, with_other_digit
 from pytest_tfgrpo.harness.scoring.runners.test_functions import Function
 
 COMMON_ERRORS = (AttributeError, IndexError, KeyError, NotImplementedError, OSError, TypeError, ValueError)
@@ -98,37 +99,62 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     """Return edits of which each makes a passing test fail; `data` is its file.
 
     They are those that tell most: of an expected value, else of another, else into the opposite, else one
-    that fails before all others. There is none where a decorator may run the test again, or take what it
-    raises.
+    that fails before all others; of these the least odd. There is none where a decorator may run the test
+    again, or take what it raises.
     """
     marks = {found.decode() for found in ASSIGNED_MARK.findall(data)}
     if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
         return []
-    choices = list(Choices(function, data).find(function.body))
-    most = max((told for _, told in choices), default=0)
-    return [edits for edits, told in choices if told == most] or _first(function, data)
+    choices = Choices(function, data)
+    found = [EditChoice(edits, told, choices.odd(edits)) for edits, told in choices.find(function.body)]
+    best = min((_rank(choice) for choice in found), default=None)
+    return [choice.edits for choice in found if _rank(choice) == best] or _first(function, data)
 
 
-FIRST, OPPOSITES, OTHERS, LITERALS, COMPUTED, ASSERTED, EXPECTED = range(7)
+FIRST, OPPOSITES, OTHERS, COMPUTED, LITERALS, ASSERTED, EXPECTED = range(7)
 """How much edits tell of an answer: what fails before all others, what is asserted into its opposite, another
-value, any literal, what is compared and computed, a literal in what is asserted, an expected value."""
-DRAWS = 3
+value, what is compared and computed, any literal, a literal in what is asserted, an expected value."""
+DRAWS = 6
 """How often another value is drawn for each place."""
+FIRST_TRIED = {LITERALS: 5, OTHERS: 2}
+"""How many of each kind are tried before more of one; of others one."""
+NUMBERS = 0.75
+"""How often a number is exchanged in a text that has any: another word is seen sooner."""
+SIMILAR = 4
+"""How many other texts are drawn in the place of one, of which the least odd is taken."""
+RAISED = re.compile(rb"\b(?:raises|assertRaises)\(\s*(?:\w+\.)*(\w+)")
+"""An exception that is expected."""
 Errors: TypeAlias = Sequence[type[Exception]]
-EditChoice: TypeAlias = tuple[list[Edit], int]
+ToldEdits: TypeAlias = tuple[list[Edit], int]
 """Edits that belong together, and how much they tell."""
+
+
+class EditChoice(NamedTuple):
+    """Edits that belong together."""
+
+    edits: list[Edit]
+    told: int
+    """How much they tell of an answer."""
+    odd: int = 0
+    """How plainly they are not a person's; 0: not at all."""
 
 
 class Choices:
     """What can be edited in one test."""
 
-    def __init__(self, function: Function, data: bytes) -> None:
+    def __init__(self, function: Function, data: bytes, *, proven: bool = False) -> None:
+        """`proven`: a run will say what fails by an edit, so that it need not be sure."""
         self._function = function
         self._lines = _lines(data)
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        own = b"".join(self._lines[first - 1 : function.end_lineno]).decode(errors="replace")
+        self._words = Words(data, own)
+        self._raised = sorted({one.decode() for one in RAISED.findall(data)}) if proven else []
+        self._proven = proven
         self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
         self._lenient = any(_last_name(node) == "ANY" for node in self._names)
 
-    def find(self, body: Iterable[ast.stmt]) -> Iterator[EditChoice]:
+    def find(self, body: Iterable[ast.stmt]) -> Iterator[ToldEdits]:
         """Yield what can be edited in statements that always run."""
         for node in body:
             if isinstance(node, ast.Assert):
@@ -148,7 +174,7 @@ class Choices:
             if any(isinstance(one, ast.Return | ast.Yield | ast.YieldFrom) for one in _within(node)):
                 return
 
-    def everywhere(self) -> Iterator[EditChoice]:
+    def everywhere(self) -> Iterator[ToldEdits]:
         """Yield what can be edited in all statements, those too that may not run; each literal by itself."""
         unused = {id(one) for node in ast.walk(self._function) for one in _unused(node)}
         asserted = {id(one) for node in ast.walk(self._function) if _asserts(node) for one in ast.walk(node)}
@@ -166,7 +192,7 @@ class Choices:
                 yield from (([edit], told) for edit in [self._of_literal(node)] if edit)
         yield from self._of_rows()
 
-    def _of_computed(self, node: ast.Compare) -> Iterator[EditChoice]:
+    def _of_computed(self, node: ast.Compare) -> Iterator[ToldEdits]:
         """Yield another value of each side that is computed, rather of one that calls nothing."""
         sides = [side for side in (node.left, *node.comparators) if not _is_literal(side)]
         quiet = [side for side in sides if not any(isinstance(one, ast.Call) for one in ast.walk(side))]
@@ -174,7 +200,7 @@ class Choices:
             said = self._text(_start(side), _end(side)).decode()
             yield [_other(side, f"({said}) {_random.choice(OTHER_SUMS)}")], COMPUTED
 
-    def _of_rows(self) -> Iterator[EditChoice]:
+    def _of_rows(self) -> Iterator[ToldEdits]:
         """Yield other values of a parameter, in half of its rows."""
         for cells in self._columns().values():
             edits = [edit for cell in cells if _is_literal(cell) and (edit := self._of_literal(cell))]
@@ -182,14 +208,14 @@ class Choices:
             half = (len(edits) + 1) // 2
             yield from ((some, ASSERTED) for some in (edits[:half], edits[half:]) if some)
 
-    def _of_assert(self, test: ast.expr) -> Iterator[EditChoice]:
+    def _of_assert(self, test: ast.expr) -> Iterator[ToldEdits]:
         start = _start(test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right, operator = test.left, test.comparators[0], test.ops[0]
             if isinstance(operator, ast.Eq):
                 yield from self._of_equal(left, right, whole=True)
             elif isinstance(operator, ast.In) and _is_long(left):
-                found = self._of_literal(left)
+                found = self._of_literal(left) if self._proven else self._with_letter(left)
                 if found is not None and not self._lenient:
                     yield [found], EXPECTED
             edit = self._negated(left, right, operator)
@@ -212,7 +238,7 @@ class Choices:
         changed, count = re.subn(written, opposite, between)
         return Edit(start, end, changed) if count == 1 and b"#" not in between else None
 
-    def _of_equal(self, one: ast.expr, other: ast.expr, *, whole: bool) -> Iterator[EditChoice]:
+    def _of_equal(self, one: ast.expr, other: ast.expr, *, whole: bool) -> Iterator[ToldEdits]:
         """Yield changes of either side of an equation; `whole`: nothing equals it that contains it."""
         for side, beside in ((one, other), (other, one)):
             if isinstance(side, ast.Call) and _last_name(side.func) == "approx":
@@ -229,7 +255,7 @@ class Choices:
             if edits:
                 yield edits, EXPECTED
             elif whole and not isinstance(side, ast.Starred):
-                before, behind = _random.choice((("[", "]"), ("(", ",)"), ("(0, ", ")")))
+                before, behind = _random.choice((("[", "]"), ("(", ",)")))
                 said = self._text(_start(side), _end(side)).decode()
                 yield [_other(side, f"{before}{said}{behind}")], OTHERS
 
@@ -271,7 +297,7 @@ class Choices:
                 found |= {name: [row[at] for row in rows if row] for at, name in enumerate(names)}
         return found
 
-    def _of_call(self, call: ast.Call, name: str) -> Iterator[EditChoice]:
+    def _of_call(self, call: ast.Call, name: str) -> Iterator[ToldEdits]:
         """Yield changes of a call that asserts, or whose result is asserted."""
         method = call.func.value if isinstance(call.func, ast.Attribute) else None
         if isinstance(method, ast.Name) and method.id == "self":
@@ -293,8 +319,7 @@ class Choices:
             others = [kind for kind in COMMON_TYPES if kind not in names] if names <= BUILTIN else OTHER_TYPES
             yield [_other(call.args[1], _random.choice(others))], EXPECTED
 
-    @staticmethod
-    def _of_raises(call: ast.expr, drawn: tuple[Errors, Errors]) -> Iterator[EditChoice]:
+    def _of_raises(self, call: ast.expr, drawn: tuple[Errors, Errors]) -> Iterator[ToldEdits]:
         """Yield another exception: of the first where the wanted one is Python's, else of the second."""
         if not (isinstance(call, ast.Call) and ast.unparse(call.func) in RAISES and call.args):
             return
@@ -307,40 +332,97 @@ class Choices:
             for error in drawn[len(known) < len(kinds)]
             if not any(issubclass(error, one) or issubclass(one, error) for one in known)
         ]
-        if all(map(_last_name, kinds)) and others:
-            yield [_other(wanted, _random.choice(others))], EXPECTED
+        if not all(map(_last_name, kinds)):
+            return
+        names = {_last_name(kind) for kind in kinds}
+        for drawn_from in (others, [name for name in self._raised if name not in names]):
+            if drawn_from:
+                yield [self._of_name_of(wanted, _random.choice(drawn_from))], EXPECTED
+
+    @staticmethod
+    def _of_name_of(wanted: ast.expr, name: str) -> Edit:
+        """Return another name in the place of one, behind the same module's."""
+        end = _end(wanted)
+        if hasattr(builtins, name) or not isinstance(wanted, ast.Attribute):
+            return _other(wanted, name)
+        return Edit((end[0], end[1] - len(wanted.attr)), end, name.encode())
 
     def _of_literal(self, node: ast.expr) -> Edit | None:
         """Return another value in the place of a literal, or of a part of it; None where none is known."""
         parts = _values(node) if isinstance(node, ast.Dict) else getattr(node, "elts", [])
         if parts:
-            found = [edit for part in parts if (edit := self._of_literal(part)) is not None]
-            return _random.choice(found) if found else None
+            return self._least_odd([edit for part in parts if (edit := self._of_literal(part)) is not None])
         value = ast.literal_eval(node)
         if isinstance(value, str | bytes):
-            return _other(node, self._with_other_letter(node, value) or other_text(value))
-        text = other_value(value)
+            others = [self._with_other_word(node, value) for _ in range(SIMILAR)]
+            return self._least_odd([_other(node, other) for other in others if other]) or self._with_letter(
+                node
+            )
+        based = self._in_base(node, value)
+        text = based or other_value(value, self._words)
         return None if text is None else _other(node, text)
+
+    def odd(self, edits: Iterable[Edit]) -> int:
+        """Return how plainly edits are not a person's."""
+        return max(self._words.odd(self._text(e.start, e.end).decode(), e.text.decode()) for e in edits)
+
+    def _least_odd(self, edits: list[Edit]) -> Edit | None:
+        """Return one of the edits that are the least odd."""
+        _random.shuffle(edits)
+        return min(edits, key=lambda edit: self.odd([edit]), default=None)
+
+    def _in_base(self, node: ast.expr, value: object) -> str:
+        """Return another number as it is written, where that is to another base; nothing elsewhere."""
+        text = self._text(_start(node), _end(node)).decode()
+        match = re.fullmatch(r"(-?0[box])(\w+)", text, re.IGNORECASE)
+        if match is None or not isinstance(value, int):
+            return ""
+        digits = [found for found in TOKEN.finditer(match[2]) if found[0].isdigit() and len(found[0]) > 1]
+        if not digits:
+            return ""
+        found = _random.choice(digits)
+        other = _random.choice(sorted(with_other_digit(found[0])))
+        return match[1] + match[2][: found.start()] + other + match[2][found.end() :]
+
+    def _with_other_word(self, node: ast.expr, value: str | bytes) -> str:
+        """Return a literal with another number or word, a number sooner; nothing where none is known."""
+        text = self._text(_start(node), _end(node)).decode()
+        begin = text.find(text[-1]) + 1
+        tokens = [one for one in TOKEN.finditer(text, begin) if text[one.start() - 1] != "\\"]
+        numbers = [one for one in tokens if one[0].isdigit()]
+        tokens = numbers if numbers and _random.random() < NUMBERS else tokens
+        if not tokens:
+            return ""
+        found = _random.choice(tokens)
+        other = self._words.other(found[0])
+        return _checked(f"{text[: found.start()]}{other}{text[found.end() :]}", value) if other else ""
+
+    def _with_letter(self, node: ast.expr) -> Edit:
+        """Return a text with another letter or digit, as it is written where that is plain."""
+        value = ast.literal_eval(node)
+        return _other(node, self._with_other_letter(node, value) or other_text(value))
 
     def _with_other_letter(self, node: ast.expr, value: str | bytes) -> str:
         """Return a literal as it is written but for one letter or digit; nothing where that is not plain."""
         text = self._text(_start(node), _end(node)).decode()
         written = range(text.find(text[-1]) + 1, len(text))
         places = [at for at in written if text[at - 1] != "\\" and any(text[at] in a for a in ALPHABETS)]
-        if not places:
-            return ""
-        changed = with_other(text, _random.choice(places))
-        try:
-            other = ast.literal_eval(changed)
-        except (ValueError, SyntaxError):
-            return ""
-        return changed if type(other) is type(value) and other != value else ""
+        return _checked(with_other(text, _random.choice(places)), value) if places else ""
 
     def _text(self, start: Spot, end: Spot) -> bytes:
         """Return the text from one place to another."""
         rows = self._lines[start[0] : end[0] + 1]
         rows[-1] = rows[-1][: end[1]]
         return b"".join(rows)[start[1] :]
+
+
+def _checked(literal: str, value: str | bytes) -> str:
+    """Return a literal of another text than a value; nothing where it is none."""
+    try:
+        other = ast.literal_eval(literal)
+    except (ValueError, SyntaxError):
+        return ""
+    return literal if type(other) is type(value) and other != value else ""
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -386,7 +468,8 @@ def _asserts(node: ast.AST) -> bool:
 def _unused(node: ast.AST) -> Iterator[ast.AST]:
     """Yield parts that no test depends on, or that cannot be written otherwise: comments, parts of texts."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        yield from (one for decorator in node.decorator_list for one in ast.walk(decorator))
+        unread = [*node.decorator_list, *([node.returns] if node.returns is not None else [])]
+        yield from (one for part in unread for one in ast.walk(part))
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         yield node.value
     elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
@@ -447,20 +530,33 @@ def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
 
 def choices_of(function: Function, data: bytes) -> list[EditChoice]:
     """Return edits of a test; only a run says which of them a true answer fails."""
-    choices = Choices(function, data)
-    found = [(edits, FIRST) for edits in _first(function, data)]
-    for _ in range(DRAWS):
-        found += choices.everywhere()
-    return in_turns(found)
+    choices = Choices(function, data, proven=True)
+    drawn = (choice for _ in range(DRAWS) for choice in choices.everywhere())
+    found = [EditChoice(edits, told, choices.odd(edits)) for edits, told in drawn]
+    return in_turns([*found, *(EditChoice(edits, FIRST) for edits in _first(function, data))])
 
 
 def in_turns(choices: Iterable[EditChoice]) -> list[EditChoice]:
-    """Return choices in an order that is drawn: two that tell most, two that tell less; then more."""
+    """Return choices in a drawn order: most of literals, the least odd first, then some of others."""
     found = list(choices)
     _random.shuffle(found)
-    once = {tuple(edits): (edits, told) for edits, told in sorted(found, key=lambda choice: choice[1])}
-    kinds = [[choice for choice in once.values() if choice[1] == told] for told in range(EXPECTED, -1, -1)]
-    return [choice for kind in kinds for choice in kind[:2]] + [one for kind in kinds for one in kind[2:]]
+    once = {tuple(choice.edits): choice for choice in sorted(found, key=_rank, reverse=True)}
+    kinds: dict[int, list[EditChoice]] = {}
+    for choice in sorted(once.values(), key=_rank):
+        kinds.setdefault(level(choice.told), []).append(choice)
+    counts = {told: FIRST_TRIED.get(told, 1) for told in kinds}
+    firsts = [choice for told, kind in kinds.items() for choice in kind[: counts[told]]]
+    return firsts + [choice for told, kind in kinds.items() for choice in kind[counts[told] :]]
+
+
+def level(told: int) -> int:
+    """Return how much edits tell; any literal tells the same once a run has failed by an assertion."""
+    return min(told, LITERALS)
+
+
+def _rank(choice: EditChoice) -> tuple[int, int, int]:
+    """Return what is smaller for a better choice; of any literal it is least sure that it is looked at."""
+    return -level(choice.told), choice.odd + (choice.told == LITERALS), -choice.told
 
 
 def _first(function: Function, data: bytes) -> list[list[Edit]]:

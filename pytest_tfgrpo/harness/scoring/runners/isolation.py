@@ -80,11 +80,13 @@ def run_isolated(
     output_max: int = OUTPUT_MAX,
     exchange: Exchange | None = None,
     network: Network = "loopback",
+    apart: bool = False,
 ) -> IsolatedRun:
     """Run a program in `folder` of `tree`, which it can write, until it and all that it started is gone.
 
     With bubblewrap it sees the system's programs, `readable` and `writable`, has a loopback and a /tmp of its
     own (`network` ``host``: the machine's network), and PATH holds of that of `environment` what can be seen.
+    `apart`: its locks of files have no effect, by which it and one in another sandbox could tell each other.
     Raises OSError when it cannot be started, CheckError where there is no bubblewrap or no prlimit, and
     Cancelled.
     """
@@ -100,7 +102,7 @@ def run_isolated(
         else:
             own = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", "TMPDIR": home}
             scrubbed = {**own, **environment, "HOME": home}
-        return _Watch(words, tree, scrubbed, output_max, exchange).run(timeout_s)
+        return _Watch(words, tree, scrubbed, output_max, exchange, apart=apart).run(timeout_s)
 
 
 def interpreter(environment: BuiltEnvironment | None) -> tuple[str, tuple[Path, ...]]:
@@ -140,6 +142,8 @@ class _Watch:
         environment: Mapping[str, str],
         output_max: int,
         exchange: Exchange | None,
+        *,
+        apart: bool,
     ) -> None:
         self._tree = tree
         self._exchange = exchange
@@ -156,7 +160,11 @@ class _Watch:
                 stack.callback(os.close, written)
                 entry = self._entry(stack)
                 launch = Start(
-                    argv=argv, folder=tree, environment=environment, files=(entry, written, written)
+                    argv=argv,
+                    folder=tree,
+                    environment=environment,
+                    files=(entry, written, written),
+                    apart=apart,
                 )
                 self._channel: Channel = start(launch)
         except BaseException:

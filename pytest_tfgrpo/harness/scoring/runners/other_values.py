@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import secrets
+
+from pytest_tfgrpo.harness.scoring.runners.other_words import Words
 
 ALPHABETS = ("bcdfghjklmnpqrstvwxyz", "aeiou", "BCDFGHJKLMNPQRSTVWXYZ", "AEIOU", "0123456789")
 """Letters and digits of which one may stand in the place of another."""
@@ -13,19 +16,27 @@ EMPTY = {"None": "0", "()": "(1,)", "[]": "[1]", "{}": "{'a': 1}"}
 _random = secrets.SystemRandom()
 
 
-def other_value(value: object) -> str | None:
+def other_value(value: object, words: Words) -> str | None:
     """Return a literal of another value of the same kind and about the same size."""
     if isinstance(value, bool):
         return repr(not value)
     if isinstance(value, int):
-        near = [n for n in range(value - 9, value + 10) if n != value and (n < 0) == (value < 0)]
-        far = [value + value // 5, value - value // 5]
-        return repr(_random.choice(near if abs(value) < 100 else far))
+        return f"{'-' * (value < 0)}{words.other_number(str(abs(value)))}"
     if isinstance(value, float) and math.isfinite(value):
-        digits = len(repr(value).partition(".")[2]) if "e" not in repr(value) else 1
-        other = round(value + max(abs(value), 1.0) * _random.uniform(0.2, 0.8), digits)
-        return repr(other if math.isfinite(other) and other != value else value / 2 - 1)
+        return _other_float(value)
     return EMPTY.get(repr(value))
+
+
+def _other_float(value: float) -> str:
+    """Return a number with another one of its first digits; a small or large one of another size."""
+    text = repr(value)
+    if abs(value) >= 0.1 and "e" not in text:
+        places = [match.start() for match in re.finditer(r"[0-9]", text.lstrip("-0."))][:4]
+        at = len(text) - len(text.lstrip("-0.")) + _random.choice(places)
+        return text[:at] + _random.choice("123456789".replace(text[at], "")) + text[at + 1 :]
+    digits = len(text.partition(".")[2]) if "e" not in text else 1
+    other = round(value + max(abs(value), 1.0) * _random.uniform(0.2, 0.8), digits)
+    return repr(other if math.isfinite(other) and other != value else value / 2 - 1)
 
 
 def other_text(text: str | bytes) -> str:

@@ -220,6 +220,7 @@ def _run_once(
                 environment=_environment(request, python),
                 timeout_s=timeout_s,
                 isolation=request.isolation,
+                apart=True,
                 exchange=Exchange(
                     request=HEADER.pack(len(body)) + body, receive=talk.receive, deadline=talk.deadline
                 ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pytest_tfgrpo.harness.scoring.runners.edits import EXPECTED, OTHERS, Edit, EditChoice, in_turns
 from pytest_tfgrpo.harness.scoring.runners.other_values import ALPHABETS, other_value, with_other
+from pytest_tfgrpo.harness.scoring.runners.other_words import TOKEN, Words
 
 ASSERTS = re.compile(rb"assert|expect|should|equal|\bis\(|\bt\.", re.IGNORECASE)
 LITERAL = re.compile(rb"'[^'\\\n]+'|\"[^\"\\\n]+\"|(?<![\w.$])\d{1,15}(?:\.\d{1,9})?(?![\w.])")
@@ -25,23 +26,34 @@ def text_choices(data: bytes, before: bytes) -> list[EditChoice]:
     except UnicodeDecodeError:
         return []
     old = {row.strip() for row in before.splitlines()}
-    rows = enumerate(data.splitlines())
-    return in_turns(choice for at, row in rows for choice in _of_row(at, row, row.strip() not in old))
+    rows = data.splitlines()
+    new = [row.strip() not in old for row in rows]
+    near = b"\n".join(row for row, is_new in zip(rows, new, strict=True) if is_new)
+    words = Words(data, near.decode())
+    return in_turns(
+        choice for at, row in enumerate(rows) for choice in _of_row(at, row, new=new[at], words=words)
+    )
 
 
-def _of_row(at: int, row: bytes, new: bool) -> Iterator[EditChoice]:
+def _of_row(at: int, row: bytes, *, new: bool, words: Words) -> Iterator[EditChoice]:
     asserts = ASSERTS.search(row) is not None
     found = list(LITERAL.finditer(row)) if new or asserts else []
     for match in found:
-        other = _other(match[0].decode())
+        written = match[0].decode()
         told = EXPECTED if new and asserts and match is found[-1] else OTHERS
+        other = _other(written, words)
         if other is not None:
-            yield [Edit((at, match.start()), (at, match.end()), other.encode())], told
+            edit = Edit((at, match.start()), (at, match.end()), other.encode())
+            yield EditChoice([edit], told, words.odd(written, other))
 
 
-def _other(written: str) -> str | None:
+def _other(written: str, words: Words) -> str | None:
     """Return another literal in the place of one; None where it has no letter or digit."""
     if written[0] not in "'\"":
-        return other_value(ast.literal_eval(written.lstrip("0") or "0"))
+        return other_value(ast.literal_eval(written.lstrip("0") or "0"), words)
+    tokens = list(TOKEN.finditer(written))
+    found = _random.choice([token for token in tokens if token[0].isdigit()] or tokens or [None])
+    if found is not None and (word := words.other(found[0])) is not None:
+        return written[: found.start()] + word + written[found.end() :]
     places = [at for at, letter in enumerate(written) if any(letter in alphabet for alphabet in ALPHABETS)]
     return with_other(written, _random.choice(places)) if places else None

@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix, archive
@@ -50,6 +51,44 @@ def test_wrong_parameters_are_named(fix, params, said):
     with pytest.raises(ScenarioError) as error:
         fix.scenario(**params)
     assert f"#/checks/0{said}" in str(error.value)
+
+
+def changing(row: int, text: str, last: int = 0, **more: Any) -> dict[str, Any]:
+    """Return a change of the hidden tests, which have 13 rows."""
+    lines = [{"row": row, "text": text, **({"last": last} if last else {})}]
+    return {"file": "tests/test_cart.py", "lines": lines, "fails": [FAIL_TO_PASS[0]], **more}
+
+
+RIGHT = changing(9, "    assert total([1, 2]) == 4")
+TWICE = [{"row": 9, "text": "x", "last": 10}, {"row": 10, "text": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (changing(14, "x"), "row 14) does not fit its file: there are 13 rows, no row 14"),
+        (changing(13, "x", 14), "row 13) does not fit its file: there are 13 rows, no row 14"),
+        (changing(13, "x", 12), "row 13) ends in row 12, before row 13 where it begins"),
+        (changing(9, "    assert total([1, 2]) == 3"), "row 9) changes nothing"),
+        (changing(9, "x", lines=TWICE), "row 9) changes row 10 twice"),
+        (
+            changing(9, "x", fails=["tests/test_cart.py::test_none"]),
+            "'tests/test_cart.py::test_none', which is in",
+        ),
+        (RIGHT, "is the same as number 0"),
+    ],
+)
+def test_a_change_that_does_not_fit_its_tests_is_an_error_when_the_scenario_is_read(fix, change, said):
+    with pytest.raises(ScenarioError) as error:
+        fix.scenario(changes=[RIGHT, change])
+    assert "#/checks/0/changes: number 1 (of 'tests/test_cart.py', row " in str(error.value)
+    assert said in str(error.value)
+    assert str(error.value).endswith("; write them anew with 'tfgrpo harvest', or leave 'changes' out")
+
+
+def test_a_change_that_fits_is_read_and_one_of_a_file_of_the_workspace_is_left_to_the_run(fix):
+    other = {"file": "tests/test_other.py", "lines": [{"row": 900, "text": "x"}], "fails": [FAIL_TO_PASS[1]]}
+    assert len(fix.check(changes=[RIGHT, changing(9, "", 9), other]).params["changes"]) == 3
 
 
 def test_the_digest_of_the_hidden_tests_is_part_of_the_task_stamp(tmp_path):

@@ -13,6 +13,7 @@ from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     OtherLines,
     as_lines,
     drawn_changes,
+    further_forms,
     two_forms,
     with_lines,
 )
@@ -122,6 +123,38 @@ def test_two_changes_of_one_row_are_never_made_together() -> None:
         for form in two_forms(TEXTS, [made("a", 1), other, made("c", 3, "1234")]):
             assert form.files.get("tests/x.py", b"").count(b"new 1") <= 1
             assert not {*made("a", 1).fails, B} <= form.fails
+
+
+@pytest.mark.parametrize(
+    ("changes", "each"),
+    [
+        ([made("a", 1)], []),
+        ([made("a", 1), made("a", 2)], [{"a"}]),
+        ([made("a", row) for row in (1, 2, 3, 4)], [{"a"}, {"a"}]),
+        ([made(name, row) for row, name in enumerate("aaabbb", 1)], [{"a", "b"}, {"a", "b"}]),
+        ([made("a", 1), made("b", 2), made("b", 3)], [{"b"}]),
+        ([made(name, row) for row, name in enumerate("aaabbbcc", 1)], []),
+    ],
+)
+def test_where_few_tests_are_changed_there_are_further_forms_of_other_changes(changes, each) -> None:
+    seen = set()
+    for _ in range(20):
+        forms = two_forms(TEXTS, changes)
+        further = further_forms(TEXTS, changes, forms)
+        assert [{id_[len("tests/x.py::test_")] for id_ in form.fails} for form in further] == each
+        rows = [change.lines[0].row for form in (*forms, *further) for change in form.made]
+        assert len(rows) == len({*rows})
+        seen.add(tuple(rows))
+        for form in further:
+            assert form.files["tests/x.py"].count(b"new") == len(form.made) > 0
+    assert len(seen) > 1 or len(changes) == 1
+
+
+def test_a_check_without_changes_draws_some_of_each_test_where_its_form_has_them() -> None:
+    texts = {"tests/x.py": b"def test_a():\n" + b"    assert f() == 3\n" * 5}
+    found = drawn_changes(texts, [A], [A])
+    assert len({change.lines for change in found}) == len(found) == 3
+    assert {change.fails for change in found} == {(A,)}
 
 
 @pytest.mark.parametrize("row", [9, 100])

@@ -109,6 +109,7 @@ class _Attempt:
                 environment={**found, "CI": "1", "NO_COLOR": "1"},
                 timeout_s=max(0.0, deadline - time.monotonic()),
                 isolation=request.isolation,
+                apart=True,
                 exchange=exchange,
             )
         except OSError as error:

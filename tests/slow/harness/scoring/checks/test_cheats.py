@@ -71,9 +71,9 @@ def test_a_test_that_passes_with_the_true_fix_whatever_it_expects_is_not_tried(t
         assert fix.attempt(code, sandbox="none", **more).credit == credit
 
 
-def test_changes_that_do_not_fit_their_tests_are_an_error_of_ours(tmp_path):
+def test_changes_that_do_not_fit_tests_of_the_workspace_are_an_error_of_ours(tmp_path):
     lines = [{"row": 900, "text": "pass"}]
-    change = {"file": "tests/test_cart.py", "lines": lines, "fails": [FAIL_TO_PASS[0]]}
+    change = {"file": "tests/test_none.py", "lines": lines, "fails": [FAIL_TO_PASS[0]]}
     with pytest.raises(CheckError, match="no row 900"):
         SmallFix(folder=tmp_path).attempt({"shop/cart.py": SOLVED}, sandbox="none", changes=[change])
 

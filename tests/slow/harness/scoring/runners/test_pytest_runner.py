@@ -46,7 +46,7 @@ class Unit(unittest.TestCase):
                 self.assertEqual(n, 1)
 """
 HOSTILE = """
-import os, pathlib, signal, socket, subprocess, sys
+import fcntl, os, pathlib, signal, socket, struct, subprocess, sys
 import pytest
 
 def test_leaves_processes_behind():
@@ -76,6 +76,28 @@ def test_sees_nothing_of_others():
     assert not pathlib.Path("SECRET").exists()
     assert os.environ["HOME"] == "/tmp"
     assert "TFGRPO_TOKEN" not in os.environ
+
+def test_is_not_told_of_another_sandbox_by_files_that_both_see():
+    pathlib.Path("lock").touch()
+    both, own = ([open(name, mode) for _ in range(2)] for name, mode in ((os.__file__, "r"), ("lock", "r+")))
+    for shared, file in zip(both, own):
+        fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+        fcntl.lockf(file, fcntl.LOCK_EX)
+    child = subprocess.run([sys.executable, "-c", OTHER_CHILD], stdout=subprocess.PIPE)
+    assert child.stdout.split() == [b"0", *[b"ENOSYS"] * 4, b"EINVAL"]
+
+OTHER_CHILD = '''
+import ctypes, errno, fcntl
+libc = ctypes.CDLL(None, use_errno=True)
+file = open("lock", "r+")
+print(fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB) or 0)
+page = ctypes.create_string_buffer(9)
+calls = [lambda: libc.inotify_init(), lambda: libc.inotify_init1(0), lambda: libc.fanotify_init(0, 0),
+         lambda: libc.mincore(0, 0, page), lambda: libc.fcntl(file.fileno(), 1024, 0)]
+for call in calls:
+    print(errno.errorcode[ctypes.get_errno()] if call() < 0 else "done")
+'''
 """
 
 
@@ -149,7 +171,7 @@ def test_hostile_tests_reach_nothing_and_leave_nothing(tree, tmp_path, monkeypat
     (tree / "test_hostile.py").write_text(text)
     found = run(tree, "test_hostile.py")
     assert set(found.outcomes.values()) == {PASSED}, found.messages
-    assert len(found.outcomes) == 5
+    assert len(found.outcomes) == 6
     assert left_behind(mark) == []
 
 
