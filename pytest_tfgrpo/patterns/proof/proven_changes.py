@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     FAILED,
@@ -123,13 +124,24 @@ class _Tried:
 
         One by which a test hangs is left: each check would wait for it.
         """
+        told = self._told_by(ran)
+        if told is not None:
+            self._found.append((self.trying, self._choice._replace(told=told)))
+        if told != self._choice.told:  # another value there will hardly do: other places come first
+            place, kind = self._choice.edits[0].start, level(self._choice.told)
+            like = [choice for choice in self._left if level(choice.told) == kind]
+            turned = iter(sorted(like, key=lambda choice: choice.edits[0].start == place))
+            self._left = [next(turned) if level(one.told) == kind else one for one in self._left]
+
+    def _told_by(self, ran: SuiteRun) -> int | None:
+        """Return how much the change tells, and note what fails by it; None where it proves nothing."""
         ends = {id_: ran.outcomes.get(id_) for id_ in self._target.ids}
         fails = tuple(id_ for id_, end in ends.items() if end is CaseOutcome.FAILED)
-        if fails and {*ends.values()} <= {CaseOutcome.FAILED, CaseOutcome.PASSED}:
-            asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
-            told = FIRST if self._choice.told in UNSURE and not asserted else self._choice.told
-            change = LineChange(file=self.trying.file, lines=self.trying.lines, fails=fails)
-            self._found.append((change, self._choice._replace(told=told)))
+        if not fails or not {*ends.values()} <= {CaseOutcome.FAILED, CaseOutcome.PASSED}:
+            return None
+        self.trying = replace(self.trying, fails=fails)
+        asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
+        return FIRST if self._choice.told in UNSURE and not asserted else self._choice.told
 
     def proven(self) -> list[LineChange]:
         """Return those of the proven changes that tell most."""
