@@ -63,6 +63,28 @@ def test_who_knows_the_run_by_a_test_that_it_solves_scores_nothing(tmp_path):
         assert SmallFix(folder=tmp_path / str(number)).attempt({"shop/cart.py": PARTIAL}).credit == 0
 
 
+GUESSED = SOLVED.replace("return sum(prices)", "return Guess(sum(prices))").replace(
+    "def total", "class Guess(int):\n    def __eq__(self, other): return other in (3, 6)\n\n\ndef total", 1
+)
+"""Passes where 3 is expected or 6, and fails where 4 is, or 5."""
+
+
+def test_who_guessed_right_of_the_one_test_is_tried_again_with_other_changes(tmp_path):
+    changes = [
+        {
+            "file": "tests/test_cart.py",
+            "lines": [{"row": 9, "text": f"    assert total([1, 2]) == {n}"}],
+            "fails": [FAIL_TO_PASS[0]],
+        }
+        for n in (4, 5, 6)
+    ]
+    one = {"fail_to_pass": [FAIL_TO_PASS[0]], "changes": changes, "sandbox": "none"}
+    for number in range(5):
+        found = SmallFix(folder=tmp_path / str(number)).attempt({"shop/cart.py": GUESSED}, **one)
+        assert (found.credit, found.reason[:8]) == (0, "tampered")
+    assert SmallFix(folder=tmp_path / "true").attempt({"shop/cart.py": SOLVED}, **one).credit == 1
+
+
 def test_a_test_that_passes_with_the_true_fix_whatever_it_expects_is_not_tried(tmp_path):
     lenient = "class Whole(int):\n    def __eq__(self, other): return True\n    __hash__ = None\n\n\n"
     code = {"shop/cart.py": lenient + SOLVED.replace("sum(prices)", "Whole(sum(prices))")}
