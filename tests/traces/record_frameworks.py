@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,7 @@ def record(name: str, scratch: Path, only: str) -> None:
         shown = json.dumps(truth, indent=1, ensure_ascii=False) + "\n"
         (RECORDED / name / f"{case}.truth.json").write_text(shown)
         print(name, case, len(lines), "spans,", len(text), "bytes,", json.dumps(truth["reported"]))
-    subprocess.run(["rm", "-rf", environment], check=True)
+    shutil.rmtree(environment)
 
 
 def record_case(
@@ -60,8 +61,9 @@ def record_case(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the truth of a case, and its spans as OTLP lines."""
     with ScriptedServer(story) as server:
-        kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        kept = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
         toy = {
+            "HOME": str(folder),
             "TOY_URL": server.url,
             "TOY_CASE": case,
             "TOY_FOLDER": str(folder),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
@@ -53,7 +54,7 @@ def true_facts(one: FrameworkCase) -> Facts:
         facts["agent"] = outer["agent"]
     facts |= _true_facts(outer, content=truth["content"])
     if outer["cost_usd"] is not None:
-        facts["cost"] = outer["cost_usd"]
+        facts["cost"] = round(outer["cost_usd"], 9)
     if truth["session"]:
         facts |= {"session": truth["session"], "user": truth["user"]}
     for run in inner:
@@ -80,24 +81,23 @@ def _true_facts(run: Json, *, content: bool) -> dict[str, Json]:
     return facts
 
 
-def found_facts(runs: Sequence[AgentRun], true: Facts) -> Facts:
-    """Return what was read for the facts of `true`: the first run is the outer one."""
+def found_facts(runs: Sequence[AgentRun], one: FrameworkCase) -> Facts:
+    """Return what was read for the facts of a recording: the first run is the outer one."""
     if not runs:
         return {"runs": 0}
+    true, *true_inner = one.truth["runs"]
     outer, *inner = runs
-    facts: dict[str, Json] = {"runs": len(runs), "agent": outer.agent.name} | _found_facts(outer, true, "")
+    facts: dict[str, Json] = {"runs": len(runs), "agent": outer.agent.name} | _found_facts(outer, true)
     facts |= {"failed": outer.error is not None, "session": outer.session, "user": outer.user}
-    facts["cost"] = outer.cost_usd
-    for run in inner[:1]:
-        within = {"agent": run.agent.name} | _found_facts(run, true, "inner ")
+    facts["cost"] = outer.cost_usd and round(outer.cost_usd, 9)
+    for run, true in zip(inner, true_inner, strict=False):
+        within = {"agent": run.agent.name} | _found_facts(run, true)
         facts |= {f"inner {name}": value for name, value in within.items()}
     return facts
 
 
-def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
+def _found_facts(run: AgentRun, true: Json) -> dict[str, Json]:
     tools = [step for step in run.steps if step.kind != "turn"]
-    expected = [*true.get(f"{prefix}results", ()), *("" for _ in tools)]
-    failed = [*true.get(f"{prefix}tool errors", ()), *(False for _ in tools)]
     return {
         "turns": sum(step.kind == "turn" for step in run.steps),
         "tokens": run.tokens,
@@ -106,9 +106,7 @@ def _found_facts(run: AgentRun, true: Facts, prefix: str) -> dict[str, Json]:
         "answer": run.reply,
         "tools": [step.name for step in tools],
         "arguments": [_arguments(step.asked) for step in tools],
-        "results": [
-            _result(step, one, failed=bad) for step, one, bad in zip(tools, expected, failed, strict=False)
-        ],
+        "results": [_result(*pair) for pair in zip_longest(tools, true["tools"])],
         "tool errors": [step.error is not None for step in tools],
     }
 
@@ -128,9 +126,15 @@ def _true_result(tool: Json) -> Json:
     return tool["error"] if tool["error"] in told or not told else told
 
 
-def _result(step: TraceStep, expected: str, *, failed: bool) -> str:
-    """Return the result of a step; that of one that failed is as expected where it stands in what is said."""
+def _result(step: TraceStep | None, tool: Json) -> str | None:
+    """Return the result of a step; the true one where the step says what the model was told, or in which the
+    error of a tool that failed stands."""
+    if step is None:
+        return None
     said = [step.error or "", step.answered]
-    if failed and expected and any(expected in one for one in said):
-        return expected
+    expected = tool and _true_result(tool)
+    if expected and tool["error"] and any(expected in one for one in said):
+        return str(expected)
+    if expected and tool["told"] and _arguments(step.answered) == _arguments(tool["told"]):
+        return str(expected)
     return step.answered or step.error or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import nullcontext
 from typing import Any
 
@@ -42,18 +43,25 @@ def ask(provider: Any) -> dict[str, Any]:
     ]
     openinference = toy.TRACER == "openinference"
     given = {"session.id": toy.SESSION, "user.id": toy.USER} if toy.SESSION and openinference else {}
-    said: dict[str, Any] = {"turns": 0, "tokens": 0, "cost_usd": 0.0}
     with toy.openinference_identity() if openinference else nullcontext(), toy.web_root(provider, **given):
-        while True:
-            done = reply(messages)
-            said["turns"] += 1
-            said["tokens"] += done.usage.total_tokens
-            said["cost_usd"] += litellm.completion_cost(done, custom_llm_provider="openai")
-            message = done.choices[0].message
-            if not message.tool_calls:
-                return said | {"answer": message.content}
-            messages.append(message.model_dump(exclude_none=True))
-            messages += [result(call) for call in message.tool_calls]
+        try:
+            return answered(messages)
+        finally:
+            time.sleep(3)  # the callback works in a thread, and finds no parent once the root has ended
+
+
+def answered(messages: list[Any]) -> dict[str, Any]:
+    said: dict[str, Any] = {"turns": 0, "tokens": 0, "cost_usd": 0.0}
+    while True:
+        done = reply(messages)
+        said["turns"] += 1
+        said["tokens"] += done.usage.total_tokens
+        said["cost_usd"] += litellm.completion_cost(done, custom_llm_provider="openai")
+        message = done.choices[0].message
+        if not message.tool_calls:
+            return said | {"answer": message.content}
+        messages.append(message.model_dump(exclude_none=True))
+        messages += [result(call) for call in message.tool_calls]
 
 
 def reply(messages: list[Any]) -> Any:

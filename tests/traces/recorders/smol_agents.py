@@ -33,11 +33,12 @@ def ask() -> dict[str, Any]:
     else:
         outer = agent("toy", OUTER, [weather], stream_outputs=toy.STREAM)
     with toy.openinference_identity():
-        done = outer.run(toy.ASKED, return_full_result=True)
-    turns = [one for one in done.steps if one.get("model_output_message")]
-    said = {"answer": done.output, "turns": len(turns), "tokens": done.token_usage.total_tokens}
+        answer = outer.run(toy.ASKED)
+    turns = [one for one in outer.memory.steps if getattr(one, "model_output_message", None)]
+    tokens = outer.monitor.get_total_token_counts().total_tokens
+    said = {"answer": answer, "turns": len(turns), "tokens": tokens}
     if toy.CASE == "subagent":
-        said["results"] = {"researcher": turns[0]["observations"]}
+        said["results"] = {"researcher": turns[0].observations}
     return said
 
 

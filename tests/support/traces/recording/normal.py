@@ -16,8 +16,8 @@ _DROPPED = re.compile(
 _START_NS, _TICK_NS = 1_767_225_600_000_000_000, 1_000_000
 """Time of the first event, 2026-01-01, and between two that follow each other."""
 _RANDOM = re.compile(
-    r"(?<![0-9a-zA-Z])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-zA-Z])"
-    r"|(?<![0-9a-zA-Z])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{16,64}(?![0-9a-zA-Z])"
+    r"(?<![0-9a-zA-Z.])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-zA-Z])"
+    r"|(?<![0-9a-zA-Z.])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{16,64}(?![0-9a-zA-Z])"
 )
 _TRACEBACK = re.compile(r"(Traceback \(most recent call last\):\n)((?:[ \t]+.*\n|\n)+)")
 _REWRITES = (

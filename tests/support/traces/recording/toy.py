@@ -92,12 +92,18 @@ def logfire_identity() -> AbstractContextManager[Any]:
 
 @contextmanager
 def web_root(provider: TracerProvider, *, when: bool = True, **attributes: str) -> Iterator[None]:
-    """Open the span of a web request, whose handler catches what is raised within."""
+    """Open the span of a web request whose handler catches what is raised within: it is raised after it."""
     if not when:
         yield
         return
+    caught: Exception | None = None
     with provider.get_tracer("web").start_as_current_span("POST /chat", attributes=attributes):
-        yield
+        try:
+            yield
+        except Exception as error:
+            caught = error
+    if caught is not None:
+        raise caught
 
 
 def report(run: Callable[[], dict[str, Any]]) -> None:
