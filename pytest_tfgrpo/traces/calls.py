@@ -77,7 +77,7 @@ def _pairs(steps: Sequence[TraceStep], told: Mapping[str, _Told]) -> dict[int, s
         for at, step in spans.items():
             for key in () if at in pairs else free[step.name]:
                 call = told[key].call
-                if not (step.call and call.id) and (not alike or call.arguments == step.asked):
+                if call.arguments == step.asked if alike else not (step.call and call.id):
                     pairs[at] = key
                     free[step.name].remove(key)
                     break

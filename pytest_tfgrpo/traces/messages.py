@@ -58,6 +58,8 @@ def conversation(inputs: Iterable[Json], outputs: Iterable[Json]) -> ModelExchan
         asked = said or asked
     answers = list(outputs)
     said_last = [said for message in answers if not is_item(message) and (said := content(body(message)))]
+    if "".join(" ".join(said_last[:-1]).split()) == "".join("".join(said_last[-1:]).split()):
+        said_last = said_last[-1:]  # a stream's parts come before the whole
     before = calls_of(recent)
     known = {call.id for call in before if call.id}
     after = [call for call in calls_of(answers) if call.id not in known]  # some write one answer over another

@@ -6,6 +6,7 @@ each leaf.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -37,6 +38,8 @@ _NAMES = ("tool.name", "agent.name", "graph.node.id")
 _MODELS = ("llm.response.model_name", "llm.model_name", "llm.request.model_name")
 _OF_SMOLAGENTS = "smolagents.max_steps"
 """Attribute of the agents of one framework, whose spans are named after them."""
+_AGENT_RUN = re.compile(r"\w*(?:Agent|AgentWorkflow)\.run")
+"""Spans of LlamaIndex's agents, which are chains like any other."""
 _CALL_IDS = ("tool.id", "tool_call.id")
 _TOTAL = ("llm.token_count.total",)
 _TOKENS = (("llm.token_count.prompt",), ("llm.token_count.completion",))
@@ -56,6 +59,8 @@ def read_openinference(span: TraceSpan) -> SpanReading:
         span = replace(span, attributes=shown)
     found = span.attributes.get(KIND)
     kind = _KINDS.get(found) if isinstance(found, str) else None
+    if found == "CHAIN" and _AGENT_RUN.fullmatch(span.name):
+        kind = "agent"
     said, in_messages = _said(span.attributes, kind)
     told = said if in_messages else _NOTHING
     return SpanReading(

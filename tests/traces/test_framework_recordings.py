@@ -9,7 +9,7 @@ import re
 from functools import cache
 
 import pytest
-from support.traces.framework_gaps import NOT_EMITTED, WRONG_TODAY
+from support.traces.framework_gaps import NOT_EMITTED
 from support.traces.framework_truth import (
     FRAMEWORKS,
     Facts,
@@ -32,12 +32,11 @@ def found_in(one: FrameworkCase) -> Facts:
 
 def parameters() -> list[object]:
     """Return a parameter for each fact; what is known not to come out is a strict failure."""
-    known = NOT_EMITTED | dict.fromkeys(WRONG_TODAY, "the reader gets it wrong")
     return [
         pytest.param(
             *one,
             id="-".join(one).replace(" ", "_"),
-            marks=[pytest.mark.xfail(reason=known[one], strict=True)] if one in known else [],
+            marks=[pytest.mark.xfail(reason=NOT_EMITTED[one], strict=True)] if one in NOT_EMITTED else [],
         )
         for one in FACTS
     ]
@@ -50,8 +49,7 @@ def test_spans_say_what_the_framework_reports(framework: str, case: str, fact: s
 
 
 def test_known_gaps_are_facts_of_recordings() -> None:
-    assert (NOT_EMITTED.keys() | WRONG_TODAY) <= set(FACTS)
-    assert not NOT_EMITTED.keys() & WRONG_TODAY
+    assert NOT_EMITTED.keys() <= set(FACTS)
 
 
 def test_recordings_are_small_and_name_no_place_of_a_machine() -> None:
