@@ -216,13 +216,16 @@ def raise_shares(logits_CA: Floats, least_CA: Floats) -> Floats:
     share_CA = np.exp(logits_CA - total_C)
     low_CA = share_CA < least_CA
     found_CA: Floats = logits_CA
+    tiny = np.finfo(np.float64).tiny
     for _ in range(share_CA.shape[1]):  # what is raised lowers the others, which may need it then
         free_C = 1 - np.where(low_CA, least_CA, 0.0).sum(axis=1, keepdims=True)
         held_C = np.where(low_CA, 0.0, share_CA).sum(axis=1, keepdims=True)
         scale_C = np.divide(free_C, held_C, out=np.ones_like(held_C), where=held_C > 0)
         raised_CA = np.where(low_CA, least_CA, share_CA * scale_C)
         low_CA |= raised_CA < least_CA
-        found_CA = np.where(low_CA.any(axis=1, keepdims=True), np.log(raised_CA) + total_C, logits_CA)
+        kept_CA = logits_CA + np.log(np.maximum(scale_C, tiny))  # a share may be too small for its logarithm
+        moved_CA = np.where(low_CA, np.log(np.maximum(least_CA, tiny)) + total_C, kept_CA)
+        found_CA = np.where(low_CA.any(axis=1, keepdims=True), moved_CA, logits_CA)
     return found_CA
 
 

@@ -164,6 +164,7 @@ def test_shares_are_raised_to_their_least_and_the_others_keep_their_proportions(
     least_CA = rng.dirichlet(np.ones(4), size=5) * np.array([1.0, 0.9, 0.5, 0.01, 0.0])[:, None]
     found_CA = softmax.raise_shares(logits_CA, least_CA)
     before_CA, after_CA = (np.exp(x - np.logaddexp.reduce(x, axis=1)[:, None]) for x in (logits_CA, found_CA))
+    assert np.isfinite(found_CA).all()
     assert (after_CA >= least_CA - 1e-9).all()
     assert found_CA[4].tolist() == logits_CA[4].tolist()
     for before, after, least in zip(before_CA, after_CA, least_CA, strict=True):
