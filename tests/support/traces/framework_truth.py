@@ -128,8 +128,8 @@ def _true_result(tool: Json) -> Json:
 
 def _result(step: TraceStep | None, tool: Json) -> str | None:
     """Return the result of a step; the true one where the step says what the model was told, or in which the
-    error of a tool that failed stands."""
-    if step is None:
+    error of a tool that failed stands; None where nobody knows it."""
+    if step is None or (tool and tool["result"] is None and not tool["error"]):
         return None
     said = [step.error or "", step.answered]
     expected = tool and _true_result(tool)
