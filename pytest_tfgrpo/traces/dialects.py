@@ -28,6 +28,7 @@ USER_KEYS = (
     "enduser.pseudo.id",
     "traceloop.association.properties.user_id",
     "ai.telemetry.metadata.userId",
+    "llm.user",
 )
 """Attributes of a span or its resource with the id of a user, the surest first."""
 _MESSAGES = frozenset(
@@ -88,7 +89,8 @@ def dialect_of(attributes: Mapping[str, Json]) -> Dialect:
         return openinference.read_openinference
     if langfuse.KIND in attributes and not known:
         return langfuse.read_langfuse_span
-    if indexed.has_messages(attributes) or (indexed.KIND in attributes and not known):
+    said = indexed.KIND in attributes or indexed.REQUEST in attributes
+    if indexed.has_messages(attributes) or (said and not known):
         return indexed.read_indexed
     return read_genai
 

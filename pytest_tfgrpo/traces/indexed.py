@@ -31,7 +31,8 @@ _KINDS: Mapping[str, Literal["agent", "tool"]] = MappingProxyType({"agent": "age
 _ASKED, _ANSWERED = ("gen_ai.prompt", "llm.prompts"), ("gen_ai.completion", "llm.completions")
 MESSAGES = tuple(f"{prefix}.0." for prefix in (*_ASKED, *_ANSWERED))
 """Starts of the attributes that a call of a model has."""
-_REQUEST = "llm.request.type"
+REQUEST = "llm.request.type"
+"""Attribute of a call of a model, by which it is known where it has no messages."""
 _TOTAL = ("llm.usage.total_tokens", "gen_ai.usage.total_tokens")
 _TOKENS = (
     ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
@@ -46,7 +47,7 @@ def read_indexed(span: TraceSpan) -> SpanReading:
     table = span.attributes
     found = table.get(KIND)
     kind = _KINDS.get(found) if isinstance(found, str) else None
-    if kind is None and (table.get(_REQUEST) in ("chat", "completion") or has_messages(table)):
+    if kind is None and (table.get(REQUEST) in ("chat", "completion") or has_messages(table)):
         return SpanReading(step=_turn(span))
     asked, answered = (json_value(table.get(f"traceloop.entity.{way}")) for way in ("input", "output"))
     if kind == "tool":

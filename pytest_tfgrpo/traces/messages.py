@@ -198,8 +198,9 @@ def _parts(message: Json) -> Iterator[Mapping[str, Json]]:
     for key in ("tool_calls", "toolCalls"):
         if isinstance(several := parsed(message.get(key)), list):
             yield from (part for part in several if is_object(part))
-    if message.get("role") == "tool" and (call := message.get("tool_call_id")) is not None:
-        yield {"type": "tool_result", "id": call, "content": found}
+    call = message.get("tool_call_id")
+    if message.get("role") == "tool" and (call is not None or isinstance(found, str)):
+        yield {"type": "tool_result", "id": call or "", "content": found}
     elif is_object(found):
         yield found
     elif isinstance(found, list | tuple):

@@ -12,6 +12,7 @@ All readers of traces start from it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from typing import TypeVar
 from pytest_tfgrpo.traces.messages import conversation
 from pytest_tfgrpo.traces.turns import UNREADABLE, SpanEvent, SpanKey, SpanReading, TraceStep
 
+_HANDOFF = re.compile(r"(?i)^(?:transfer|hand_?off)")
+"""Names of the tools by which an agent lets another go on."""
 _Number = TypeVar("_Number", int, float)
 _NO_TOOLS = frozenset({"(merged tools)"})
 """Names of spans that a framework writes around several calls."""
@@ -325,12 +328,18 @@ def _join_agents(
             holder[key] = around
         if step is not None and around is not None:
             (inner if is_agent and outer[key] == around else own)[around].append(key)
-    hosts: dict[SpanKey, SpanKey] = {}
+    hosts = _handed_over(nodes, steps, own, holder)
     for key in reversed(order):
         found = followers([nodes[one] for one in inner[key]], [nodes[one] for one in own[key]])
         if found:
             hosts.update((node.key, key) for node in found)
-            steps[key] = joined_agents(steps[key], [steps[node.key] for node in found])
+    joined: defaultdict[SpanKey, list[SpanKey]] = defaultdict(list)
+    for key in hosts:
+        joined[hosts[key]].append(key)
+    for key in reversed(order):
+        if key in joined:
+            after = sorted(joined[key], key=lambda one: _when(nodes[one]))
+            steps[key] = joined_agents(steps[key], [steps[one] for one in after])
     for key in order:  # those around others come first
         if key in hosts:
             hosts[key] = hosts.get(hosts[key], hosts[key])
@@ -340,6 +349,27 @@ def _join_agents(
     for key, around in holder.items():
         holder[key] = around and hosts.get(around, around)
     return agent, holder
+
+
+def _handed_over(
+    nodes: Mapping[SpanKey, SpanNode],
+    steps: Mapping[SpanKey, TraceStep],
+    own: Mapping[SpanKey, Sequence[SpanKey]],
+    agents: Iterable[SpanKey],
+) -> dict[SpanKey, SpanKey]:
+    """Return the agents that go on beside others whose last call handed the run over, each with that one."""
+    beside: defaultdict[SpanKey, list[SpanKey]] = defaultdict(list)
+    for key in agents:
+        beside[(key[0], nodes[key].parent)].append(key)
+    hosts: dict[SpanKey, SpanKey] = {}
+    for keys in beside.values():
+        keys.sort(key=lambda key: _when(nodes[key]))
+        for before, after in pairwise(keys):
+            last = max(own.get(before, ()), key=lambda key: _when(nodes[key]), default=None)
+            apart = nodes[before].end_ns <= nodes[after].start_ns
+            if last is not None and apart and _HANDOFF.search(steps[last].name):
+                hosts[after] = hosts.get(before, before)
+    return hosts
 
 
 def followers(agents: Iterable[SpanNode], own: Iterable[SpanNode]) -> list[SpanNode]:

@@ -118,11 +118,17 @@ def _arguments(asked: str) -> Json:
         return asked
 
 
+def _plain(result: Json) -> Json:
+    """Return the text that is a function's whole result, as one framework wraps it."""
+    found = _arguments(result) if isinstance(result, str) else None
+    return found["result"] if isinstance(found, dict) and found.keys() == {"result"} else result
+
+
 def _true_result(tool: Json) -> Json:
     """Return the result of a tool; of one that failed, its error, or what the model was told instead."""
     told = tool["told"] or ""
     if not tool["error"]:
-        return tool["result"]
+        return _plain(tool["result"])
     return tool["error"] if tool["error"] in told or not told else told
 
 
