@@ -125,5 +125,5 @@ def test_bursts_of_two_processes_are_learned_from(tmp_path: Path) -> None:
     eligible = 900 - status["rollouts"]["control"]
     assert status["left_out"].get("stale", 0) <= 0.02 * eligible
     assert status["rollouts"]["used"] >= 0.85 * eligible
-    better = [arms["b"] for arms in status["probabilities"]["config"].values()]
-    assert sum(better) / len(better) > 0.6, "one category of few runs may still be open"
+    shares = [arms["b"] for arms in status["probabilities"]["config"].values()]
+    assert sum(shares) / len(shares) > 0.6, "one category of few runs may still be open"

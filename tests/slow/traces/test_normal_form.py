@@ -24,7 +24,7 @@ def spans(chance: random.Random) -> list[dict[str, Any]]:
             agent(number, parent=parent, attributes={"gen_ai.agent.name": f"agent {number}"}),
             span(number, "chat", parent=parent, attributes=turn),
             span(number, "chat", parent=parent, attributes=turn),
-            span(number, "execute_tool", parent=parent, attributes={"gen_ai.tool.name": f"tool {number % 5}"}),
+            span(number, "execute_tool", parent=parent, attributes={"gen_ai.tool.name": f"t{number % 5}"}),
             span(number, parent=parent),
         )))  # fmt: skip
     return made
