@@ -180,13 +180,13 @@ def status(arguments: Arguments) -> Iterator[str]:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print what came in and was left out, mean rewards with intervals, and the worst kinds of task."""
+    """Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task."""
     from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
     from pytest_tfgrpo.feedback.report.figure_lines import report_lines
     from pytest_tfgrpo.feedback.report.figures import report_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
-        found = report_of(view, arguments.last)
+        found = report_of(bus, view, arguments.last)
     yield from [_json(found)] if arguments.json else report_lines(found)
 
 

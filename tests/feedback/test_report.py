@@ -2,19 +2,36 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from support.loop_events import publish, trajectory
+from support.loop_spans import trace_id
 
-from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY
+from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY, EventFault
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.assembly.state import AssemblyState
+from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER
+from pytest_tfgrpo.feedback.lease import Lease
+from pytest_tfgrpo.feedback.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.feedback.report.figure_lines import report_lines
-from pytest_tfgrpo.feedback.report.figures import LoopReport, ShownTrajectory, tasks_of, versions_of
+from pytest_tfgrpo.feedback.report.figures import (
+    LoopReport,
+    ShownTrajectory,
+    report_of,
+    tasks_of,
+    versions_of,
+)
 from pytest_tfgrpo.feedback.report.status import JobStatus, LoopStatus, status_lines
 from pytest_tfgrpo.feedback.report.trajectory_lines import shown_lines
-from pytest_tfgrpo.feedback.view.view import LoopTrajectory
+from pytest_tfgrpo.feedback.view.view import NO_TRAJECTORY, LoopTrajectory, LoopView
 from pytest_tfgrpo.numerics.stats import mean_interval
+from pytest_tfgrpo.traces.turns import RefusedTrace
 
 
 def row(
@@ -35,6 +52,7 @@ def row(
         normalized=None,
         revision=0 if total is None else 1,
         feedback=0,
+        silent=0,
     )
 
 
@@ -78,6 +96,63 @@ def test_good_and_bad_attempts_are_counted_by_their_thresholds() -> None:
     assert (task.worst, task.best) == (("a5", "a0", "a1"), "a4")
 
 
+MISSING = LoopReport(
+    published={"RL_FEEDBACK": 1, "RL_TRAINING": 2, "RL_DEPLOYMENTS": 0},
+    redacted={"email": 3},
+    opted_out=1,
+    forgotten=1,
+    dead={"no_run": 1200, "schema": 2},
+    rewards=1,
+    revisions=1,
+    unrewarded=1,
+    looked_at=1234,
+    versions=(),
+    worst=(),
+    mixed=(),
+    without_task=1,
+    without_texts=1000,
+    without_session=12,
+    late=1700,
+    trajectory_revisions=3,
+)
+
+
+def test_a_report_says_what_is_missing_and_what_to_do(golden: Callable[[str, str], None]) -> None:
+    golden("loop-report-missing.txt", "\n".join(report_lines(MISSING)) + "\n")
+    whole = replace(MISSING, dead={}, without_texts=0, without_session=0, late=0, trajectory_revisions=0)
+    labels = [text.split()[0] for text in report_lines(whole)]
+    assert not {"texts", "sessions", "late"} & set(labels)
+    assert "dead       none" in report_lines(whole)
+
+
+def test_every_code_of_a_dead_letter_has_a_meaning() -> None:
+    of_live = {RefusedTrace.DUPLICATE, RefusedTrace.BAD_MARK}
+    codes = {*EventFault, *RefusedTrace} - of_live | {NO_TRAJECTORY, MAX_DELIVERIES_CODE}
+    assert set(DEAD_CODES) == set(map(str, codes))
+
+
+def test_what_is_missing_is_counted_from_the_streams(bus: Bus, tmp_path: Path) -> None:
+    events = [
+        trajectory("a", text=""),
+        trajectory("b", session=trace_id(2), metadata={"trace_id": trace_id(2)}),
+    ]
+    for number, event in enumerate(events):
+        payload = json.loads(event.data)
+        payload["task_context"].pop("instructions", None)
+        payload["metadata"]["revision"] = 3 if number else 1
+        events[number] = replace(event, data=json.dumps(payload).encode())
+    publish(bus, events)
+    lease = Lease(bus, ASSEMBLER, "one")
+    assert lease.hold()
+    lease.publish([], AssemblyState(late=4).value())
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.catch_up(bus)
+        found = report_of(bus, view, 10)
+        assert (found.without_texts, found.without_session, found.looked_at) == (1, 1, 2)
+        assert (found.late, found.trajectory_revisions) == (4, 2)
+        assert report_of(bus, view, 1).without_texts == 0
+
+
 HOSTILE = "\x1b]0;owned\x07\u202e\x00\ud800 ::error::x\r\n" + "x" * 300 + "\t" + "\U0001f600" * 100
 
 
@@ -102,22 +177,14 @@ def test_no_text_from_outside_reaches_the_terminal_as_it_is_or_is_wider_than_80_
             {"total_reward": HOSTILE, "reward_components": {HOSTILE: {"reasoning": HOSTILE}, "a": None}},
         ),
     )
-    report = LoopReport(
-        published={"RL_FEEDBACK": 1},
-        redacted={"email": 3},
-        opted_out=1,
-        forgotten=1,
+    report = replace(
+        MISSING,
         dead={HOSTILE: 1},
-        rewards=1,
-        revisions=1,
-        unrewarded=1,
-        looked_at=1,
         versions=tuple(versions_of([row("3f2504e0-4f89", 0.1, version=HOSTILE)])),
         worst=tuple(tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE)])),
         mixed=tuple(
             tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE), row("3f2504e0-4f89", 0.9, task=HOSTILE)])
         ),
-        without_task=1,
     )
     for limit in (600, None):
         lines = [*shown_lines(hostile, limit), *report_lines(report)]

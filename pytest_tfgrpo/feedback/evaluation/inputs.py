@@ -14,16 +14,19 @@ from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event, died
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.view.view import (
+    DEPLOYMENTS,
     FEEDBACKS,
     NO_TRAJECTORY,
     REWARDS,
+    TRAINING,
     TRAJECTORIES,
     LoopView,
     event_at,
 )
 
-INPUTS = (TRAJECTORIES, FEEDBACKS, REWARDS)
-"""The streams that rewards follow from; of equal times the first one's event comes first."""
+INPUTS = (TRAJECTORIES, FEEDBACKS, REWARDS, TRAINING, DEPLOYMENTS)
+"""The streams that are checked; rewards follow from the first three. Of equal times the first one's event
+comes first."""
 MOST_CLAIMS = 1000
 """Feedback events on one trajectory, and rewards of others, that count; the newest ones."""
 _CAUSES = {
@@ -51,6 +54,8 @@ class EvaluatorState:
     """Sequences of the last events whose rewards are published, by stream."""
     feedback: int = 0
     rewards: int = 0
+    training: int = 0
+    deployments: int = 0
     feedback_waited: int = 0
     """Sequences up to which nothing waits for its trajectory any more."""
     rewards_waited: int = 0
@@ -110,7 +115,7 @@ def next_inputs(view: LoopView, state: EvaluatorState, upto: float, limit: int) 
         since = (state.seen(stream), upto, limit)
         known = [
             EvaluatorInput(at, place, sequence, key, time)
-            for at, sequence, key, time in view.rows(_CAUSES[stream], since)
+            for at, sequence, key, time in (view.rows(_CAUSES[stream], since) if stream in _CAUSES else ())
         ]
         refused = [
             EvaluatorInput(at, place, sequence, "", "", (code, pointer, message))

@@ -6,8 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.bus.streams import DEAD
 from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
+from pytest_tfgrpo.feedback.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.feedback.report.figures import BAD, GOOD, LoopReport, TaskReward, VersionReward
+from pytest_tfgrpo.feedback.view.view import DEPLOYMENTS, TRAINING
 
+RECORDS_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
+"""What has instrumentations by OpenTelemetry's conventions record questions, answers and arguments."""
+TABLE = "docs/feedback-loop.md"
+"""Where a user finds what other frameworks take."""
 WIDTH = 80
 _LABEL = 11
 _STREAMS = {
@@ -15,9 +21,13 @@ _STREAMS = {
     "RL_TRAJECTORIES": "trajectory",
     "RL_FEEDBACK": "feedback",
     "RL_REWARDS": "reward",
+    TRAINING: "training event",
+    DEPLOYMENTS: "deployment",
     DEAD: "dead letter",
 }
 """Streams whose events are counted in a text, in this order."""
+_SELDOM = (TRAINING, DEPLOYMENTS)
+"""Streams that are named where they have events."""
 _PLURALS = {"trajectory": "trajectories", "feedback": "feedback"}
 _MOST_MIXED = 20
 """Tasks that are listed."""
@@ -37,9 +47,9 @@ def streams_text(counts: Mapping[str, int]) -> str:
     """Return how many events of each stream there are."""
     parts = []
     for stream, name in _STREAMS.items():
-        if stream not in counts:
+        count = counts.get(stream, 0)
+        if stream not in counts or (stream in _SELDOM and not count):
             continue
-        count = counts[stream]
         parts.append(f"{count:,} {name if count == 1 else _PLURALS.get(name, name + 's')}")
     return ", ".join(parts) or "nothing"
 
@@ -54,7 +64,8 @@ def report_lines(report: LoopReport) -> Iterator[str]:
     yield from labelled("published", streams_text(alive(report.published)))
     yield from labelled("redacted", counted(report.redacted))
     yield from labelled("left out", f"{report.opted_out:,} opted out, {report.forgotten:,} forgotten")
-    yield from labelled("dead", counted(report.dead))
+    yield from _dead(report.dead)
+    yield from _missing(report)
     rewarded = (
         f"{report.rewards:,} trajectories have one, and {plural(report.revisions, 'revision')} came later"
     )
@@ -67,6 +78,36 @@ def report_lines(report: LoopReport) -> Iterator[str]:
     yield from _worst(report)
     yield ""
     yield from _mixed(report.mixed)
+
+
+def _dead(dead: Mapping[str, int]) -> Iterator[str]:
+    """Yield a line for each code, with what to do."""
+    label = "dead"
+    for code, count in dead.items():
+        meaning = f": {DEAD_CODES[code]}" if code in DEAD_CODES else ""
+        yield from labelled(label, f"{count:,} {line(code, 40)}{meaning}")
+        label = ""
+    if not dead:
+        yield from labelled(label, "none")
+
+
+def _missing(report: LoopReport) -> Iterator[str]:
+    """Yield what the spans lack, or brought too late, with what to do."""
+    if report.without_texts:
+        text = f"{_runs(report.without_texts, report)} no texts, neither question nor answer nor arguments: "
+        text += f"switch on recording of content, for many frameworks with {RECORDS_CONTENT}"
+        yield from labelled("texts", f"{text}; {TABLE} lists the others")
+    if report.without_session:
+        text = f"{_runs(report.without_session, report)} no session of their own: set session.id on a span of"
+        yield from labelled("sessions", f"{text} the run, since intervals count conversations")
+    if report.late or report.trajectory_revisions:
+        revisions = f"{report.trajectory_revisions:,} revisions of trajectories"
+        text = f"{report.late:,} spans came after the trajectory of their trace, and {revisions} were made"
+        yield from labelled("late", f"{text} for them; if these are many, raise [assembler] settle_s")
+
+
+def _runs(count: int, report: LoopReport) -> str:
+    return f"{count:,} of {report.looked_at:,} runs have"
 
 
 def _versions(versions: Sequence[VersionReward]) -> Iterator[str]:

@@ -9,10 +9,13 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.bus.protocol import STATE, Bus
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.assembly.state import AssemblyState
+from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER
+from pytest_tfgrpo.feedback.lease import lease_state
 from pytest_tfgrpo.feedback.view.view import LoopTrajectory, LoopView, payload_at
 from pytest_tfgrpo.numerics.stats import Interval, mean_interval
 
@@ -83,6 +86,14 @@ class LoopReport:
     """With good and with bad attempts, most of both first."""
     without_task: int
     """Trajectories that name no kind of task."""
+    without_texts: int
+    """Trajectories of which no question, answer, or argument or result of a tool was recorded."""
+    without_session: int
+    """Trajectories whose session is only the id of their trace."""
+    late: int
+    """Spans that came after the trajectory of their trace, so far."""
+    trajectory_revisions: int
+    """How often late spans had a trajectory published again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,8 +107,11 @@ class ShownTrajectory:
     """Payloads, in the order in which they came; those of other evaluators too."""
 
 
-def report_of(view: LoopView, last: int) -> LoopReport:
-    """Return the figures; means and tasks are those of the `last` newest trajectories."""
+def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
+    """Return the figures; means and tasks are those of the `last` newest trajectories.
+
+    The view has all that is on the bus. Raises BusError.
+    """
     newest: deque[LoopTrajectory] = deque(maxlen=last)
     unrewarded = 0
     for one in view.trajectories():
@@ -121,6 +135,10 @@ def report_of(view: LoopView, last: int) -> LoopReport:
         worst=tuple(tasks[:WORST]),
         mixed=tuple(sorted(mixed, key=lambda one: -min(one.good, one.bad))),
         without_task=sum(one.task_key is None for one in newest),
+        without_texts=sum(one.silent for one in newest),
+        without_session=sum(one.session == one.trace_id for one in newest),
+        late=AssemblyState.of(lease_state(bus.table(STATE), ASSEMBLER)).late,
+        trajectory_revisions=view.revised(),
     )
 
 

@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
+    MODEL_DEPLOYED,
     REWARD,
     TOLERANCE,
     TRAJECTORY,
@@ -29,6 +30,7 @@ from pytest_tfgrpo.core.events import (
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.evidence import EFFICIENCY, EVALUATOR
 from pytest_tfgrpo.feedback.rewards.history import NormalizedScore
+from pytest_tfgrpo.feedback.view.recorded_texts import has_texts
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):([0-9a-f]{6})\]")
 _LONGEST_NOTE = 500
@@ -53,7 +55,7 @@ def row_of(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     `at` is the latest arrival in its stream so far.
     """
     try:
-        row = _READERS[event.subject](event, at)
+        row = _READERS.get(event.subject, _checked_only)(event, at)
         if isinstance(row, ViewRow):
             _check_columns(row.columns)
         return row
@@ -111,6 +113,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         "slim": _encoded(slim),
         "redacted": redacted_kinds(event.data),
         "revision": revision if isinstance(revision := metadata.get("revision"), int) else 1,
+        "silent": int(not has_texts(given)),
     }
     return ViewRow("trajectories", columns)
 
@@ -220,6 +223,15 @@ def _claim(event: BusEvent, at: float, key: str, data: Json, slim: Mapping[str, 
         "slim": _encoded(slim),
         "redacted": redacted_kinds(event.data),
     }
+
+
+def _checked_only(event: BusEvent, at: float) -> ViewRow | EventRefusal:
+    """Return that there is a valid event of a stream of which nothing else is kept."""
+    data = _checked(event, event.subject, json.loads(event.data))
+    if isinstance(data, EventRefusal):
+        return data
+    columns = {"seq": event.sequence, "id": event.id, "at": at, "redacted": redacted_kinds(event.data)}
+    return ViewRow("deployments" if event.subject == MODEL_DEPLOYED else "training", columns)
 
 
 def _dead(event: BusEvent, at: float) -> ViewRow | EventRefusal:

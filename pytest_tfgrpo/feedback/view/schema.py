@@ -14,22 +14,25 @@ from pytest_tfgrpo.core.files import make_private
 
 APPLICATION = 0x74666C76
 """``tflv``: what SQLite's header says of whose file this is."""
-VERSION = 3
+VERSION = 4
 """Of the tables; a file with another one is filled anew."""
 
 _CLAIM = """id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
     time TEXT NOT NULL, trajectory_id TEXT NOT NULL, session TEXT, orphan INTEGER NOT NULL,
     dead INTEGER NOT NULL DEFAULT 0, slim TEXT NOT NULL, redacted TEXT"""
+_CHECKED = "seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, redacted TEXT"
 TABLES = {
     "meta": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "streams": "name TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL",
     "trajectories": """id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL,
         session TEXT NOT NULL, user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT,
         ended TEXT NOT NULL, turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT,
-        revision INTEGER NOT NULL""",
+        revision INTEGER NOT NULL, silent INTEGER NOT NULL""",
     "feedback": f"{_CLAIM}, type TEXT NOT NULL",
     "rewards": f"""{_CLAIM}, own INTEGER NOT NULL, revision INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         total REAL NOT NULL, normalized REAL""",
+    "training": _CHECKED,
+    "deployments": _CHECKED,
     "dead": """seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, code TEXT NOT NULL,
         stream TEXT NOT NULL, subject TEXT NOT NULL, redacted TEXT""",
     "audit": """seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, action TEXT NOT NULL,
@@ -38,7 +41,8 @@ TABLES = {
         pointer TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (stream, seq)""",
     "further": "id TEXT PRIMARY KEY, said TEXT NOT NULL",
 }
-"""Columns by table. `at` is when an event arrived, or one before it in its stream, whichever is later."""
+"""Columns by table. `silent` is 1 where no text was recorded; `at` is when an event arrived, or one before it
+in its stream, whichever is later."""
 _INDEXES = (
     "CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq)",
     "CREATE INDEX trajectories_session ON trajectories (session)",

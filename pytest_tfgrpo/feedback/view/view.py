@@ -27,10 +27,13 @@ from pytest_tfgrpo.feedback.view.rows import Columns, row_of
 from pytest_tfgrpo.feedback.view.schema import TABLES, advised, open_view_file
 
 TRAJECTORIES, FEEDBACKS, REWARDS = "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
+TRAINING, DEPLOYMENTS = "RL_TRAINING", "RL_DEPLOYMENTS"
 STREAM_TABLES: Mapping[str, str] = {
     TRAJECTORIES: "trajectories",
     FEEDBACKS: "feedback",
     REWARDS: "rewards",
+    TRAINING: "training",
+    DEPLOYMENTS: "deployments",
     "RL_DEAD": "dead",
     "RL_AUDIT": "audit",
 }
@@ -72,6 +75,8 @@ class LoopTrajectory(NamedTuple):
     """Of the reward; 0 without one."""
     feedback: int
     """Feedback events that count."""
+    silent: int
+    """1: no text of it was recorded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +93,7 @@ class ViewPlace:
 
 _JOINED = """SELECT t.id, t.seq, t.session, t.user_ref, t.domain, t.task_key, t.policy_version, t.ended,
     t.turns, t.trace_id, r.total, r.normalized, coalesce(r.revision, 0),
-    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead)
+    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead), t.silent
     FROM trajectories t LEFT JOIN rewards r ON r.id = (SELECT id FROM rewards WHERE trajectory_id = t.id
     AND own ORDER BY revision DESC LIMIT 1)"""
 
@@ -297,6 +302,10 @@ class LoopView:
             "SELECT coalesce(sum(revision = 1), 0), coalesce(sum(revision > 1), 0) FROM rewards WHERE own"
         )[0]
         return int(row[0]), int(row[1])
+
+    def revised(self) -> int:
+        """Return how many trajectories were published again, each time counted."""
+        return int(self.rows("SELECT coalesce(sum(revision - 1), 0) FROM trajectories")[0][0])
 
     def redacted(self) -> dict[str, int]:
         """Return how many values of each kind were taken out of what is stored, each once in an event."""

@@ -25,7 +25,7 @@ from pytest_tfgrpo.core.events import (
     wrap,
 )
 from pytest_tfgrpo.feedback.door.intake import Intake
-from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+from pytest_tfgrpo.feedback.door.opt_outs import SWEEP, OptOuts
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import decode_spans
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace
@@ -196,6 +196,9 @@ class _Taking:
 
     def table(self, name):
         return self
+
+    def get(self, key):
+        return (b"due", 1) if key == SWEEP else (None, 0)
 
     def watch(self, prefix):
         return self

@@ -1,18 +1,31 @@
 """The evaluator: what the streams amount to, whoever computes it and however often."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.buses import BusPlace, Clock, EmbeddedPlace
 from support.loop_events import feedback, judged, payloads, publish, totals, trajectory
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import STATE, Bus, TablePut
+from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, TablePut
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.events import REWARD, RlEvent, check_event, derived_id, wrap
+from pytest_tfgrpo.core.events import (
+    MODEL_DEPLOYED,
+    REWARD,
+    SCHEMAS,
+    TRAINING_REQUEST,
+    TRAINING_STATUS,
+    RlEvent,
+    check_event,
+    derived_id,
+    wrap,
+)
+from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator, evaluator_lag
 from pytest_tfgrpo.feedback.view.view import LoopView
@@ -315,6 +328,40 @@ def test_what_others_publish_and_is_no_event_is_dead(bus: Bus, start: Start):
         ("total_mismatch", "/data/total_reward"), ("schema", ""),
     ]  # fmt: skip
     assert [revision for revision, _ in totals(bus).values()] == [1]
+
+
+def published(subject: str, number: int, **changes: Json) -> BusEvent:
+    """Return the schema's example of a subject, changed."""
+    data = load_schema(SCHEMAS[subject])["examples"][0] | changes
+    return BusEvent(
+        id=derived_id(subject, str(number)),
+        subject=subject,
+        time="2025-12-08T13:00:00.000Z",
+        data=json.dumps(data).encode(),
+    )
+
+
+def test_events_of_training_and_deployment_that_others_publish_are_checked(bus: Bus, start: Start):
+    case = json.loads((ROOT / "tests/golden/agent-rl/appendix-training-request.json").read_text())["event"]
+    bad = [
+        published(TRAINING_REQUEST, 2, **case["data"]),
+        published(TRAINING_STATUS, 2, status="somehow"),
+        published(MODEL_DEPLOYED, 2, model_info=None),
+    ]
+    good = [published(subject, 1) for subject in (TRAINING_REQUEST, TRAINING_STATUS, MODEL_DEPLOYED)]
+    publish(bus, [*good, *bad])
+    evaluator = start(bus)
+    run(evaluator)
+    evaluator.close()
+    run(start(bus, "two", "other.db"))
+    letters = [dead_letter_of(event) for event in bus.replay("RL_DEAD")]
+    assert sorted((letter.subject, letter.code, letter.pointer) for letter in letters) == [
+        (MODEL_DEPLOYED, "schema", "/data/model_info"),
+        (TRAINING_REQUEST, "schema", "/data/training_job_id"),
+        (TRAINING_STATUS, "schema", "/data/status"),
+    ]
+    (letter,) = (one for one in letters if one.subject == TRAINING_REQUEST)
+    assert (letter.stream, json.loads(letter.data)) == ("RL_TRAINING", json.loads(bad[0].data))
 
 
 def test_components_of_a_project_are_asked_once_for_each_trajectory(bus: Bus, start: Start):

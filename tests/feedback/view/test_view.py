@@ -16,8 +16,9 @@ from pytest_tfgrpo.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.bus.protocol import DEDUPE_S, Bus, BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.events import REWARD, derived_id
+from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.view.rows import row_of
 from pytest_tfgrpo.feedback.view.view import LoopView, payload_at
 
 
@@ -142,6 +143,13 @@ def test_no_event_of_another_publisher_stops_the_view(bus: Bus, view: LoopView):
     assert len(view.rows("SELECT * FROM refused")) == len(rewards) + 1
 
 
+def test_an_event_of_a_subject_that_no_schema_is_for_is_refused():
+    event = replace(trajectory("a"), subject="agent.rl.training.cancel.v1")
+    found = row_of(event, 0.0)
+    assert isinstance(found, EventRefusal)
+    assert found.fault == "unknown_subject"
+
+
 def test_what_was_stored_again_after_the_window_of_the_bus_counts_once(view: LoopView, tmp_path: Path):
     now = [1_000_000.0]
     with closing(open_embedded(tmp_path / "bus.db", clock=lambda: now[0])) as bus:
@@ -154,7 +162,7 @@ def test_what_was_stored_again_after_the_window_of_the_bus_counts_once(view: Loo
         assert bus.last("RL_DEAD") == 2
         view.catch_up(bus)
     counts = dict.fromkeys(("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_DEAD", "RL_AUDIT"), 1)
-    assert view.stored() == {**counts, "RL_REWARDS": 0}
+    assert view.stored() == {**counts, "RL_REWARDS": 0, "RL_TRAINING": 0, "RL_DEPLOYMENTS": 0}
     assert (view.dead(), view.audited()) == ({"schema": 1}, {"opt_out": 1})
 
 
