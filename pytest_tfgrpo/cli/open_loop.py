@@ -32,10 +32,15 @@ def open_configured(config: LoopConfig) -> Bus:
 
 @contextmanager
 def existing_bus(path: str | None) -> Iterator[tuple[LoopConfig, Bus]]:
-    """Yield configuration and bus; raises StoreError where no service has made the bus yet."""
+    """Yield configuration and bus; raises StoreError where no service has made the bus yet, or no loop is."""
     config = load_config(path)
     file = config.bus_file
     if file is not None and not file.exists():
+        if not config.path.exists():
+            raise StoreError(
+                f"there is no {config.path} here, and no bus; go to the folder of your loop, name its file "
+                "with --config, or make one with `tfgrpo loop init`"
+            )
         raise StoreError(f"there is no bus {file} yet; `tfgrpo loop serve` makes it")
     with closing(open_configured(config)) as bus:
         yield config, bus

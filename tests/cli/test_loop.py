@@ -121,6 +121,13 @@ def test_reading_makes_no_bus(project: Path) -> None:
     assert not (project / "loop-bus.db").exists()
 
 
+def test_a_folder_without_a_loop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("status", "report"):
+        assert "there is no loop.toml here, and no bus; go to" in tfgrpo("loop", command, code=1)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_who_opts_out_is_kept_by_pseudonym_alone(project: Path) -> None:
     tfgrpo("loop", "opt-out", "add", "--user", "bob@example.com")
     assert "user" in tfgrpo("loop", "opt-out", "list")

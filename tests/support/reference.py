@@ -18,6 +18,7 @@ from pytest_tfgrpo.feedback.loop_file import spelled
 from pytest_tfgrpo.feedback.settings import LOOP_TABLE
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
+from support.traces.framework_table import ROWS, gaps_of, lines_of
 
 
 def settings() -> str:
@@ -40,6 +41,15 @@ def loop_settings() -> str:
         (f"`[{s.section}] {s.key}`", _default(spelled(s.default)), _cell(s.help)) for s in LOOP_TABLE.values()
     ]
     return _table(("setting", "default", "meaning"), rows)
+
+
+def frameworks() -> str:
+    """Return the table of frameworks: what to write for each, and what does not come out."""
+    rows = [
+        (row.name, f"`{row.package}`" if row.package else "nothing", lines_of(row), row.content, gaps_of(key))
+        for key, row in ROWS.items()
+    ]
+    return _table(("framework", "install", "lines", "content", "what does not come out"), rows)
 
 
 def _spelled(value: object) -> object:
@@ -216,5 +226,6 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "live_settings": live_settings,
     "loop_settings": loop_settings,
     "gate_keys": gate_keys,
+    "frameworks": frameworks,
 }
 """Generated parts by the name that a page calls them by."""

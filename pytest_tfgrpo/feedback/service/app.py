@@ -9,6 +9,7 @@ import asyncio
 import hmac
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -108,13 +109,16 @@ class LoopService:
     async def _answered(self, request: Request, work: _Work | RefusedRequest, refusal: _Refusal) -> Response:
         from starlette.requests import ClientDisconnect
 
+        until = asyncio.get_running_loop().time() + self._limits.body_s
         try:
-            self._admit(request)
-            if isinstance(work, RefusedRequest):
-                raise work
-            return _response(await self._done(request, work))
-        except RefusedRequest as refused:
-            return _response(refusal(refused.status, str(refused)), refused.headers)
+            try:
+                self._admit(request)
+                if isinstance(work, RefusedRequest):
+                    raise work
+                return _response(await self._done(request, work))
+            except RefusedRequest as refused:
+                await self._drain(request, until)
+                return _response(refusal(refused.status, str(refused)), refused.headers)
         except ClientDisconnect:
             return _response(refusal(400, "the connection ended before the body did"))
         except Exception as error:  # noqa: BLE001 - the failure of one request is not the service's
@@ -160,6 +164,18 @@ class LoopService:
             raise RefusedRequest(408, "the body did not arrive in time; send it again", headers) from None
         finally:
             self._held -= len(body)
+
+    async def _drain(self, request: Request, until: float) -> None:
+        """Read on what is left of a body, without keeping it, so that its client reads the answer."""
+        left = self._limits.drained_bytes
+        if _declared(request) > left or request.headers.get("expect"):
+            return
+        with suppress(TimeoutError, RuntimeError):  # too slow; or nothing is left
+            async with asyncio.timeout_at(until):
+                async for chunk in request.stream():
+                    left -= len(chunk)
+                    if left < 0:
+                        return
 
     async def _in_thread(self, work: Callable[[], HttpAnswer]) -> HttpAnswer:
         """Return what `work` does in a thread; raises RefusedRequest where the bus fails or is slow."""

@@ -20,7 +20,8 @@ class RefusedRequest(Exception):
 
 def too_large(limit: int) -> RefusedRequest:
     """Return the refusal of a body beyond a limit in bytes."""
-    return RefusedRequest(413, f"the body has more than {limit:,} bytes; send less at once")
+    headers = {"Connection": "close"}  # it may still be on its way
+    return RefusedRequest(413, f"the body has more than {limit:,} bytes; send less at once", headers)
 
 
 def unpack(body: bytes, encoding: str, limit: int) -> bytes:

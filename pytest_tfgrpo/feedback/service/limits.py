@@ -20,6 +20,8 @@ class ServiceLimits:
     """Of a body, both as it was sent and unpacked."""
     held_bytes: int = 128 << 20
     """Of the bodies of all requests at one time."""
+    drained_bytes: int = 256 << 20
+    """Of a body that is refused, which are read all the same: a client that still sends sees a reset."""
     head_bytes: int = 64 << 10
     events: int = 1000
     """Payloads of one array."""

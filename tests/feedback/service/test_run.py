@@ -35,10 +35,10 @@ class Assembler:
         self.closed_before_bus = not self._bus.closed
 
 
-def post(running: Running, body: bytes) -> int:
+def post(running: Running, body: bytes, **headers: str) -> int:
     client = http.client.HTTPConnection("127.0.0.1", running.port, timeout=100)
     with closing(client):
-        client.request("POST", FEEDBACK, body, {"Content-Type": "application/json"})
+        client.request("POST", FEEDBACK, body, {"Content-Type": "application/json", **headers})
         return client.getresponse().status
 
 
@@ -115,9 +115,10 @@ def test_a_body_that_does_not_come_is_answered_before_the_connection_ends() -> N
     assert b'"error": "the body did not arrive in time' in answer
 
 
-def test_a_large_body_is_refused_with_an_answer_that_arrives() -> None:
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+def test_a_large_body_is_refused_with_an_answer_that_arrives(connection: str) -> None:
     with Running(FakeIntake(), limits=ServiceLimits(body_bytes=1000)) as running:
-        assert post(running, bytes(5_000_000)) == 413
+        assert [post(running, bytes(5_000_000), Connection=connection) for _ in range(3)] == [413] * 3
 
 
 @pytest.mark.parametrize("raw", [b"\x00\x01\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"POST \xff HTTP/1.1\r\n\r\n"])

@@ -12,7 +12,7 @@ _ONE_SPAN = "one span has all calls of the model, and each writes over what the 
 _SIMPLE = "one-tool, parallel, retry, stream, tool-raises, dead, session, no-content"
 _WITH_TOKENS = "one-tool, parallel, retry, stream, tool-raises, session, no-content, subagent"
 _CALLS = "order, tools, arguments, results"
-_GAPS: tuple[tuple[str, str, str, str], ...] = (
+GAPS: tuple[tuple[str, str, str, str], ...] = (
     ("openai-agents-openinference", "dead, web-dead", "question", _NO_INPUT),
     ("openai-agents-logfire", "dead, web-dead", "question", _NO_INPUT),
     ("openai-agents-logfire", "session", "session", _SCRUBBED),
@@ -72,7 +72,7 @@ _GAPS: tuple[tuple[str, str, str, str], ...] = (
 """Framework, cases, facts, and what upstream emits instead."""
 NOT_EMITTED: dict[tuple[str, str, str], str] = {
     (framework, case, fact): why
-    for framework, cases, facts, why in _GAPS
+    for framework, cases, facts, why in GAPS
     for case in cases.split(", ")
     for fact in facts.split(", ")
 }
