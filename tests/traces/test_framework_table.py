@@ -27,7 +27,5 @@ def test_what_the_table_says_to_write_is_what_was_recorded(key: str) -> None:
 
 def test_what_upstream_does_not_emit_is_named_with_its_reason() -> None:
     assert gaps_of("langchain-openinference") == "nothing"
-    assert gaps_of("crewai-openinference").startswith(
-        "turns, tokens, order (calls of the model have no spans)"
-    )
-    assert gaps_of("google-adk").startswith("not tried: parallel calls, a retry")
+    assert gaps_of("crewai-openinference").startswith("turns, order (calls of the model have no spans)")
+    assert gaps_of("google-adk") == "user (no span has the user)"
