@@ -16,12 +16,14 @@ from pytest_tfgrpo.live.evaluate import (
     target_policy,
     value_of,
 )
-from pytest_tfgrpo.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus
 from pytest_tfgrpo.live.rewards import FailureReward, OutcomeReward
 from pytest_tfgrpo.live.selector import PointPolicy, SelectorState, open_selector
+from pytest_tfgrpo.live.states import HELD
 
 QUANTITIES: tuple[WorthBy, ...] = ("reward", "score")
 STATE = open_selector(0, None, POINTS)
+CHOSEN = [ArmChoice(point="config", place=0, arm="a", arms={}, probabilities={}, selector=0)]
 
 
 @pytest.fixture(scope="module")
@@ -250,3 +252,10 @@ def test_blocked_runs_without_a_score_have_the_score_0_and_others_none() -> None
     assert value_of(failed(rollout(1, [choice], None)), "score") == 0
     untold = replace(failed(rollout(1, [choice], None)), reward=None)
     assert value_of(untold, "score") is None, "failed_runs = inferred"
+
+
+def test_a_run_that_the_guard_cut_off_is_missing_on_no_side() -> None:
+    cut = replace(rollout(1, CHOSEN, None, status=LiveStatus.FAILED), reason=HELD, reward=None)
+    without = replace(rollout(2, CHOSEN, None), reward=None)
+    found = control_difference([rollout(3, CHOSEN, 0.5), cut, without])
+    assert (found.missing, found.selected) == ((1, 0), 1)

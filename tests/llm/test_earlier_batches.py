@@ -15,6 +15,7 @@ from support.fake_model import Answer, FakeModel, Reply, echo
 from support.model_clients import KEY, request
 
 from pytest_tfgrpo.core.errors import JournalError, ModelError
+from pytest_tfgrpo.llm.batch.ledger import BatchLedger
 from pytest_tfgrpo.llm.config import Batching
 from pytest_tfgrpo.llm.pace import Pace
 
@@ -150,3 +151,17 @@ async def test_a_call_that_failed_in_passing_is_made_again_after_an_interruption
         fake.end()
         assert texts(await client.all(3)) == ["well"] * 3
         assert [len(batch["keys"]) for batch in fake.batches.values()] == [3, 1]
+
+
+async def test_of_two_batches_of_one_call_the_last_one_is_collected(tmp_path: Path) -> None:
+    path = tmp_path / "batches.jsonl"
+    ledger = BatchLedger()
+    ledger.open(path)
+    for tag in ("first", "second"):
+        ledger.submit(tag, "m", ["key"])
+        ledger.submitted(tag, f"batch-{tag}")
+    again = BatchLedger()
+    again.open(path)
+    found = again.find("m", "key")
+    assert found is not None
+    assert (found.tag, found.id) == ("second", "batch-second")

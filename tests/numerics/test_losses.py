@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_tfgrpo.numerics.aggregation import row_weights
 from pytest_tfgrpo.numerics.divergence import KlKind, adaptive_kl, kl, kl_gradient
 from pytest_tfgrpo.numerics.losses import (
     Level,
@@ -306,3 +307,10 @@ def test_preferences_far_apart_make_no_warning_and_misuse_is_refused() -> None:
         dpo_loss([0.0], [0.0], label_smoothing=0.5)
     with pytest.raises(ValueError, match=r"rejected\[0\] is nan"):
         dpo_loss([0.0], [math.nan])
+
+
+@pytest.mark.parametrize(("empty", "rollouts"), [("skip", 2), ("count", 3)])
+def test_a_mean_over_rollouts_counts_these_and_not_their_rows(empty: Any, rollouts: int) -> None:
+    mask = np.array([[1, 1], [1, 0], [1, 0], [0, 0]], dtype=bool)
+    weights = row_weights(mask, "rollout-mean", empty=empty, rollout_B=["a", "a", "b", "c"])
+    assert weights.tolist() == pytest.approx([1 / 3 / rollouts, 1 / 3 / rollouts, 1 / rollouts, 0.0])

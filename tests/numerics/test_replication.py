@@ -69,3 +69,13 @@ def test_an_interval_over_few_families_speaks_of_just_these(
     low: float | None, families: float, just_these: bool
 ) -> None:
     assert TwoWay(0.1, low, low, 0.0, families).just_these is just_these
+
+
+def test_seeds_that_differ_less_than_chance_still_widen_it() -> None:
+    gains_K = np.linspace(-0.4, 0.5, 20)
+    noise_SK = np.array([[0.2, -0.19] * 10, [-0.19, 0.2] * 10, [0.1, -0.1] * 10])
+    found = two_way_interval(gains_K + noise_SK)
+    over = mean_interval((gains_K + noise_SK).mean(axis=0), (), support=(-1.0, 1.0))
+    assert found.seed_std == 0
+    assert None not in (found.low, over.low)
+    assert found.low < over.low  # type: ignore[operator]

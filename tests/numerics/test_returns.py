@@ -154,3 +154,10 @@ def test_vtrace_on_policy_is_gae_of_1_and_extreme_ratios_stay_finite(
     for dtype in (np.float32, np.float64):
         found = vtrace(*(one.astype(dtype) for one in (v, after, r, discount, np.full(steps, far))))
         assert all(np.isfinite(one).all() and one.dtype == dtype for one in found)
+
+
+def test_errors_and_the_gradient_of_vtrace_have_clips_of_their_own() -> None:
+    found = vtrace([0.0], [0.0], [1.0], [0.9], [math.log(4)], clip_rho=1.0, clip_pg_rho=3.0)
+    assert (found.errors.tolist(), found.pg_advantage.tolist()) == ([1.0], pytest.approx([3.0]))
+    other = vtrace([0.0], [0.0], [1.0], [0.9], [math.log(4)], clip_rho=3.0, clip_pg_rho=1.0)
+    assert (other.errors.tolist(), other.pg_advantage.tolist()) == (pytest.approx([3.0]), [1.0])

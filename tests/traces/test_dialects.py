@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.otlp_spans import line, span
 
-from pytest_tfgrpo.traces.dialects import read_span
+from pytest_tfgrpo.traces.dialects import identity, read_span
 from pytest_tfgrpo.traces.forest import SpanForest
 from pytest_tfgrpo.traces.otlp import read_otlp
 from pytest_tfgrpo.traces.turns import RefusedTrace, SpanReading, TraceCall, TraceSpan, TraceStep
@@ -170,3 +170,10 @@ def test_messages_that_the_dialect_does_not_have_are_malformed(damage: dict[str,
     forest.take(read_otlp(line(span(2, attributes={KIND: "LLM", **damage})).encode(), form="json", place="a"))
     assert forest.runs(whole_trace=True) == []
     assert [one.reason for one in forest.refused] == [RefusedTrace.MALFORMED]
+
+
+def test_a_user_and_a_session_of_a_span_come_before_those_of_its_resource() -> None:
+    said = {"user.id": "ada", "session.id": "s1"}
+    found = identity(said, {"enduser.id": "service", "user.id": "service", "session.id": "s0"})
+    assert (found.user, found.session) == ("ada", "s1")
+    assert identity({}, {"user.id": "service"}).user == "service"

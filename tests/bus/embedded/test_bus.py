@@ -73,6 +73,18 @@ def test_an_id_is_stored_again_after_an_hour(embedded: EmbeddedPlace, clock: Clo
     assert embedded.open().publish([event(1)]) == [2]
 
 
+def test_an_id_that_came_late_in_its_part_of_the_hour_is_known_for_a_whole_one(
+    embedded: EmbeddedPlace, clock: Clock
+) -> None:
+    bus = embedded.open()
+    bus.publish([event(1)])
+    clock.now += DEDUPE_S / 4 - 1
+    bus.publish([event(2)])
+    clock.now += DEDUPE_S - 2
+    assert bus.publish([event(3)]) == [3]
+    assert bus.publish([event(2)]) == [2]
+
+
 def test_a_repeat_beside_new_events_and_twice_in_one_call_is_stored_once(bus: Bus) -> None:
     assert bus.publish([event(1), event(1, subject=REWARD), event(2), event(1)]) == [1, 1, 2, 1]
     assert bus.publish([event(3), event(2)]) == [3, 2]

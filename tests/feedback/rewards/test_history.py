@@ -35,3 +35,17 @@ def test_only_rewards_that_were_computed_here_join() -> None:
     history = RewardHistory()
     history.rebuild([reward, own])
     assert [key for key, _ in history.scores("tone").items()] == ["b"]
+
+
+def test_a_component_that_a_revision_has_no_longer_leaves_the_history() -> None:
+    def reward(revision: int, *names: str) -> dict[str, object]:
+        return {
+            "trajectory_id": "a",
+            "reward_components": {name: {"score": 0.5} for name in names},
+            "metadata": {"evaluator": EVALUATOR, "revision": revision},
+        }
+
+    history = RewardHistory()
+    history.join(reward(1, "style", "tests"))
+    history.join(reward(2, "tests"))
+    assert {name: len(values) for name, values in history.components.items()} == {"style": 0, "tests": 1}

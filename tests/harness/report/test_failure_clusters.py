@@ -10,7 +10,7 @@ from support.builders import make_frame
 from support.reached import reached, reaches
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
-from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Rollout, Run
+from pytest_tfgrpo.core.records import CheckResult, Failure, Group, Rollout, Run, with_shared
 from pytest_tfgrpo.core.report_blocks import FailureCluster, FailuresBlock
 from pytest_tfgrpo.harness.report.failure_clusters import (
     MOST,
@@ -102,6 +102,15 @@ def test_a_cluster_says_how_often_the_baseline_sweep_failed_so() -> None:
     found = {row["label"]: (row["n"], row.get("before")) for row in reasons(run)}
     assert found == {"timeout: no answer in 2 s": (2, 0), "check exact: expected '3', got '4'": (1, 2)}
     assert block_of(run)["failed_before"] == 2
+
+
+def test_failures_of_a_baseline_that_shares_its_attempts_were_there_before() -> None:
+    alone = make_run({"b": [1, 1]}, {"a": [0, 0], "b": [1, 1]})
+    before, after = alone.phases
+    before = replace(before, phase=replace(before.phase, scenarios=after.phase.scenarios))
+    groups = tuple(replace(group, shared=group.scenario_id == "a") for group in after.groups)
+    run = replace(alone, phases=with_shared([before, replace(after, groups=groups)]))
+    assert [(row["n"], row.get("before")) for row in reasons(run)] == [(2, 2)]
 
 
 def test_without_a_baseline_sweep_nothing_is_new() -> None:

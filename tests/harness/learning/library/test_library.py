@@ -398,3 +398,10 @@ def test_a_missing_or_unwritable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"library\.json"):
         save_library(tmp_path / "library.json", empty())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "library.json"], "no temporary file is left"
+
+
+def test_a_revision_a_rebase_and_a_way_back_keep_the_looks_at_a_split() -> None:
+    looked = replace(of([lesson(1)]), looks={"eval": ("a", "b")})
+    found = revise(looked, add(lesson(2))).library
+    assert (found.hash != looked.hash, found.looks) == (True, looked.looks)
+    assert revise(found, remove(id_of(1))).library.looks == looked.looks

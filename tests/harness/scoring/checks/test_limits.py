@@ -3,6 +3,8 @@
 import pytest
 from support.builders import make_frame
 
+from pytest_tfgrpo.core.conversations import USER
+
 FRAMES = [
     make_frame("small", kind="model", tokens=100, cost_usd=0.01),
     make_frame("search", tokens=0),
@@ -47,3 +49,9 @@ def test_what_the_agent_does_not_report_gives_no_credit_either_way(judge, opposi
     result = judge("limits", frames=silent, **{limit: 1}, **({"not": True} if opposite else {}))
     assert result.credit == 0
     assert result.reason.startswith(f"{limit} is unknown: the agent does not report it")
+
+
+def test_turns_of_a_conversation_are_what_its_user_said(judge):
+    frames = [make_frame("user", kind=USER), *FRAMES, make_frame("user", kind=USER), *FRAMES]
+    assert judge("limits", frames=frames, turns=2).passed
+    assert judge("limits", frames=frames, turns=1).reason == "took too much: turns 2 of at most 1"
