@@ -6,7 +6,7 @@ from pytest_tfgrpo.plugin.gates import _compared
 
 def test_of_baselines_by_domain_the_worst_is_reported() -> None:
     found = [
-        RuleResult(name=name, outcome="passed", message="", figures=figures)
+        RuleResult(name=name, outcome="pass", message="", figures=figures)
         for name, figures in (
             ("baseline a", {"difference": 0.1}), ("baseline b", {"difference": -0.2}),
             ("baseline c", {}), ("min-reward", {"difference": -0.9}),
