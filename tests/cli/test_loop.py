@@ -155,6 +155,16 @@ def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
     assert json.loads(tfgrpo("loop", "report", "--json")) == stored
 
 
+def test_a_provider_that_is_down_below_a_web_root_is_seen_in_the_report(project: Path) -> None:
+    for framework in ("openai-agents-openinference", "openai-agents-logfire"):
+        tfgrpo("loop", "import", str(RECORDED / "frameworks" / framework / "web-dead.jsonl"))
+        told = tfgrpo("loop", "report")
+        assert "failed     1 of 1 runs failed; see one with: tfgrpo loop show" in told
+        assert json.loads(tfgrpo("loop", "report", "--json"))["rewards"] == 1
+        for path in project.glob("loop-*.db*"):
+            path.unlink()
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "x"])
 def test_a_number_of_runs_is_from_1_on(number: str) -> None:
     told = tfgrpo("loop", "report", f"--last={number}", code=2)

@@ -12,7 +12,7 @@ from support.loop_spans import trace_id
 
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE
 from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY, EventFault
+from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY, EventFault, derived_id
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState
@@ -109,6 +109,8 @@ MISSING = LoopReport(
     versions=(),
     worst=(),
     mixed=(),
+    failed=34,
+    one_failed="7f20993f-7ec6-5fa2-b2c6-3e17c06728a4",
     without_task=1,
     without_texts=1000,
     without_session=12,
@@ -119,9 +121,10 @@ MISSING = LoopReport(
 
 def test_a_report_says_what_is_missing_and_what_to_do(golden: Callable[[str, str], None]) -> None:
     golden("loop-report-missing.txt", "\n".join(report_lines(MISSING)) + "\n")
-    whole = replace(MISSING, dead={}, without_texts=0, without_session=0, late=0, trajectory_revisions=0)
+    whole = replace(MISSING, dead={}, failed=0, without_texts=0, without_session=0, late=0,
+                    trajectory_revisions=0)  # fmt: skip
     labels = [text.split()[0] for text in report_lines(whole)]
-    assert not {"texts", "sessions", "late"} & set(labels)
+    assert not {"failed", "texts", "sessions", "late"} & set(labels)
     assert "dead       none" in report_lines(whole)
 
 
@@ -134,7 +137,7 @@ def test_every_code_of_a_dead_letter_has_a_meaning() -> None:
 def test_what_is_missing_is_counted_from_the_streams(bus: Bus, tmp_path: Path) -> None:
     events = [
         trajectory("a", text=""),
-        trajectory("b", session=trace_id(2), metadata={"trace_id": trace_id(2)}),
+        trajectory("b", session=trace_id(2), metadata={"trace_id": trace_id(2)}, task_status="failed"),
     ]
     for number, event in enumerate(events):
         payload = json.loads(event.data)
@@ -150,6 +153,7 @@ def test_what_is_missing_is_counted_from_the_streams(bus: Bus, tmp_path: Path) -
         found = report_of(bus, view, 10)
         assert (found.without_texts, found.without_session, found.looked_at) == (1, 1, 2)
         assert (found.late, found.trajectory_revisions) == (4, 2)
+        assert (found.failed, found.one_failed) == (1, derived_id("b"))
         assert report_of(bus, view, 1).without_texts == 0
 
 

@@ -92,7 +92,10 @@ def _dead(dead: Mapping[str, int]) -> Iterator[str]:
 
 
 def _missing(report: LoopReport) -> Iterator[str]:
-    """Yield what the spans lack, or brought too late, with what to do."""
+    """Yield how many runs failed, what the spans lack, or brought too late, with what to do."""
+    if report.failed:
+        text = f"{report.failed:,} of {report.looked_at:,} runs failed"
+        yield from labelled("failed", f"{text}; see one with: tfgrpo loop show {report.one_failed}")
     if report.without_texts:
         text = f"{_runs(report.without_texts, report)} no texts, neither question nor answer nor arguments: "
         text += f"switch on recording of content, for many frameworks with {RECORDS_CONTENT}"

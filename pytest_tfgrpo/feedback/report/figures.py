@@ -84,6 +84,10 @@ class LoopReport:
     worst: tuple[TaskReward, ...]
     mixed: tuple[TaskReward, ...]
     """With good and with bad attempts, most of both first."""
+    failed: int
+    """Trajectories that ended in an error, or were noted as failed."""
+    one_failed: str | None
+    """Id of one of these."""
     without_task: int
     """Trajectories that name no kind of task."""
     without_texts: int
@@ -134,6 +138,8 @@ def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
         versions=tuple(versions_of(newest)),
         worst=tuple(tasks[:WORST]),
         mixed=tuple(sorted(mixed, key=lambda one: -min(one.good, one.bad))),
+        failed=sum(one.failed for one in newest),
+        one_failed=min((one.id for one in newest if one.failed), default=None),
         without_task=sum(one.task_key is None for one in newest),
         without_texts=sum(one.silent for one in newest),
         without_session=sum(one.session == one.trace_id for one in newest),

@@ -77,6 +77,8 @@ class LoopTrajectory(NamedTuple):
     """Feedback events that count."""
     silent: int
     """1: no text of it was recorded."""
+    failed: int = 0
+    """1: it ended in an error, or was noted as failed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +95,8 @@ class ViewPlace:
 
 _JOINED = """SELECT t.id, t.seq, t.session, t.user_ref, t.domain, t.task_key, t.policy_version, t.ended,
     t.turns, t.trace_id, r.total, r.normalized, coalesce(r.revision, 0),
-    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead), t.silent
+    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead), t.silent,
+    coalesce(json_extract(t.slim, '$.outcome.task_status') = 'failed', 0)
     FROM trajectories t LEFT JOIN rewards r ON r.id = (SELECT id FROM rewards WHERE trajectory_id = t.id
     AND own ORDER BY revision DESC LIMIT 1)"""
 
