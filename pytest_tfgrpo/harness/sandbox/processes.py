@@ -42,11 +42,13 @@ class Start:
 class Channel:
     """The connection to the supervisor of a program."""
 
-    __slots__ = ("_parts", "_socket")
+    __slots__ = ("_parts", "_socket", "sandboxed")
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, *, sandboxed: bool) -> None:
+        """`sandboxed`: its programs are bubblewrap, for which it has left the kernel's keys of your login."""
         self._socket = connection
         self._parts = b""
+        self.sandboxed = sandboxed
 
     def fileno(self) -> int:
         """Return the descriptor to wait on until `read` has something."""
@@ -102,6 +104,7 @@ class _ForkServer:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self.idle: list[Channel] = []
+        """Of supervisors without a program."""
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -117,7 +120,7 @@ class _ForkServer:
         """Return whether the process was killed, or belongs to another one, of which this is a fork."""
         return self.owner != os.getpid() or self._process.poll() is not None
 
-    def channel(self) -> Channel:
+    def channel(self, *, sandboxed: bool) -> Channel:
         """Return the channel to a new supervisor; raises OSError when the process was killed just now."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -126,7 +129,7 @@ class _ForkServer:
             except OSError:
                 ours.close()
                 raise
-        return Channel(ours)
+        return Channel(ours, sandboxed=sandboxed)
 
     def close(self) -> None:
         self._control.close()
@@ -156,7 +159,7 @@ def start(launch: Start) -> Channel:
         }
     )
     while True:
-        channel, fresh = _free()
+        channel, fresh = _free(sandboxed=os.path.basename(launch.argv[0]) == "bwrap")  # noqa: PTH119
         try:
             channel.send(request, launch.files)
         except (BrokenPipeError, ConnectionResetError):  # somebody killed the supervisor
@@ -177,16 +180,17 @@ def finish(channel: Channel, *, gone: bool) -> None:
             channel.close()
 
 
-def _free() -> tuple[Channel, bool]:
+def _free(*, sandboxed: bool) -> tuple[Channel, bool]:
     """Return the channel to a supervisor without a program, and whether it is new."""
     global _fork_server
     with _changing:
         if _fork_server is None or _fork_server.gone():
             close_fork_server()
             _fork_server = _ForkServer()
-        if _fork_server.idle:
-            return _fork_server.idle.pop(), False
-        return _fork_server.channel(), True
+        for at in reversed(range(len(_fork_server.idle))):
+            if _fork_server.idle[at].sandboxed == sandboxed:
+                return _fork_server.idle.pop(at), False
+        return _fork_server.channel(sandboxed=sandboxed), True
 
 
 @atexit.register

@@ -231,3 +231,37 @@ def test_after_kill_9_of_pytest_no_checked_program_outlives_it(project: Project,
     process.kill()
     process.communicate(timeout=100)
     assert ends(mark)
+
+
+KEYRING = """
+import ctypes, os
+number = {"x86_64": 250, "aarch64": 219}[os.uname().machine]
+print(ctypes.CDLL(None).syscall(number, 0, ctypes.c_long(-3), 0))
+"""
+"""Prints the number of the session's keyring."""
+
+
+def test_a_program_without_a_sandbox_has_the_keys_of_your_login_after_one_in_a_sandbox(
+    tmp_path: Path,
+) -> None:
+    stand_in = tmp_path / "bwrap"
+    stand_in.write_text("#!/bin/sh\nexit 0\n")
+    stand_in.chmod(0o755)
+
+    def out_of(*argv: str) -> str:
+        with (tmp_path / "out").open("w+") as file:
+            launch = processes.Start(
+                argv=argv, folder=tmp_path, environment={"PATH": "/usr/bin:/bin"}, files=(0, file.fileno(), 2)
+            )
+            channel = processes.start(launch)
+            while (record := channel.read()) is not None and record[0] != "G":
+                if record[0] == "X":
+                    channel.end()
+            processes.finish(channel, gone=True)
+            file.seek(0)
+            return file.read()
+
+    before = out_of(sys.executable, "-c", KEYRING)
+    for _ in range(processes.IDLE + 1):
+        out_of(str(stand_in))
+        assert out_of(sys.executable, "-c", KEYRING) == before
