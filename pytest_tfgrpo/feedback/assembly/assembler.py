@@ -232,7 +232,8 @@ class Assembler:
             self._forgo([trajectory_id(trace, run.span) for run in made.runs])
             self._drop(trace, found.events)
             return
-        late = trace in self._done
+        before = self._done.get(trace)
+        late = before is not None and before.sure  # not what a killed process had begun to publish
         for run in made.runs:
             self._outputs.append(run.event)
             self._runs[run.event.id] = (trace, run)
