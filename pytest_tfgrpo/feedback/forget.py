@@ -27,11 +27,11 @@ from pytest_tfgrpo.feedback.door.named_in import NamedIn
 from pytest_tfgrpo.feedback.door.opt_outs import Whose, forgotten_key, put_left, row_since
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
-from pytest_tfgrpo.feedback.span_events import decode_spans, encode_opt_out, event_id
+from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans, encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
 from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
-SPANS, AUDIT = "RL_SPANS", "RL_AUDIT"
+AUDIT = "RL_AUDIT"
 _ORDER = [
     *(spec.name for spec in STREAMS if spec.name not in (SPANS, TRAJECTORIES, AUDIT)),
     SPANS,

@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
 
+SPANS = "RL_SPANS"
 _TRACE = re.compile(r"[0-9A-Za-z_-]{1,128}")
 """What a trace is called, also as a part of a key in a table."""
 

@@ -14,18 +14,9 @@ from itertools import islice
 
 from pytest_tfgrpo.bus.dead_letters import died
 from pytest_tfgrpo.bus.protocol import Bus, BusEvent
-from pytest_tfgrpo.feedback.assembly.dropped_traces import SPANS, TRAJECTORIES, DroppedTraces
-from pytest_tfgrpo.feedback.assembly.open_traces import (
-    MAX_LATE,
-    MAX_OPEN_S,
-    DoneTrace,
-    DoneTraces,
-    KeptTraces,
-    OpenTrace,
-    OpenTraces,
-    SpansEvent,
-    StreamTime,
-)
+from pytest_tfgrpo.feedback.assembly.done_traces import DoneTraces, KeptTraces
+from pytest_tfgrpo.feedback.assembly.dropped_traces import TRAJECTORIES, DroppedTraces
+from pytest_tfgrpo.feedback.assembly.open_traces import MAX_OPEN_S, OpenTraces, SpansEvent, StreamTime
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState, published
 from pytest_tfgrpo.feedback.assembly.trace_events import (
     ASSEMBLER,
@@ -37,7 +28,7 @@ from pytest_tfgrpo.feedback.assembly.trace_events import (
 )
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.feedback.lease import TTL_S, Lease
-from pytest_tfgrpo.feedback.span_events import decode_spans, trace_in
+from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.turns import UNREADABLE, RefusedTrace, SpanReading, TraceSpan
 
@@ -108,7 +99,7 @@ class Assembler:
         self._state = AssemblyState.of(self._lease.state).within(*ends)
         self._time = StreamTime(self._clock)
         self._open, self._done = OpenTraces(), DoneTraces()
-        self._kept = KeptTraces()
+        self._kept = KeptTraces(self._bus)
         self._dropped = DroppedTraces(self._bus, self._clock)
         self._outputs: list[BusEvent] = []
         self._late = self._state.late
@@ -192,27 +183,12 @@ class Assembler:
         if old and trace not in self._state.again:
             return []
         if found and not done.full:
-            self._open_again(trace, done, event, old=old)
+            since, now = done.at - MAX_OPEN_S - self._idle_s, self._time.now
+            reopened = self._kept.reopened(trace, event, since=since, now=now)
+            for other in self._open.too_many_again():
+                self._complete(other, old=old)
+            self._open.again(trace, reopened)
         return found
-
-    def _open_again(self, trace: str, done: DoneTrace, event: BusEvent, *, old: bool) -> None:
-        """Open a trace that is done, with the spans that came before an event."""
-        found = self._kept.pop(trace)
-        now = self._time.now
-        if found is None:
-            found = OpenTrace(first=event.sequence, since=now, seen=now)
-            for earlier in self._bus.replay(SPANS, since_time=max(0.0, done.at - MAX_OPEN_S - self._idle_s)):
-                if earlier.sequence >= event.sequence or found.full:
-                    break
-                if trace_in(earlier.data) == trace:
-                    found.take(decode_spans(earlier.data)[1] or ())
-                    found.size += len(earlier.data)
-        found.first, found.since, found.seen = event.sequence, now, now
-        found.fresh.clear()
-        found.events.clear()
-        if sum(one in self._done for one in self._open) >= MAX_LATE:
-            self._complete(next(one for one in self._open if one in self._done), old=old)
-        self._open.again(trace, found)
 
     def _complete_idle(self, *, old: bool) -> None:
         for trace in self._open.settled(self._time.now - self._settle_s):

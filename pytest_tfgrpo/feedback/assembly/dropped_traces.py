@@ -10,9 +10,9 @@ from pytest_tfgrpo.bus.protocol import STATE, Bus
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.assembly.open_traces import DONE_S
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
-from pytest_tfgrpo.feedback.span_events import trace_in
+from pytest_tfgrpo.feedback.span_events import SPANS, trace_in
 
-SPANS, TRAJECTORIES, FEEDBACK, REWARDS = "RL_SPANS", "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
+TRAJECTORIES, FEEDBACK, REWARDS = "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
 PREFIX = "dropped."
 """Start of the keys of rows that name traces which opted out."""
 _FLUSH_S = 5.0

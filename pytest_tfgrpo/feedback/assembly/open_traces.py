@@ -1,11 +1,10 @@
-"""Traces whose spans are still coming, and those that are done, in memory of a bounded size."""
+"""Traces whose spans are still coming, in memory of a bounded size."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.traces.dialects import read_span
@@ -22,12 +21,8 @@ MAX_BYTES = 256 << 20
 MAX_TRACES = 20_000
 MAX_OPEN_S = 3600.0
 """After which a trace that never rests is taken as it stands."""
-MAX_DONE = 100_000
-"""Traces that are remembered once they are done."""
 DONE_S = 3600.0
-"""How long they are remembered."""
-MAX_KEPT_BYTES = 16 << 20
-"""Bytes of the events of traces that are done and whose spans are still at hand."""
+"""How long those that are done are remembered."""
 MAX_LATE = 1000
 """Traces that are done and open again, for spans that came late."""
 
@@ -148,6 +143,8 @@ class OpenTraces:
         """Those of which all is here, the one that is silent longest first."""
         self._fresh: set[str] = set()
         """Traces that had an event since the last look at the time."""
+        self._again: OrderedDict[str, None] = OrderedDict()
+        """Those that were done before, the one that was opened first first."""
 
     def take(self, trace: str, event: SpansEvent, now: float) -> OpenTrace:
         """Put the spans of an event to their trace, which it returns."""
@@ -169,12 +166,14 @@ class OpenTraces:
     def again(self, trace: str, found: OpenTrace) -> None:
         """Open a trace again that was done."""
         self._open[trace] = found
+        self._again[trace] = None
         self._size += found.size
 
     def pop(self, trace: str) -> OpenTrace | None:
         """Return a trace that is open no longer."""
         found = self._open.pop(trace, None)
         self._settling.pop(trace, None)
+        self._again.pop(trace, None)
         if found is not None:
             self._size -= found.size
         return found
@@ -206,6 +205,11 @@ class OpenTraces:
         while len(self._open) > MAX_TRACES or self._size > MAX_BYTES:
             yield next(iter(self._open))
 
+    def too_many_again(self) -> Iterator[str]:
+        """Yield the traces open again that there is no room for beside one more, likewise."""
+        while len(self._again) >= MAX_LATE:
+            yield next(iter(self._again))
+
     def __contains__(self, trace: str) -> bool:
         return trace in self._open
 
@@ -229,100 +233,3 @@ class SpansEvent:
     at: str
     size: int
     spans: Sequence[TraceSpan]
-
-
-class DoneRun(NamedTuple):
-    """What is published of a run."""
-
-    revision: int
-    digest: str
-
-
-@dataclass(slots=True)
-class DoneTrace:
-    """A trace that has trajectories."""
-
-    first: int
-    """Sequence of its first trajectory; 0 until that is known."""
-    at: float
-    """When it was done."""
-    runs: dict[str, DoneRun] = field(default_factory=dict)
-    """By the ids of the agents' spans."""
-    full: bool = False
-    """It had as many spans as a trace may have; what comes later is read without them."""
-    spans_from: int = 1
-    """Sequence of RL_SPANS from which on its spans are."""
-    sure: bool = True
-    """It was published whole once; not so where a process ended amid that, on a bus that is not atomic."""
-
-
-class DoneTraces:
-    """By trace id, in the order in which they were done."""
-
-    def __init__(self) -> None:
-        self._done: OrderedDict[str, DoneTrace] = OrderedDict()
-
-    def __contains__(self, trace: str) -> bool:
-        return trace in self._done
-
-    def __getitem__(self, trace: str) -> DoneTrace:
-        return self._done[trace]
-
-    def get(self, trace: str) -> DoneTrace | None:
-        """Return a trace that is done."""
-        return self._done.get(trace)
-
-    def add(self, trace: str, span: str, run: DoneRun, at: float, *, sequence: int = 0) -> DoneTrace:
-        """Remember a run that is published, or about to be."""
-        found = self._done.get(trace)
-        if found is None:
-            found = self._done[trace] = DoneTrace(first=sequence, at=at)
-        known = found.runs.get(span)
-        if known is None or known.revision <= run.revision:
-            found.runs[span] = run
-        found.at = max(found.at, at)
-        return found
-
-    def pop(self, trace: str) -> DoneTrace | None:
-        """Forget a trace."""
-        return self._done.pop(trace, None)
-
-    def published(self, trace: str, sequence: int) -> None:
-        """Note where a trajectory of a trace is."""
-        found = self._done.get(trace)
-        if found is not None:
-            found.first = min(found.first or sequence, sequence)
-
-    def forget(self, now: float) -> None:
-        """Forget what was done long ago, or is too much."""
-        while self._done:
-            found = next(iter(self._done.values()))
-            if len(self._done) <= MAX_DONE and found.at > now - DONE_S:
-                return
-            self._done.popitem(last=False)
-
-    def first(self, otherwise: int) -> int:
-        """Return the sequence of the oldest trajectory that is still needed."""
-        return min((found.first for found in self._done.values() if found.first), default=otherwise)
-
-
-class KeptTraces:
-    """Traces that are done, with their spans, for those that come late; the oldest go first."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, OpenTrace] = OrderedDict()
-        self._size = 0
-
-    def keep(self, trace: str, found: OpenTrace) -> None:
-        """Keep a trace, unless it is too large."""
-        self.pop(trace)
-        self._kept[trace] = found
-        self._size += found.size
-        while self._size > MAX_KEPT_BYTES or len(self._kept) > MAX_TRACES:
-            self._size -= self._kept.popitem(last=False)[1].size
-
-    def pop(self, trace: str) -> OpenTrace | None:
-        """Return a trace with its spans, if they are still here; it is kept no longer."""
-        found = self._kept.pop(trace, None)
-        self._size -= 0 if found is None else found.size
-        return found

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.assembly.open_traces import DoneRun
+from pytest_tfgrpo.feedback.assembly.done_traces import DoneRun
 from pytest_tfgrpo.feedback.assembly.trajectories import (
     trajectory_digest,
     trajectory_event_id,

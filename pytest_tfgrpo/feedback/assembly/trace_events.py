@@ -11,7 +11,8 @@ from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventRefusal
-from pytest_tfgrpo.feedback.assembly.open_traces import DoneRun, DoneTrace, OpenTrace
+from pytest_tfgrpo.feedback.assembly.done_traces import DoneRun, DoneTrace
+from pytest_tfgrpo.feedback.assembly.open_traces import OpenTrace
 from pytest_tfgrpo.feedback.assembly.outcome_events import feedback_event
 from pytest_tfgrpo.feedback.assembly.trajectories import (
     trajectory_digest,
@@ -19,10 +20,10 @@ from pytest_tfgrpo.feedback.assembly.trajectories import (
     trajectory_id,
 )
 from pytest_tfgrpo.feedback.door.payloads import bus_event
+from pytest_tfgrpo.feedback.span_events import SPANS
 from pytest_tfgrpo.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace, TraceOutcome
 
-SPANS = "RL_SPANS"
 ASSEMBLER = "assembler"
 MOST_REVISIONS = 100
 """Of one trajectory."""

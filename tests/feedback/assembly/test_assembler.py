@@ -153,6 +153,20 @@ def test_spans_that_come_late_are_a_revision_and_an_agent_a_trajectory_of_its_ow
     assert len(payloads(local)) == 4, "what came before changes nothing"
 
 
+def test_an_event_of_the_trace_that_cannot_be_read_does_not_keep_late_spans_out(
+    local: Bus, clock: Clock
+) -> None:
+    event = spans_event(*agent_trace(1))
+    bad = b'{"resource":{},"spans":[1],"trace":"%s"}' % trace_id(1).encode()
+    local.publish([replace(event, id=trace_uuid(9), data=bad), event])
+    drain(worker := assembler(local, clock))
+    worker.close()
+    publish(local, *LATE)
+    drain(assembler(local, clock, "two"))
+    assert ("2", 2, 3) in revisions(local)
+    assert [one.code for one in letters(local)] == ["malformed"]
+
+
 def test_late_spans_that_were_read_before_a_takeover_are_published_once(local: Bus, clock: Clock) -> None:
     worker = assembler(local, clock, settle_s=10.0)
     publish(local, *agent_trace(1))
