@@ -146,6 +146,8 @@ smoke() {
     for name in journal.jsonl manifest.json metrics.jsonl per-epoch.json report.json report.html; do
         [ -s "$(echo out/empty/runs/*/"$name")" ] || fail "the wheel's run left no $name"
     done
+    [ "$(find "$place"/lib -path '*/pytest_tfgrpo/*' -name '*-pytest-*.pyc' | wc -l)" -lt 15 ] ||
+        fail "pytest rewrote the package's own modules"
     expect 0 tfgrpo report
     expect 0 tfgrpo show e1.vocabulary-1.r0
     expect 0 tfgrpo stamp --check

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.plugin import agent_folders
+from pytest_tfgrpo.plugin import agent_folders, own_modules
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
@@ -27,6 +27,7 @@ MARKER = (
     "timeout_s=None, tags=(), family=None, agents=(), fixtures=(), agent=None): make the test function the "
     "checker of a scenario"
 )
+own_modules.load_as_they_are()
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

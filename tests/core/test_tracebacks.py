@@ -27,3 +27,38 @@ def test_of_a_long_traceback_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     whole = traceback_text(raised("no"), "")
     monkeypatch.setattr(tracebacks, "TRACEBACK_CHARS", len(whole))
     assert traceback_text(raised("no"), "") == whole
+
+
+def test_no_line_is_parsed_for_marks_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(*_: object, **__: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")
+
+    try:
+        try:
+            raised("a")[0]  # type: ignore[index]
+        except TypeError as error:
+            raise ExceptionGroup("both", [raised("b"), error]) from error
+    except ExceptionGroup as error:
+        whole = error
+    monkeypatch.setattr("ast.parse", parse)
+    text = traceback_text(whole, "")
+    assert text.count("TypeError: 'ValueError' object is not subscriptable") == 2
+    assert 'raised("a")[0]' in text
+    assert "~" not in text
+    assert "^" not in text
+
+
+class Opaque(Exception):
+    """Has no message."""
+
+    def __str__(self) -> str:
+        raise ValueError("no")
+
+
+def test_what_cannot_be_formatted_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise SystemError("no")
+
+    monkeypatch.setattr("traceback.TracebackException", broken)
+    assert traceback_text(Opaque("x"), "") == "Opaque: (its message cannot be shown)"
+    assert traceback_text(ValueError("x"), "") == "ValueError: x"
