@@ -76,7 +76,7 @@ class FixCandidate:
     """A change that touches tests and sources, and is worth validating."""
 
     id: str
-    """Id of its scenario: the commit's first 12 characters behind a slug of its subject."""
+    """Id of its scenario: the commit's first 12 characters behind a slug of its title."""
     change: HistoryChange
     tests: tuple[str, ...]
     """Changed files with tests, as they are called after the change."""

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BudgetError, SnapshotError, StoreError
@@ -53,7 +54,7 @@ def harvest(
         found, broken = screened(plan, objects)
     done = total = 0
     with HarvestLog(plan.suite) as log:
-        new = [one for one in found if _is_new(plan, one, log.rows)]
+        new = [_as_known(one, log.rows) for one in found if _is_new(plan, one, log.rows)]
         rows = [one for one in new if isinstance(one, HarvestRow)]
         todo = [one for one in new if isinstance(one, FixCandidate)]
         total, earlier = len(new), list(log.rows.values())
@@ -86,6 +87,7 @@ def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
         found, broken = screened(plan, objects)
         for one in found:
             if _is_new(plan, one, known):
+                one = _as_known(one, known)
                 yield few_lines(objects, one) if isinstance(one, FixCandidate) else one
     if broken is not None:
         raise broken
@@ -148,6 +150,12 @@ def _is_new(plan: HarvestPlan, one: FixCandidate | HarvestRow, known: dict[str, 
         return True
     validated = row.status is HarvestStatus.VALIDATED and isinstance(one, FixCandidate)
     return validated and lacks_archives(plan.suite, row.id)
+
+
+def _as_known(one: FixCandidate | HarvestRow, known: dict[str, HarvestRow]) -> FixCandidate | HarvestRow:
+    """Return a change under the id that an earlier harvest gave it."""
+    row = known.get(one.commit if isinstance(one, HarvestRow) else one.change.commit)
+    return one if row is None else replace(one, id=row.id)
 
 
 def _all(

@@ -20,7 +20,8 @@ from pytest_tfgrpo.patterns.fixes import (
     RootCause,
 )
 from pytest_tfgrpo.patterns.history.changed_lines import changed_lines
-from pytest_tfgrpo.patterns.history.reverts import Reverts, reverts_another, subject_of
+from pytest_tfgrpo.patterns.history.messages import title_of
+from pytest_tfgrpo.patterns.history.reverts import Reverts, reverts_another
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.history.git_objects import GitObjects
@@ -90,7 +91,8 @@ def _unfolded(
     fixes = [part for part in parts if isinstance(part, FixCandidate)]
     if len(fixes) < SEVERAL:
         messages = tuple(change.message[:MESSAGE] for change in brought[::-1][:MESSAGES])
-        yield _sized(replace(merge, change=replace(merge.change, merged=messages)))
+        change = replace(merge.change, merged=messages)
+        yield _sized(replace(merge, id=scenario_id(change), change=change))
         return
     named = few([fix.change.commit[:12] for fix in fixes[::-1]], 5)
     reason = f"it merges {len(fixes)} commits that are fixes themselves, which are taken instead: {named}"
@@ -143,8 +145,8 @@ def is_code(path: str) -> bool:
 
 
 def scenario_id(change: HistoryChange) -> str:
-    """Return the id of a change's scenario: a slug of its subject, and the commit's first 12 characters."""
-    slug = _NO_SLUG.sub("-", subject_of(change.message)[:200].lower())[:SLUG].strip("-")
+    """Return the id of a change's scenario: a slug of its title, and the commit's first 12 characters."""
+    slug = _NO_SLUG.sub("-", title_of(change)[:200].lower())[:SLUG].strip("-")
     return f"{slug or 'change'}-{change.commit[:12]}"
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import cut, line
 from pytest_tfgrpo.core.words import content
-from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, HistoryChange, Statement
+from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, Statement
+from pytest_tfgrpo.patterns.history.messages import REQUEST, change_text
 from pytest_tfgrpo.patterns.prompt.issues_file import fixed_issues
 from pytest_tfgrpo.patterns.prompt.leaked_lines import fixed_code, without_leaks
 from pytest_tfgrpo.patterns.prompt.needed_names import needed_names
@@ -22,32 +23,6 @@ TESTS = 20
 """Failing tests that a prompt names."""
 TASK = "Change the code in this folder accordingly. Tests that are not in it will check what you do."
 MESSAGE = "commit message"
-_TRAILER = re.compile(
-    r"^(?:(?:[A-Z][a-z]+(?:-[a-z]+)*-by|Cc|Change-Id|Bug|Bug-Url|Refs?|Closes|Fixes|Resolves|PR-URL|Issue|Ticket|"
-    r"git-svn-id|Co-Authored-By|Co-authored-by|Author|Thanks-to)\s*:.*"
-    r"|\(cherry picked from commit [0-9a-f]+\)|See merge request .*|PR #\d+\.?|(?:fixup|squash|amend)! .*"
-    r"|\W*Generated (?:with|by) \[[^\]]*\]\(\S+\)"
-    r"|Merge (?:pull request|branch|remote-tracking branch) .*)$",
-    re.IGNORECASE,
-)
-_MERGE = re.compile(
-    r"Merged?(?: in)?(?: (?:pull request|pr|(?:remote-tracking |remote )?branch(?:es)?|tag|commit) .*"
-    r"| \S+(?: into \S+.*| (?:to|in|with|from) \S+| \(pull request #\d+\).*)?)?",
-    re.IGNORECASE,
-)
-"""The subject of a merge that names branches, and with them people."""
-_LISTED = re.compile(r"\* \S+:(?: \(\d+ commits\))?")
-"""What git writes above the subjects of a merged branch."""
-_CONFLICTS = re.compile(r"^(?:# ?)?Conflicts:\n(?:#?[ \t]+\S.*(?:\n|\Z))*", re.MULTILINE)
-"""What git writes into the message of a merge: names of files, which would say where the fix lies."""
-_PERSON = re.compile(
-    r"\b((?:thanks(?: to)?|(?:kudos|credits?|according) to|(?:suggested|reported|fixed|found|patch) by|cc)"
-    r"[:,]?\s+)@[A-Za-z0-9][\w-]*(?:(?:,| and|, and) @[A-Za-z0-9][\w-]*)*",
-    re.IGNORECASE,
-)
-"""A user who is named; other words after an @ are decorators."""
-_MAIL = re.compile(r" ?\(by @[\w-]+\)| ?<[^<>\s@]+@[^<>\s@]+>")
-_REQUEST = re.compile(r"\s{0,9}\((?:(?:[\w.-]+/[\w.-]+)?#|gh-)\d+\)", re.IGNORECASE)
 _LINK = re.compile(
     r"<?https?://[^\s>]+/(?:pull|pulls|commit|commits|compare|merge_requests|changeset)/[^\s>]*>?"
 )
@@ -88,40 +63,6 @@ def statement_of(
     return Statement(text=whole, source=source, cut=tuple(dict.fromkeys(leaks)))
 
 
-def message_text(message: str) -> str:
-    """Return what a commit message says, without trailers, numbers of requests, links to it, and people."""
-    rows = [row.rstrip() for row in message.replace("\r\n", "\n").split("\n")]
-    told = [_MAIL.sub("", _PERSON.sub(r"\1a user", row)) for row in rows if not _TRAILER.match(row.strip())]
-    kept = "\n".join(told)
-    return re.sub(r"\n{3,}", "\n\n", kept).strip()
-
-
-def change_text(change: HistoryChange) -> str:
-    """Return what the message of a change says; that of a merge has no subject, but what was merged says.
-
-    A line that was said before is left out.
-    """
-    if not change.is_merge:
-        return message_text(change.message)
-    subject, _, body = change.message.lstrip().replace("\r\n", "\n").partition("\n")
-    own = body if _MERGE.fullmatch(subject.strip()) else f"{subject}\n{body}"
-    rows = _CONFLICTS.sub("", own).split("\n")
-    texts = [message_text("\n".join(row for row in rows if not _LISTED.fullmatch(row.strip())))]
-    said = {_bare(row) for row in texts[0].split("\n")}
-    for message in change.merged:
-        new = [
-            row for row in message_text(message).split("\n") if not (bare := _bare(row)) or bare not in said
-        ]
-        said.update(map(_bare, new))
-        texts.append(re.sub(r"\n{3,}", "\n\n", "\n".join(new)).strip())
-    return "\n\n".join(text for text in texts if text)
-
-
-def _bare(row: str) -> str:
-    """Return a line without the marks of a list and numbers of requests, in one case."""
-    return _REQUEST.sub("", row).strip(" \t*-+.").casefold()
-
-
 def _texts(candidate: FixCandidate, issues: Mapping[int, str]) -> Iterator[tuple[str, str]]:
     change = candidate.change
     for number in dict.fromkeys(n for said in (change.message, *change.merged) for n in fixed_issues(said)):
@@ -143,7 +84,7 @@ def _heading(candidate: FixCandidate, issues: Mapping[int, str]) -> tuple[str, s
 
 def _clean(text: str) -> str:
     """Return a text without links to changes, which hold the fix, and numbers of requests."""
-    return _LINK.sub("", _REQUEST.sub("", text))
+    return _LINK.sub("", REQUEST.sub("", text))
 
 
 def _failing(validation: FixValidation) -> tuple[str, ...]:

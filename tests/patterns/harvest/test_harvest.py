@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import tempfile
 import time
 from dataclasses import replace
@@ -611,6 +612,18 @@ def test_archives_that_are_gone_are_written_again_and_nothing_is_proven_twice(sh
     paths.scenario.unlink()
     paths.base.unlink()
     assert shop.harvest() == []  # who deletes a scenario wants it gone
+
+
+def test_a_scenario_keeps_the_id_that_an_earlier_harvest_gave_it(shop):
+    id_, old = f"add-one-{shop.fix('one')[:12]}", "named-before"
+    shop.harvest()
+    shutil.rmtree(shop.suite / "archives")
+    shutil.rmtree(shop.suite / "references")
+    for path in [path for path in shop.suite.rglob("*") if path.is_file()]:
+        path.write_text(path.read_text().replace(id_, old))
+        path.rename(path.with_name(path.name.replace(id_, old)))
+    assert [step.row.id for step in shop.harvest()] == [old]
+    assert SuitePaths(suite=shop.suite, id=old).base.is_file()
 
 
 def test_an_interrupt_ends_the_harvest_after_the_run_and_keeps_what_is_proven(shop):

@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, HistoryChange, Statement
 from pytest_tfgrpo.patterns.prompt.issues_file import fixed_issues, read_issues
-from pytest_tfgrpo.patterns.prompt.statement import TASK, change_text, message_text, statement_of
+from pytest_tfgrpo.patterns.prompt.statement import TASK, statement_of
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
 
 LONG = "Prices with thousands separators ended in an error, although suppliers write them in their lists."
@@ -114,20 +114,6 @@ def test_a_merge_says_its_body_and_what_was_merged(subject: str) -> None:
     )
 
 
-def test_a_merge_with_a_subject_of_its_own_says_it() -> None:
-    assert change_text(change_of("Read prices with separators (#3)\n", ("Read prices with separators",))) == (
-        "Read prices with separators (#3)"
-    )
-
-
-def test_what_git_writes_into_a_merge_is_no_part_of_what_it_says() -> None:
-    message = (
-        "Merge branch 'side'\n\n* ada-side: (3 commits)\n  Read prices\n\nConflicts:\n\tshop/money.py\n"
-        "\n# Conflicts:\n#\tshop/money.py\n"
-    )
-    assert change_text(change_of(message, ("Read prices",))) == "Read prices"
-
-
 def test_a_merge_that_says_little_stands_above_the_failing_tests() -> None:
     found = prompt("Merge branch 'side'", merged=("Read prices\n\nNow.", "Lint"))
     assert found.text.startswith("Read prices\n\nThese tests fail:")
@@ -140,20 +126,6 @@ def test_what_was_merged_is_cut_as_any_text_and_names_the_issues_that_it_fixes()
     assert "replace" not in found.text
     assert len(found.text) < 8200
     assert prompt("Merge x", merged=merged, issues={7: f"The issue. {LONG}"}).source == "issue 7"
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("Thanks to @ada and @bob for the hint.", "Thanks to a user for the hint."),
-        ("Read prices (by @ada)", "Read prices"),
-        ("Reported by: @ada-l, it failed", "Reported by: a user, it failed"),
-        ("Ask Ada <ada@b.c> about it", "Ask Ada about it"),
-        ("Allow the decorator by @property and @ada", "Allow the decorator by @property and @ada"),
-    ],
-)
-def test_users_are_not_named(text: str, left: str) -> None:
-    assert message_text(text) == left
 
 
 def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None:
@@ -179,14 +151,6 @@ def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None
 )
 def test_which_issues_a_message_fixes(message: str, numbers: tuple[int, ...]) -> None:
     assert fixed_issues(message) == numbers
-
-
-def test_a_message_loses_what_says_nothing_of_the_fault() -> None:
-    message = (
-        "Merge pull request #3 from a/b\n\nKeep it: this stays\n\n* a point\n\nSigned-off-by: A\n"
-        "Reviewed-by: B\nCloses: #3\n(cherry picked from commit 0123abc)\n"
-    )
-    assert message_text(message) == "Keep it: this stays\n\n* a point"
 
 
 def test_links_to_the_change_are_cut() -> None:
