@@ -60,7 +60,7 @@ def load_scenarios(path: Path, *, root: Path, kinds: Mapping[str, CheckKind]) ->
 
     Raises ScenarioError with a line for each problem: file, line, JSON pointer and what is wrong.
     """
-    return _loaded(_candidates_of(path), path, root, kinds)
+    return _loaded(candidates_of(path), path, root, kinds)
 
 
 def scenarios_in(
@@ -128,8 +128,8 @@ def candidates_in(text: str, path: Path) -> FoundScenario:
     yield from READERS[suffix.rpartition(".")[2]](text, path.name.removesuffix(suffix))
 
 
-def _candidates_of(path: Path) -> FoundScenario:
-    """Yield the same of a file; of JSON lines, each when it is asked for."""
+def candidates_of(path: Path) -> FoundScenario:
+    """Yield the same of a file, of JSON lines one by one; raises Refused."""
     if _suffix(path).endswith(LINES):
         yield from _json_lines(read_lines(path, LINE_MAX_BYTES))
     else:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
@@ -16,7 +17,8 @@ from pytest_tfgrpo.harness.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.scoring.checks.protected import is_test
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
-from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.document import Problem, Refused
+from pytest_tfgrpo.harness.suite.scenario_files import LINES, candidates_of
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 from pytest_tfgrpo.patterns.fixes import FixValidation, HarvestStatus, RootCause
 from pytest_tfgrpo.patterns.locked_folder import WORK, locked_folder
@@ -56,14 +58,14 @@ def verify(
     A scenario whose provenance is gone or damaged is not proven. Raises SettingError where there is nothing
     to prove or another process works on the suite, StoreError where the log is damaged.
     """
-    ids = _harvested(suite)
-    if not ids:
+    written = _harvested(suite)
+    if not written:
         raise SettingError(
             f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
         )
     with HarvestLog(suite), locked_folder(WORK) as folder:
         work = WorkTree(folder / "tree")
-        for done, id_ in enumerate(ids, 1):
+        for done, (id_, scenario) in enumerate(written.items(), 1):
             began = time.monotonic()
             tests, reason, edited = 0, "", tuple[str, ...]()
             cause: RootCause | None = RootCause.SNAPSHOT_INTEGRITY
@@ -73,7 +75,7 @@ def verify(
                 reason = line(str(error), 300)
             else:
                 tests = len(provenance.validation.fail_to_pass)
-                edited, cause, reason = _verify(suite, provenance, work, run, find, isolation)
+                edited, cause, reason = _verify(suite, provenance, scenario, work, run, find, isolation)
             yield VerifiedScenario(
                 id=id_,
                 cause=cause,
@@ -81,21 +83,51 @@ def verify(
                 tests=tests,
                 elapsed_s=round(time.monotonic() - began, 3),
                 done=done,
-                total=len(ids),
+                total=len(written),
                 edited=edited,
             )
 
 
-def _harvested(suite: Path) -> list[str]:
-    """Return the ids of the scenarios that a harvest wrote; raises StoreError."""
+class _WrittenScenario(NamedTuple):
+    """A scenario as it is written in a suite, by a harvest or by an import."""
+
+    path: Path
+    value: Json = None
+    """None: it has a file of its own, which is not read yet."""
+
+
+def _harvested(suite: Path) -> dict[str, _WrittenScenario]:
+    """Return the scenarios that a harvest proved by id, those too that came back by an import.
+
+    Raises StoreError where the log is damaged, SettingError where a file of JSON lines is.
+    """
     proven = {path.stem for path in (suite / PROVENANCE).glob("*.json")}
     proven |= {row.id for row in read_log_of(suite).values() if row.status is HarvestStatus.VALIDATED}
-    return sorted(id_ for id_ in proven if SuitePaths(suite=suite, id=id_).scenario.is_file())
+    paths = {id_: SuitePaths(suite=suite, id=id_).scenario for id_ in proven}
+    found = {id_: _WrittenScenario(path) for id_, path in paths.items() if path.is_file()}
+    if lacking := proven - found.keys():
+        found |= _imported(suite, lacking)
+    return dict(sorted(found.items()))
+
+
+def _imported(suite: Path, ids: Collection[str]) -> Iterator[tuple[str, _WrittenScenario]]:
+    """Yield those of scenarios that stand in the suite's files of JSON lines; raises SettingError."""
+    for path in sorted(suite.glob(f"*.scenarios.{LINES}")):
+        try:
+            for one in candidates_of(path):
+                if isinstance(one, Problem):
+                    raise SettingError(f"{path}:{one.line}: {one.message}; restore it")
+                id_ = one.data.get("id") if isinstance(one.data, dict) else None
+                if isinstance(id_, str) and id_ in ids:
+                    yield id_, _WrittenScenario(path, one.data)
+        except Refused as error:
+            raise SettingError(f"{path}:{error.problem.line}: {error}; restore it") from error
 
 
 def _verify(
     suite: Path,
     provenance: Provenance,
+    scenario: _WrittenScenario,
     work: WorkTree,
     run: RunTests,
     find: FindEnvironment,
@@ -104,7 +136,7 @@ def _verify(
     """Return what was edited, and whether a fix is proven again; raises StoreError."""
     try:
         trees = _trees(suite, provenance)
-        edited = _edited(suite, provenance)
+        edited = _edited(scenario, provenance)
     except (ArchiveProblem, OSError) as error:
         return (), RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300)
     stamp = provenance.validation.environment
@@ -156,15 +188,15 @@ def _trees(suite: Path, provenance: Provenance) -> FixTrees:
     )
 
 
-def _edited(suite: Path, provenance: Provenance) -> tuple[str, ...]:
+def _edited(scenario: _WrittenScenario, provenance: Provenance) -> tuple[str, ...]:
     """Return what of a scenario's check was edited; raises ArchiveProblem where it may not be so, OSError.
 
     Tests may be taken out of its lists, as long as one is left that the fix makes pass; what else its score
     depends on may be set otherwise.
     """
-    path = SuitePaths(suite=suite, id=provenance.id).scenario
+    path, value = scenario
     try:
-        value = parse_yaml(path.read_text("utf-8", "replace")).value
+        value = value or parse_yaml(path.read_text("utf-8", "replace")).value
     except Refused as error:
         raise ArchiveProblem(f"{path.name}:{error.problem.line}: {error}; restore it") from error
     proven = scenario_value(provenance, "")

@@ -1,6 +1,7 @@
 """The harvest: what becomes of each change, and that nothing is proven twice."""
 
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -547,6 +548,29 @@ def test_a_reference_that_is_gone_is_named(shop):
 
 def no_environment(suite, stamp):
     raise AssertionError("no scenario has one")
+
+
+def as_imported(suite: Path, id_: str) -> Path:
+    """Put a harvested scenario into a file of JSON lines, as an import writes it; return the file."""
+    own, lines = SuitePaths(suite=suite, id=id_).scenario, suite / "tasks.scenarios.jsonl"
+    value = parse_yaml(own.read_text()).value
+    lines.write_text(json.dumps({"id": "other", "prompt": "x"}) + "\n" + json.dumps(value) + "\n")
+    own.unlink()
+    return lines
+
+
+def test_scenarios_that_came_back_by_an_import_are_verified_too(shop):
+    id_ = f"add-one-{shop.fix('one')[:12]}"
+    shop.harvest()
+    lines = as_imported(shop.suite, id_)
+    (one,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert (one.id, one.cause, one.tests) == (id_, None, 1)
+    lines.write_text(lines.read_text().replace('"runner": "pytest"', '"runner": "command"'))
+    (one,) = verify(shop.suite, shop.runner, no_environment, isolation="none")
+    assert one.reason == "runner in tasks.scenarios.jsonl is 'command', not 'pytest'; restore it"
+    lines.write_text(lines.read_text() + "{\n")
+    with pytest.raises(SettingError, match=r"tasks\.scenarios\.jsonl:3: .*; restore it"):
+        list(verify(shop.suite, shop.runner, no_environment, isolation="none"))
 
 
 def test_a_suite_without_scenarios_cannot_be_verified(tmp_path):

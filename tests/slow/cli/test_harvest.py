@@ -84,6 +84,7 @@ def test_six_fixes_become_tasks_whose_own_scripts_give_1_to_the_solution_and_0_t
     assert scenarios_in(back) == scenarios_in(suite)
     kept = {name: data for name, data in other_files(suite).items() if name != "harvest.jsonl"}
     assert other_files(back) == kept
+    assert tfgrpo("harvest", "verify", str(back)).splitlines()[-1] == "6 scenarios proven"
 
 
 def check_lines(printed: list[str]) -> None:

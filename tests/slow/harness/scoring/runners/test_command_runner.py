@@ -56,6 +56,23 @@ def test_a_command_without_report_program_or_time_says_so(tmp_path: Path) -> Non
     assert run(tmp_path, ("sleep", "60"), timeout_s=0.5).problem is RunProblem.TIMEOUT
 
 
+LOCKED_TWICE = """
+import fcntl, os, unittest
+
+class Cart(unittest.TestCase):
+    def test_locks(self):
+        both = [open(os.__file__) for _ in range(2)]
+        for file in both:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+"""
+
+
+def test_locks_of_files_have_no_effect_in_a_command(tmp_path: Path) -> None:
+    """By them two runs of the same tests, one of them with other expected values, could meet."""
+    found = run(tmp_path, WITH_TESTS, test_cart=LOCKED_TWICE)
+    assert found.outcomes == {"test_cart.py::C::test_locks": "passed"}, found.messages
+
+
 def test_a_report_without_tests_is_none(tmp_path: Path) -> None:
     found = run(tmp_path, ("sh", "-c", 'echo "<testsuites/>" > "$1"', "sh", "{report}"))
     assert found.problem is RunProblem.NOTHING_COLLECTED

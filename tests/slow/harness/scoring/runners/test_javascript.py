@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.suites import SUITES, MadeSuite
+from support.tools import require_tool
 
 from pytest_tfgrpo.harness.scoring.runners.changed_tests import with_lines
 from pytest_tfgrpo.harness.scoring.runners.jest import run_jest
@@ -72,6 +73,16 @@ def test_a_test_that_hangs_fails_alone(suite: MadeSuite, tmp_path: Path) -> None
         "spins": "hung",
         "after": "passed",
     }
+
+
+def test_locks_of_files_have_no_effect_in_javascript(tmp_path: Path) -> None:
+    """By them two runs of the same tests, one of them with other expected values, could meet."""
+    require_tool("flock")
+    lock = "require('child_process').execFileSync('flock', ['-n', 'lock', 'flock', '-n', 'lock', 'true'])"
+    suite = SUITES["node-test"]
+    tree = suite.write(tmp_path, {"test/cart.test.js": suite.tests(f"test('locks', () => {{ {lock} }});")})
+    found = run(suite, tree, "test/cart.test.js")
+    assert found.outcomes == {"test/cart.test.js::locks": CaseOutcome.PASSED}, found.messages
 
 
 ANY = {
