@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping
 
 from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table, named_cells
 from pytest_tfgrpo.harness.suite.document import Problem, Refused
 from pytest_tfgrpo.harness.suite.ground_truth import ESTIMATES
 
@@ -41,40 +40,38 @@ ANSWERS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
 def parse_csv(text: str, stem: str) -> Iterator[tuple[int, Json] | Problem]:
     """Yield each row as line and scenario, or what is wrong with it.
 
-    An empty cell is a value left out; ids default to ``<stem>-<row>``; tags and agents are parted by white
-    space. Raises Refused for the file as a whole.
+    An empty cell is a value left out, and a row may end with its answer; ids default to ``<stem>-<row>``;
+    tags and agents are parted by white space. Raises Refused for the file as a whole.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        _check_header(header)
-        rows, line = 0, reader.line_num + 1
-        for cells in reader:
-            start, line = line, reader.line_num + 1
-            if len(cells) == len(header):
-                rows += 1
-                named = {name: cell for name, cell in zip(header, cells, strict=True) if cell.strip()}
-                found = _scenario({"id": f"{stem}-{rows}", **named})
-                yield Problem(start, *found) if isinstance(found, tuple) else (start, found)
-            elif cells:
-                yield Problem(start, (), f"{len(cells)} cells in a table of {len(header)} columns")
-    except csv.Error as error:
-        raise Refused(reader.line_num, f"not CSV: {error}") from None
+    table = csv_table(text, COLUMNS)
+    header = [name.casefold() for name in table.names]
+    _check_header(header, table.line)
+    rows = 0
+    for line, cells in table.rows:
+        short_of = {"prompt", "answer"} & {*header[len(cells) :]}
+        if len(cells) > len(header) or short_of:
+            yield Problem(line, (), f"{len(cells)} cells in a table of {len(header)} columns")
+            continue
+        rows += 1
+        named = {name: cell for name, cell in named_cells(header, cells).items() if cell.strip()}
+        if "" in named:
+            yield Problem(
+                line, (), f"{short(named[''])} stands in a column without a name; name or remove it"
+            )
+            continue
+        found = _scenario({"id": f"{stem}-{rows}", **named})
+        yield Problem(line, *found) if isinstance(found, tuple) else (line, found)
 
 
-def _check_header(header: list[str]) -> None:
-    parted = header[0] if len(header) == 1 else ""
-    for mark, name in ((";", "semicolons"), ("\t", "tabs")):
-        if mark in parted and {part.strip() for part in parted.split(mark)} & set(COLUMNS):
-            raise Refused(1, f"{short(parted)} is parted by {name}; save the file with commas")
-    for name in header:
+def _check_header(header: list[str], line: int) -> None:
+    for name in filter(None, header):
         if name not in COLUMNS:
-            raise Refused(1, f"unknown column {short(name)}{nearest(name, COLUMNS)}", (name,))
+            raise Refused(line, f"unknown column {short(name)}{nearest(name, COLUMNS)}", (name,))
         if header.count(name) > 1:
-            raise Refused(1, f"duplicate column {name!r}", (name,))
+            raise Refused(line, f"duplicate column {name!r}", (name,))
     for name in ("prompt",) if "truth" in header else ("prompt", "answer"):
         if name not in header:
-            raise Refused(1, f"no column {name!r}; the first line names the columns {', '.join(COLUMNS)}")
+            raise Refused(line, f"no column {name!r}; the first line names the columns {', '.join(COLUMNS)}")
 
 
 def _scenario(cells: Mapping[str, str]) -> dict[str, Json] | tuple[tuple[str], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
@@ -144,6 +144,8 @@ def read_text(path: FilePath, max_bytes: int) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            raise Refused(1, "not UTF-8 but UTF-16; save the file as UTF-8") from None
         # with a byte order mark the position is that of the text after it
         raise _not_utf8(error, data.count(b"\n", 0, error.start) + 1) from None
 

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table
 from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
 from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.nodes import Node, json_nodes
@@ -99,13 +100,15 @@ def _csv_splices(file: SuiteFile, id_: str, fields: Mapping[str, Json], start: i
     param = ANSWERS[check["kind"]][0] if check["kind"] in ANSWERS else ""
     if check.keys() != {"kind", param}:
         raise CannotEditError("a CSV file has a kind and an answer, and no other parameters")
-    names = [name.strip() for name in next(csv.reader(io.StringIO(file.text, newline="")))]
+    names = [name.casefold() for name in csv_table(file.text, ()).names]
     old = file.written[id_].data["checks"][0]
     cells = {"kind": check["kind"]} if check["kind"] != old["kind"] else {}
     cells |= {"answer": f"{check[param]}"} if check[param] != old.get(param) else {}
     if "kind" in cells and "kind" not in names:
         raise CannotEditError("its CSV file has no column 'kind'")
     spans = _cell_spans(file.text, start)
+    if any(names.index(name) >= len(spans) for name in cells):
+        raise CannotEditError("its row ends before that column")
     return [Splice(*spans[names.index(name)], _csv_cell(value)) for name, value in cells.items()]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_tfgrpo.core.schema import short
@@ -28,11 +29,14 @@ INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 REAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
-def parse_yaml(text: str) -> Document:
-    """Return the document that `text` is; raises Refused."""
+def parse_yaml(text: str, *, plain: Callable[[str], Json] | None = None) -> Document:
+    """Return the document that `text` is; raises Refused.
+
+    `plain` returns what an unquoted scalar stands for, where that is not what it is here.
+    """
     import yaml
 
-    reader = _Reader()
+    reader = _Reader(plain)
     try:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             reader.take(event)
@@ -81,8 +85,9 @@ def _explain(error: YAMLError, text: str) -> Refused:
 class _Reader:
     """Takes the events of one YAML document."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: Callable[[str], Json] | None) -> None:
         self.builder = Builder()
+        self._other = plain
         self._anchors: dict[str, Json] = {}
         self._open: list[str | None] = []
         self._documents = 0
@@ -119,6 +124,8 @@ class _Reader:
 
     def _plain(self, text: str, line: int) -> Json:
         """Return what an unquoted scalar stands for."""
+        if self._other is not None:
+            return self._other(text)
         if text in CONSTANTS:
             return CONSTANTS[text]
         if not REAL.fullmatch(text):

@@ -242,7 +242,8 @@ CSV = [
     ('prompt,answer\n"two\nlines",3\nx,\n', "4: #/answer", "an answer is missing"),
     ('prompt,answer\n"x"y,3\n', "2: #", "not CSV: "),
     ('prompt,answer\n"x,3\n', "2: #", "not CSV: unexpected end of data"),
-    ("prompt,answer\n" + "x" * 140_000 + ",3\n", "2: #", "not CSV: field larger than field limit"),
+    ("id,prompt,answer,\na,p,3,0\n", "2: #", "'0' stands in a column without a name; name or remove it"),
+    ("sep=;\nprompt;answer\n", "1: #", "'sep=;' says that it is parted by semicolons"),
     ("prompt,answer,id\np,3,a\nq,4,a\n", "3: #/id", "duplicate id 'a'; first at bad.scenarios.csv:2"),
 ]
 

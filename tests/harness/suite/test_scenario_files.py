@@ -249,6 +249,24 @@ def test_csv_reads_back_the_prompts_and_answers_written(load, rows):
     assert [s.id for s in scenarios] == [f"set-{n}" for n in range(1, len(rows) + 1)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffPrompt , ANSWER,,\r\n\r\np,3,,\r\n,,,\r\n",
+        "sep=,\nprompt,answer\np,3\n , \n",
+        "prompt,answer,tags,family\np,3\n",
+    ],
+)
+def test_a_csv_file_is_read_as_programs_save_it(load, text):
+    (scenario,) = load("x.scenarios.csv", text)
+    assert (scenario.id, scenario.prompt, scenario.checks[0].params) == ("x-1", "p", {"value": "3"})
+
+
+def test_a_cell_of_a_csv_file_may_be_long_and_its_line_ends_are_newlines(load):
+    (scenario,) = load("x.scenarios.csv", f'prompt,answer\r\n"{"x" * 140_000}\r\ny",3\r\n')
+    assert scenario.prompt == "x" * 140_000 + "\ny"
+
+
 def test_csv_columns_fill_the_fields_of_their_names(load):
     text = (
         "id,prompt,answer,domain,split,family,kind,tags,min_score,agents\n"

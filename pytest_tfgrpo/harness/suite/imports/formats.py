@@ -62,6 +62,7 @@ def read_files(form: str, paths: Iterable[Path], *, columns: TableColumns, expec
     if columns != TableColumns() and not chosen.has_columns:
         raise ScenarioError(f"the keys of a file of {form} have fixed names; leave out the names of columns")
     for path in paths:
+        found.source = ""
         chosen.read(found, path, columns, expect or chosen.expect)
     return found
 

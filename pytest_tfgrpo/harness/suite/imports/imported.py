@@ -26,6 +26,10 @@ class Imported:
     """As a scenario file has them."""
     left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
     """How often each thing came that has no counterpart here, and where first, by what it is."""
+    notes: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """The same of what was carried over, but may not be meant so."""
+    source: str = ""
+    """Name of the file that is read now."""
     refused: list[tuple[str, str]] = field(default_factory=list)
     """What could not be imported at all, by name, and why."""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -68,27 +72,36 @@ class Imported:
         self.files |= new
 
     def leave_out(self, what: str, where: str) -> None:
-        """Note something that has no counterpart here."""
-        times, first = self.left_out.get(what, (0, where))
-        self.left_out[what] = times + 1, first
+        """Note something that has no counterpart here, and where it stands in the source."""
+        self._count(self.left_out, what, where)
+
+    def note(self, what: str, where: str) -> None:
+        """Note something that was carried over, but may not be meant so."""
+        self._count(self.notes, what, where)
+
+    def _count(self, kinds: dict[str, tuple[int, str]], what: str, where: str) -> None:
+        inside = not self.source or where.startswith(self.source)
+        times, first = kinds.get(what, (0, where if inside else f"{self.source}: {where}"))
+        kinds[what] = times + 1, first
 
     def leave_out_keys(self, values: Mapping[str, Json], used: Container[str], of: str, where: str) -> None:
         """Note each key of `values` that has a value and is not `used`; `of` says of what the keys are."""
         for key, value in values.items():
-            if key not in used and value not in (None, "", [], {}):
-                self.leave_out(f"`{key}`{of}", where)
+            blank = isinstance(value, str) and not value.strip()
+            if key not in used and not blank and value not in (None, [], {}):
+                self.leave_out(f"`{key}`{of}" if key else "a column without a name", where)
 
     def report(self) -> Iterator[str]:
         """Yield a line for each that was refused, and each kind of thing lost, the most frequent first."""
         for name, why in self.refused:
             yield f"not imported: {line(name, 200)}: {line(why, 300)}"
-        for what, (times, first) in sorted(self.left_out.items(), key=lambda item: (-item[1][0], item[0])):
-            yield f"not carried over, {plural(times, 'time')}: {line(what, 200)} (first: {line(first, 200)})"
+        for title, kinds in ("not carried over", self.left_out), ("note", self.notes):
+            for what, (times, first) in sorted(kinds.items(), key=lambda item: (-item[1][0], item[0])):
+                yield f"{title}, {plural(times, 'time')}: {line(what, 200)} (first: {line(first, 200)})"
 
 
-def expectation(answer: Json, kind: str) -> dict[str, Json]:
-    """Return the fields of a scenario that expects `answer`; raises ValueError where it is no `kind`."""
-    text = answer if isinstance(answer, str) else str(answer)
+def expectation(text: str, kind: str) -> dict[str, Json]:
+    """Return the fields of a scenario that expects this answer; raises ValueError where it is no `kind`."""
     if kind == "rubric":
         return _judged(f"The answer agrees with this expected answer: {text}", "answers")
     if kind == "similar":
@@ -100,7 +113,7 @@ def expectation(answer: Json, kind: str) -> dict[str, Json]:
         raise ValueError(f"expected answers that are no {kind}") from None
 
 
-def outcome(expected: Json) -> dict[str, Json]:
+def outcome(expected: str) -> dict[str, Json]:
     """Return the fields of a conversation that expects an outcome; raises ValueError where it is too long."""
     return _judged(f"The conversation comes to this outcome: {expected}", "outcomes")
 

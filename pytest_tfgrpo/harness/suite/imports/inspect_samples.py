@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +9,11 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.suite.imports.chats import said
-from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.tables import TableColumns, placed, read_rows
+from pytest_tfgrpo.harness.suite.imports.values import as_text, asked, expected, name_of, shape
+from pytest_tfgrpo.harness.suite.json_text import parse_json_line
 
 LETTERS = string.ascii_uppercase
 
@@ -23,7 +24,7 @@ def read_samples(found: Imported, path: Path, columns: TableColumns, expect: str
     `columns` name other columns than ``input`` and ``target``. A target list is one of several right answers.
     """
     task, target = columns.prompt or "input", columns.answer or "target"
-    for n, (where, sample) in enumerate(read_rows(path), 1):
+    for n, (where, sample) in enumerate(read_rows(path, ("choices", task, target, *columns.others())), 1):
         if task not in sample:
             raise ScenarioError(
                 f"{where}: no sample of Inspect: there are {few(list(sample), 10)}; a sample has {task!r} "
@@ -31,55 +32,53 @@ def read_samples(found: Imported, path: Path, columns: TableColumns, expect: str
             )
         found.leave_out_keys(sample, {task, target, "choices", "id", *columns.others()}, "", where)
         try:
-            fields = _expected(_choices(sample.get("choices")), sample.get(target), expect)
-            asked = _asked(found, sample[task], where)
+            options = _choices(sample.get("choices"))
+            fields = _expected(found, options, sample.get(target), expect, where)
+            task_fields = asked(found, sample[task], where, "inputs")
         except ValueError as error:
             found.leave_out(str(error), where)
             continue
         choices = fields.pop("choices", "")
-        if "turns" in asked:
-            asked["turns"][-1] += choices
+        if "turns" in task_fields:
+            task_fields["turns"][-1] += choices
         else:
-            asked["prompt"] += choices
-        fields |= asked | placed(found, sample, where, columns)
-        found.add(str(sample.get(columns.id or "id") or f"{path.stem}-{n}"), fields)
-
-
-def _asked(found: Imported, value: Json, where: str) -> dict[str, Json]:
-    """Return the task: a text, or what the user says in messages; raises ValueError."""
-    if isinstance(value, list) and value:
-        return said(found, value, where)
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("samples without input")
-    return {"prompt": value}
+            task_fields["prompt"] += choices
+        fields |= task_fields | placed(found, sample, where, columns)
+        found.add(name_of(found, sample, where, columns.id or "id") or f"{path.stem}-{n}", fields)
 
 
 def _choices(value: Json) -> Sequence[str]:
-    """Return choices as Inspect reads them: a list, or a text with commas or blanks between."""
+    """Return choices as Inspect reads them: a list, or a text with commas or blanks between.
+
+    Raises ValueError for anything else.
+    """
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = parse_json_line(value, 1, as_written=True)
+        except Refused:
+            raise ValueError("choices in brackets that are no JSON") from None
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
-    listed = value if isinstance(value, list) else []
-    return [str(one).strip() for one in listed]  # an empty one, too: the letters count it
+    if not isinstance(value, list | None):
+        raise ValueError(f"choices that are {shape(value)}")
+    try:
+        return [as_text(one).strip() for one in value or ()]  # an empty one, too: the letters count it
+    except ValueError as error:
+        raise ValueError(f"choices of which one is {error}") from None
 
 
-def _expected(choices: Sequence[str], target: Json, expect: str) -> dict[str, Json]:
+def _expected(
+    found: Imported, choices: Sequence[str], target: Json, expect: str, where: str
+) -> dict[str, Json]:
     """Return the fields of a scenario that expects `target`; raises ValueError."""
-    listed = target if isinstance(target, list) else [target]
-    targets = [str(one) for one in listed if isinstance(one, str | int | float) and str(one)]
-    if not targets or len(targets) < len(listed):
+    if target in (None, "", []):
         raise ValueError("samples without target")
-    if choices:
-        return _choice(choices, targets)
-    if len(targets) == 1:
-        return expectation(targets[0], expect)
-    if expect not in ("contains", "exact"):
-        raise ValueError(f"several right answers, of which a check of kind {expect} knows one")
-    any_of = "|".join(map(re.escape, targets))
-    return {
-        "checks": [
-            {"kind": "regex", "pattern": any_of if expect == "contains" else rf"\A\s*(?:{any_of})\s*\Z"}
-        ]
-    }
+    if not choices:
+        return expected(found, target, expect, where)
+    try:
+        return _choice(choices, [as_text(one) for one in (target if isinstance(target, list) else [target])])
+    except ValueError as error:
+        raise ValueError(f"targets: {error}" if str(error).startswith("no text") else str(error)) from None
 
 
 def _choice(choices: Sequence[str], targets: Sequence[str]) -> dict[str, Json]:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table, folded, named_cells
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
-from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
+from pytest_tfgrpo.harness.suite.imports.imported import Imported
+from pytest_tfgrpo.harness.suite.imports.values import as_text, asked, expected, shape
 from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 
 FILE_MAX_BYTES = 200_000_000
-PROMPT = ("prompt", "question", "input", "instruction", "query", "problem", "task")
-ANSWER = ("answer", "expected", "expected_output", "target", "output", "response", "label", "solution")
+PROMPT = (
+    "prompt", "question", "input", "instruction", "query", "problem", "task", "user_input", "messages",
+)  # fmt: skip
+ANSWER = (
+    "answer", "expected", "expected_output", "target", "output", "response", "label", "solution", "ideal",
+    "ground_truth", "reference", "answers", "completion",
+)  # fmt: skip
+KNOWN = frozenset((*PROMPT, *ANSWER))
+TABLES = (".csv", ".tsv", ".tab")
 SPLITS = ("train", "dev", "eval")
 
 
@@ -37,29 +44,36 @@ class TableColumns:
         """Return the columns that you named besides those of the task and its answer."""
         return tuple(name for name in (self.id, self.domain, self.split) if name)
 
+    def names(self) -> tuple[str, ...]:
+        """Return all columns that you named."""
+        return tuple(name for name in (self.prompt, self.answer, *self.others()) if name)
+
 
 Row = tuple[str, Mapping[str, Json]]
 """Where a row stands, and its cells by column."""
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a CSV, JSON or JSON lines file; raises ScenarioError with file and line."""
+def read_rows(path: Path, named: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a CSV, JSON or JSON lines file; `named` are columns that you named.
+
+    Raises ScenarioError with file and line.
+    """
     try:
         text = read_text(path, FILE_MAX_BYTES)
-        if path.suffix == ".csv":
-            yield from _csv_rows(path, text)
+        if path.suffix.lower() in TABLES:
+            yield from _csv_rows(path, text, KNOWN.union(map(folded, named)))
         elif path.suffix == ".json":
             yield from _json_rows(path, text)
         else:
             for n, line in enumerate(text.split("\n"), 1):
                 if line.strip():
-                    yield f"{path.name}:{n}", _object(parse_json_line(line, n), n)
+                    yield f"{path.name}:{n}", _object(parse_json_line(line, n, as_written=True), n)
     except Refused as error:
         raise ScenarioError(f"{path}:{error.problem.line}: {error}") from None
 
 
 def _json_rows(path: Path, text: str) -> Iterator[Row]:
-    document = parse_json(text)
+    document = parse_json(text, as_written=True)
     for i, value in enumerate(document.value if isinstance(document.value, list) else [document.value]):
         at = document.line((i,))
         yield f"{path.name}:{at}", _object(value, at)
@@ -71,68 +85,87 @@ def _object(value: Json, line: int) -> Mapping[str, Json]:
     return value
 
 
-def _csv_rows(path: Path, text: str) -> Iterator[Row]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="", restval=None)
-    try:
-        for cells in reader:
-            if None in cells.values() or "" in cells:
-                raise Refused(reader.line_num, f"a row must have {len(reader.fieldnames or ())} cells")
-            yield f"{path.name}:{reader.line_num}", cells
-    except csv.Error as error:
-        raise Refused(reader.line_num, f"not CSV: {error}") from None
+def _csv_rows(path: Path, text: str, known: Collection[str]) -> Iterator[Row]:
+    """Yield the rows of a table; one that ends early has all cells of `known` columns."""
+    table = csv_table(text, known)
+    names = table.names
+    for name in filter(None, names):
+        if names.count(name) > 1:
+            raise Refused(table.line, f"two columns are called {short(name)}; rename or remove one")
+    for line, cells in table.rows:
+        ends_early = any(folded(name) in known for name in names[len(cells) :])
+        if len(cells) > len(names) or ends_early:
+            raise Refused(line, f"a row must have {len(names)} cells, not {len(cells)}")
+        yield f"{path.name}:{line}", named_cells(names, cells)
 
 
 def read_table(found: Imported, path: Path, columns: TableColumns, expect: str) -> None:
     """Add the scenarios of a CSV or JSON lines file; raises ScenarioError."""
-    add_rows(found, path.stem, read_rows(path), columns=columns, expect=expect)
+    rows = read_rows(path, columns.names())
+    add_rows(found, path.stem, rows, columns=columns, expect=expect)
 
 
 def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableColumns, expect: str) -> None:
     """Add a scenario for each row; raises ScenarioError where a column is missing."""
     for n, (where, cells) in enumerate(rows, 1):
-        prompt, answer = (_column(cells, where, *one) for one in _needed(columns))
-        found.leave_out_keys(cells, {prompt, answer, *columns.others()}, "", where)
-        if not (text := _text(cells[prompt]).strip()):
-            found.leave_out("rows with an empty prompt", where)
-            continue
+        prompt = _column(cells, where, "prompt", columns.prompt, PROMPT)
+        answer = _column(cells, where, "answer", columns.answer, ANSWER)
+        others = {_column(cells, where, "", name, ()) for name in columns.others()}
+        found.leave_out_keys(cells, {prompt, answer, *others}, "", where)
         try:
-            fields = {"prompt": text, **expectation(_text(cells[answer]), expect)}
+            fields = asked(found, cells[prompt], where) | expected(found, cells[answer], expect, where)
         except ValueError as error:
             found.leave_out(str(error), where)
             continue
         fields |= placed(found, cells, where, columns)
-        id_ = _text(cells[_column(cells, where, "id", columns.id, ())]) if columns.id else f"{stem}-{n}"
-        found.add(id_, fields)
+        id_ = _plain(found, cells, where, columns.id, "ids") if columns.id else None
+        found.add(id_ or f"{stem}-{n}", fields)
 
 
 def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:
     """Return domain and split of a row where `columns` name them; raises ScenarioError."""
-    named = {name: getattr(columns, name) for name in ("domain", "split") if getattr(columns, name)}
-    fields: dict[str, Json] = {
-        name: _text(cells[_column(cells, where, name, column, ())]) for name, column in named.items()
-    }
+    fields: dict[str, Json] = {}
+    for name in ("domain", "split"):
+        column = getattr(columns, name)
+        if column and (value := _plain(found, cells, where, column, f"{name}s")):
+            fields[name] = value
     if fields.get("split", "eval") not in SPLITS:
         found.leave_out(f"splits that are none of {', '.join(SPLITS)}", where)
         del fields["split"]
     return fields
 
 
-def _needed(columns: TableColumns) -> tuple[tuple[str, str | None, Sequence[str]], ...]:
-    return ("prompt", columns.prompt, PROMPT), ("answer", columns.answer, ANSWER)
+def _plain(found: Imported, cells: Mapping[str, Json], where: str, named: str, what: str) -> str | None:
+    """Return the text of the column that you named; notes where there is none, or another kind of value."""
+    value = cells[_column(cells, where, "", named, ())]
+    try:
+        text = as_text(value).strip()
+    except ValueError:
+        text = ""
+    if not text:
+        found.leave_out(f"{what} that are {shape(value)}", where)
+    return text or None
 
 
 def _column(cells: Mapping[str, Json], where: str, role: str, named: str | None, usual: Sequence[str]) -> str:
-    """Return the column that has a role: the one named, or the first usual one."""
-    if named is not None and named not in cells:
-        raise ScenarioError(f"{where}: there is no column {named!r}{nearest(named, cells)}")
-    chosen = named or next((name for name in usual if name in cells), None)
-    if chosen is None:
-        raise ScenarioError(
-            f"{where}: which column is the {role}? there are {few(list(cells), 10)}; name it with --{role}"
-        )
-    return chosen
+    """Return the column that has a role: the one named, or the first usual one; raises ScenarioError."""
+    try:
+        return _chosen(tuple(cells), role, named, tuple(usual))
+    except ValueError as error:
+        raise ScenarioError(f"{where}: {error}") from None
 
 
-def _text(value: Json) -> str:
-    """Return a cell as text; a dataset may hold dates and bytes."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+@lru_cache(maxsize=256)
+def _chosen(names: tuple[str, ...], role: str, named: str | None, usual: tuple[str, ...]) -> str:
+    wanted = usual if named is None else (named,)
+    exact = [name for name in wanted if name in names]
+    alike = [name for one in wanted for name in names if folded(name) == folded(one)]
+    if named is None and "instruction" in alike and alike[0] in ("input", "instruction") and "input" in alike:
+        raise ValueError("is the prompt in 'instruction' or in 'input'? name the column with --prompt")
+    if exact or len(alike) == 1 or (alike and folded(alike[0]) != folded(alike[1])):
+        return (exact or alike)[0]
+    if alike:
+        raise ValueError(f"the columns {few(alike)} differ in capitals only; rename one")
+    if named is not None:
+        raise ValueError(f"there is no column {named!r}{nearest(named, names)}")
+    raise ValueError(f"which column is the {role}? there are {few(names, 10)}; name it with --{role}")

@@ -1,11 +1,13 @@
 """Configurations of promptfoo become scenarios; what promptfoo would run is named, and never runs."""
 
+import csv
+import io
 import json
 
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.harness.suite.imports.promptfoo import render
+from pytest_tfgrpo.harness.suite.imports.promptfoo_values import render
 
 CONFIG = """
 description: Translations
@@ -59,11 +61,14 @@ def test_a_test_becomes_a_scenario_with_the_first_prompt(imported):
 
 def test_what_has_no_counterpart_is_counted_with_its_first_place(imported):
     assert list(imported("promptfoo", "c.yaml", CONFIG).report()) == [
-        "not carried over, 2 times: assertion `contains` (first: tests[1].assert[6])",
-        "not carried over, 2 times: assertion `cost` (first: tests[1].assert[5])",
-        "not carried over, 2 times: assertion `similar` (first: tests[1].assert[4])",
-        "not carried over, 1 time: assertion `javascript` (first: tests[0].assert[4])",
-        "not carried over, 1 time: further prompts: a scenario has one (first: prompts[1] of 2)",
+        "not carried over, 2 times: assertion `contains` (first: c.yaml: tests[1].assert[6])",
+        "not carried over, 2 times: assertion `cost` whose threshold is null "
+        "(first: c.yaml: tests[1].assert[5])",
+        "not carried over, 2 times: assertion `similar` (first: c.yaml: tests[1].assert[4])",
+        "not carried over, 2 times: files that cannot be read (first: c.yaml: tests[1].assert[6]: 'ja.txt' "
+        "cannot be read: No such file or directory; looked beside the file that names it)",
+        "not carried over, 1 time: assertion `javascript` (first: c.yaml: tests[0].assert[4])",
+        "not carried over, 1 time: further prompts: a scenario has one (first: c.yaml: prompts[1] of 2)",
     ]
 
 
@@ -87,10 +92,10 @@ tests:
     )
     assert [one["prompt"] for one in found.scenarios] == ["What is a lamp?"]
     assert [text.partition(": ")[2] for text in found.report()] == [
-        "files that promptfoo would run (first: tests[0]: planted.py)",
-        "assertion `python` (first: tests[3].assert[0])",
-        "files that cannot be read (first: tests[2].vars.a: '/etc/passwd.txt' must be a plain relative path "
-        "that stays in its folder)",
+        "files that promptfoo would run (first: c.yaml: tests[0]: planted.py)",
+        "assertion `python` (first: c.yaml: tests[3].assert[0])",
+        "files that cannot be read (first: c.yaml: tests[2].vars.a: '/etc/passwd.txt' "
+        "must be a plain relative path that stays in its folder)",
     ]
 
 
@@ -225,7 +230,9 @@ def test_a_criterion_that_is_too_long_is_cut_and_counted(imported):
     test = {"vars": {"q": "x"}, "assert": [{"type": "is-json"}, rubric]}
     found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}}"], "tests": [test]}))
     assert found.scenarios[0]["rubric"] == [{"text": "x" + "a" * 1_999}, {"text": "b" * 2_000}]
-    assert found.left_out == {"the rest of criteria of more than 2,000 characters": (1, "tests[0].assert[1]")}
+    assert found.left_out == {
+        "the rest of criteria of more than 2,000 characters": (1, "c.json: tests[0].assert[1]")
+    }
 
 
 @pytest.mark.parametrize("threshold", [50, -0.5, "0.5", True])
@@ -234,7 +241,7 @@ def test_a_threshold_that_is_no_score_is_counted(imported, threshold):
     config = {"prompts": ["{{q}}"], "tests": [*tests, ONE_TEST], "defaultTest": {"threshold": 0}}
     found = imported("promptfoo", "c.json", json.dumps(config))
     assert [one.get("min_score") for one in found.scenarios] == [None, 1, 0]
-    assert found.left_out == {"`threshold` of a test that is no number from 0 to 1": (1, "tests[0]")}
+    assert found.left_out == {"`threshold` of a test that is no number from 0 to 1": (1, "c.json: tests[0]")}
 
 
 def test_a_value_of_a_variable_is_never_a_template(imported):
@@ -264,7 +271,7 @@ def test_a_value_that_is_no_text_is_no_text_check(imported):
     test = {"vars": {"a": "x"}, "assert": [{"type": "contains", "value": {"a": 1}}, {"type": "is-json"}]}
     found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{a}}"], "tests": [test]}))
     assert found.scenarios[0]["checks"] == [{"kind": "json_schema", "schema": {}}]
-    assert "assertion `contains`" in next(found.report())
+    assert "assertion `contains` whose value is an object with the keys a" in next(found.report())
 
 
 @pytest.mark.parametrize(
@@ -282,3 +289,291 @@ def test_texts_in_one_text_are_told_apart_by_commas(imported, kind, value, check
     test = {"vars": {"a": "x"}, "assert": [{"type": kind, "value": value}]}
     found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{a}}"], "tests": [test]}))
     assert found.scenarios[0]["checks"] == [check]
+
+
+def one_check(imported, assertion, **variables):
+    test = {"vars": {"q": "x", **variables}, "assert": [assertion]}
+    return imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}}"], "tests": [test]}))
+
+
+CITY = {"type": "object", "required": ["city"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        (CITY, CITY),
+        (json.dumps(CITY), CITY),
+        ("{type: object, required: [city]}", CITY),
+        ("type: object\nrequired:\n- city\n", CITY),
+        ('{"type": "object", "required": ["{{key}}"]}', CITY),
+        ("file://s.json", CITY),
+        ("file://s.yaml", CITY),
+        ("file://s.txt", CITY),
+        (CITY | {"$schema": "http://json-schema.org/draft-07/schema#"}, CITY),
+        (True, {}),
+        (False, {"not": {}}),
+        (None, {}),
+        ("", {}),
+    ],
+)
+def test_a_schema_is_an_object_a_text_or_a_file(imported, tmp_path, value, schema):
+    (tmp_path / "s.json").write_text(json.dumps(CITY))
+    (tmp_path / "s.yaml").write_text("type: object\nrequired: [city]\n")
+    (tmp_path / "s.txt").write_text(json.dumps(CITY) + "\n")
+    found = one_check(imported, {"type": "not-is-json", "value": value, "weight": 2}, key="city")
+    check = {"kind": "json_schema", "schema": schema, "weight": 2, "not": True}
+    assert found.scenarios[0]["checks"] == [check]
+    assert found.left_out == {}
+
+
+@pytest.mark.parametrize(
+    ("assertion", "told"),
+    [
+        ({"type": "is-json", "value": [1]}, "assertion `is-json` whose schema is a list"),
+        ({"type": "is-json", "value": 3}, "assertion `is-json` whose schema is a number"),
+        ({"type": "is-json", "value": "just a text"}, "assertion `is-json` whose schema is a text"),
+        ({"type": "is-json", "value": "{a: [}"}, "assertion `is-json` whose schema cannot be read: not YAML"),
+        ({"type": "is-json", "value": "file://none.json"}, "assertion `is-json`"),
+        ({"type": "is-json", "value": "file://../s.json"}, "assertion `is-json`"),
+        ({"type": "is-json", "value": "file://s.py"}, "assertion `is-json`"),
+        ({"type": "contains-json", "value": CITY}, "assertion `contains-json`"),
+        ({"type": "is-valid-openai-tools-call", "value": CITY}, "assertion `is-valid-openai-tools-call`"),
+        ({"type": "assert-set", "assert": []}, "assertion `assert-set`"),
+        ({"type": "contains", "value": ["a", "b"]}, "assertion `contains` whose value is a list"),
+        ({"type": "contains", "value": ""}, "assertion `contains` whose value is an empty text"),
+        ({"type": "contains"}, "assertion `contains` whose value is null"),
+        ({"type": "contains", "value": True}, "assertion `contains` whose value is a boolean"),
+        ({"type": "icontains", "value": {"a": 1}}, "assertion `icontains` whose value is an object with the"),
+        ({"type": "contains-any", "value": []}, "assertion `contains-any` whose value is an empty list"),
+        (
+            {"type": "contains-any", "value": ["a", ""]},
+            "assertion `contains-any` of which one value is an em",
+        ),
+        ({"type": "contains-all", "value": [["a"]]}, "assertion `contains-all` of which one value is a list"),
+        ({"type": "icontains-all", "value": 5}, "assertion `icontains-all` whose value is a number"),
+        ({"type": "starts-with", "value": 5}, "assertion `starts-with` whose value is a number"),
+        ({"type": "regex", "value": None}, "assertion `regex` whose value is null"),
+        ({"type": "equals"}, "assertion `equals` whose value is null"),
+        ({"type": "llm-rubric"}, "assertion `llm-rubric` whose value is null"),
+        ({"type": "llm-rubric", "value": {"a": 1}}, "assertion `llm-rubric` whose value is an object with"),
+        ({"type": "llm-rubric", "value": "file://none.txt"}, "assertion `llm-rubric`"),
+        ({"type": "not-llm-rubric", "value": "It is kind"}, "assertion `llm-rubric`"),
+        ({"type": "latency", "threshold": "5"}, "assertion `latency` whose threshold is a text"),
+        ({"type": "cost", "threshold": True}, "assertion `cost` whose threshold is a boolean"),
+        ({"type": "equals", "value": "x", "weight": "2"}, "assertions whose weight is a text"),
+        ({"type": "equals", "value": "x", "weight": True}, "assertions whose weight is a boolean"),
+        (
+            {"type": "equals", "value": "x", "weight": 0},
+            "assertions of weight 0, which only count as metrics",
+        ),
+        ({"type": "equals", "value": "x", "weight": -1}, "assertions of a weight below 0"),
+        ({"$ref": "#/assertionTemplates/a"}, "assertions whose type is null"),
+        ({"type": ["equals"]}, "assertions whose type is a list"),
+    ],
+)
+def test_an_assertion_of_another_shape_is_counted_and_no_check_of_anything(imported, assertion, told):
+    found = one_check(imported, assertion)
+    assert found.scenarios == []
+    assert any(what.startswith(told) for what in found.left_out), found.left_out
+
+
+@pytest.mark.parametrize(
+    ("assertion", "check"),
+    [
+        ({"type": "equals", "value": {"a": 1}}, {"kind": "json_schema", "schema": {"const": {"a": 1}}}),
+        ({"type": "equals", "value": [1.0]}, {"kind": "json_schema", "schema": {"const": [1]}}),
+        ({"type": "equals", "value": True}, {"kind": "exact", "value": "true", "strip": False}),
+        ({"type": "equals", "value": 1.0}, {"kind": "exact", "value": "1", "strip": False}),
+        ({"type": "equals", "value": "{{n}}"}, {"kind": "exact", "value": "1", "strip": False}),
+        ({"type": "equals", "value": "{{t}}{{f}}"}, {"kind": "exact", "value": "truefalse", "strip": False}),
+        ({"type": "equals", "value": "<{{none}}>"}, {"kind": "exact", "value": "<>", "strip": False}),
+        ({"type": "equals", "value": "{{o}}"}, {"kind": "exact", "value": '{"a":[1,"b"]}', "strip": False}),
+        ({"type": "contains", "value": 1000.5}, {"kind": "contains", "value": "1000.5"}),
+        ({"type": "contains", "value": "file://a.txt"}, {"kind": "contains", "value": "a lamp"}),
+        (
+            {"type": "contains-all", "value": [True, None, 2.0]},
+            {"kind": "contains", "values": ["true", "null", "2"]},
+        ),
+        ({"type": "contains-any", "value": "file://a.yaml"}, {"kind": "regex", "pattern": "a|b"}),
+    ],
+)
+def test_values_are_what_javascript_makes_of_them(imported, tmp_path, assertion, check):
+    (tmp_path / "a.txt").write_text("a lamp\n")
+    (tmp_path / "a.yaml").write_text("- a\n- b\n")
+    variables = {"n": 1.0, "t": True, "f": False, "none": None, "o": {"a": [1, "b"]}}
+    assert one_check(imported, assertion, **variables).scenarios[0]["checks"] == [check]
+
+
+def test_a_fact_is_an_expected_answer_and_a_file_a_criterion(imported, tmp_path):
+    (tmp_path / "r.txt").write_text("It is kind.\n")
+    (one,) = one_check(imported, {"type": "llm-rubric", "value": "file://r.txt"}).scenarios
+    (other,) = one_check(imported, {"type": "factuality", "value": "Lima is big"}).scenarios
+    assert one["rubric"] == [{"text": "It is kind."}]
+    assert other["rubric"] == [{"text": "The answer agrees with this expected answer: Lima is big"}]
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "told"),
+    [
+        ("yes", "yes", 0),
+        ("no", "no", 0),
+        ("1e3", "1000", 0),
+        ("1.0", "1", 0),
+        ("1.50", "1.5", 0),
+        ("010", "10", 0),
+        ("0o17", "15", 0),
+        ("0x1F", "31", 0),
+        ("'010'", "010", 0),
+        ("1e21", "1e+21", 0),
+        ("1e16", "10000000000000000", 0),
+        ("0.0000001", "1e-7", 0),
+        ("0.00001", "0.00001", 0),
+        ("12:30", "12:30", 0),
+        ("~", "<>", 0),
+        ("True", "true", 0),
+        ("2026-11-27", "2026-11-27", 1),
+        ("'2026-11-27'", "2026-11-27", 0),
+        (".inf", ".inf", 1),
+        ("1_000", "1_000", 1),
+    ],
+)
+def test_yaml_is_read_as_javascript_does_and_what_differs_is_told(imported, written, text, told):
+    config = f"prompts: ['<{{{{q}}}}>']\ntests: [{{vars: {{q: {written}}}, assert: [{{type: is-json}}]}}]\n"
+    found = imported("promptfoo", "c.yaml", config)
+    assert found.scenarios[0]["prompt"] == ("<>" if text == "<>" else f"<{text}>")
+    assert len(found.notes) == told
+
+
+def test_merge_keys_of_a_configuration_are_carried_out(imported):
+    config = """
+prompts: ['{{q}} {{r}}']
+usual: &usual {vars: {q: a, r: b}, assert: [{type: is-json}]}
+tests:
+- <<: *usual
+- {<<: [{threshold: 0.5}, *usual], vars: {q: c, r: d}}
+"""
+    found = imported("promptfoo", "c.yaml", config)
+    assert [(one["prompt"], one.get("min_score")) for one in found.scenarios] == [("a b", None), ("c d", 0.5)]
+    with pytest.raises(ScenarioError, match=r"c\.yaml: a merge key `<<` that names no object"):
+        imported("promptfoo", "c.yaml", "tests: [{<<: 3}]")
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.yaml"])
+def test_a_key_that_stands_twice_is_refused_with_its_line(imported, name):
+    with pytest.raises(ScenarioError, match=rf"{name}:2: duplicate key 'tests'; first on line 1"):
+        imported("promptfoo", name, '{"tests": [],\n"tests": []}')
+
+
+JSON_CHAT = '[{"role":"system","content":"Be short."},{"role":"user","content":"{{q}}"}]'
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        JSON_CHAT,
+        f'{{"messages": {JSON_CHAT}}}',
+        "- role: system\n  content: Be short.\n- role: user\n  content: {{q}}\n",
+        '- role: user\n  content: "{{ q }}"\n',
+        "- role: user\n  content: |\n    {{q}}",
+        "file://p.json",
+        "file://p.yaml",
+    ],
+)
+@pytest.mark.parametrize(
+    "value", ['What is a "lamp"?', "C:\\temp", "a: b\n- c # d", "it's", "{x}", "[1", "%", "variable0e"]
+)
+def test_a_chat_is_parsed_before_its_variables_are_filled_in(imported, tmp_path, prompt, value):
+    (tmp_path / "p.json").write_text(JSON_CHAT)
+    (tmp_path / "p.yaml").write_text("- role: user\n  content: '{{q}}'\n")
+    test = {"vars": {"q": value}, "assert": [{"type": "contains", "value": "light"}]}
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": [prompt], "tests": [test]}))
+    assert found.scenarios[0]["prompt"].strip() == value
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ('[{"role": "user", "content": {{q}}}]', "chats that are no JSON before their variables"),
+        ("[{'role': 'user', 'content': '{{q}}'}]", "chats that are no JSON before their variables"),
+        ("- role: user\n content: [", "chats that are no YAML before their variables"),
+        ("{# a comment #}{{q}}", "templates with more than {{ variable }}"),
+        ("{{- q }}", "templates with more than {{ variable }}"),
+        ("{{ q[0] }}", "templates with more than {{ variable }}"),
+        ("{{ env.KEY }}", "templates with a variable that has no value: env.KEY"),
+        ('[{"role": "user", "content": "{{ q | dump }}"}]', "templates with more than {{ variable }}"),
+    ],
+)
+def test_a_prompt_that_cannot_be_filled_in_for_certain_is_named(imported, prompt, told):
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": [prompt], "tests": [ONE_TEST]}))
+    assert found.scenarios == []
+    assert any(what.startswith(told) for what in found.left_out), found.left_out
+
+
+def test_a_prompt_that_is_other_json_is_a_text_and_told(imported):
+    config = {"prompts": ['{"query": "{{q}}"}'], "tests": [ONE_TEST | {"vars": {"q": 'a "b"'}}]}
+    found = imported("promptfoo", "c.json", json.dumps(config))
+    assert json.loads(found.scenarios[0]["prompt"]) == {"query": 'a "b"'}
+    assert found.notes == {"prompts that are JSON, but no chat, are a text": (1, "c.json: tests[0]")}
+
+
+@pytest.mark.parametrize(
+    ("variables", "prompts"),
+    [
+        ({"q": ["a", "b"], "r": [1, 2]}, ["a 1", "a 2", "b 1", "b 2"]),
+        ({"q": "{{r}}!", "r": "x\n"}, ["x! x"]),
+        ({"q": "{{r}}", "r": "{{q}}"}, "variables whose values refer to each other"),
+        ({"q": "{{ r | upper }}", "r": "x"}, "templates with more than {{ variable }}"),
+        ({"q": [], "r": 1}, "tests with a variable that is an empty list"),
+        ({"q": "x" * 100, "r": "{{q}}" * 200_000}, "templates that become more than 10,000,000 characters"),
+    ],
+)
+def test_variables_become_one_text_or_several(imported, variables, prompts):
+    test = {"vars": variables, "assert": [{"type": "is-json"}]}
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}} {{r}}"], "tests": [test]}))
+    told = list(found.left_out) if isinstance(prompts, str) else [one["prompt"] for one in found.scenarios]
+    assert told == ([prompts] if isinstance(prompts, str) else prompts)
+
+
+def test_options_change_what_is_merged(imported):
+    usual = {"assert": [{"type": "is-json"}], "vars": {"q": "a", "r": "b"}}
+    own = {"vars": {"q": ["c", "d"]}, "assert": [{"type": "equals", "value": "x"}]}
+    options = {"disableDefaultAsserts": True, "disableVarExpansion": True}
+    config = {"prompts": ["{{q}} {{r}}"], "defaultTest": usual, "tests": [own | {"options": options}, own]}
+    first, *others = imported("promptfoo", "c.json", json.dumps(config)).scenarios
+    assert (first["prompt"], len(first["checks"])) == ('["c","d"] b', 1)
+    assert [(one["prompt"], len(one["checks"])) for one in others] == [("c b", 2), ("d b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "check"),
+    [
+        ("note: the sun", {"kind": "exact", "value": "note: the sun", "strip": False}),
+        ("contains:a", {"kind": "contains", "value": "a"}),
+        ("latency(3000)", {"kind": "limits", "latency_ms": 3000}),
+        ("contains-all", {"kind": "exact", "value": "contains-all", "strip": False}),
+        ("x(1.2.3): y", {"kind": "exact", "value": "x(1.2.3): y", "strip": False}),
+        ("is-json: {type: object}", {"kind": "json_schema", "schema": {"type": "object"}}),
+    ],
+)
+def test_a_cell_names_an_assertion_only_by_a_known_type(imported, tmp_path, cell, check):
+    out = io.StringIO()
+    csv.writer(out).writerows([("", "q", "__expected", ""), ("0", "x", cell, "")])
+    (tmp_path / "t.csv").write_text("\ufeff" + out.getvalue())
+    found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: file://t.csv\n")
+    assert found.scenarios[0]["checks"] == [check]
+    assert found.left_out == {"a column without a name": (1, "c.yaml: t.csv, row 1")}
+
+
+def test_a_table_with_semicolons_is_named(imported, tmp_path):
+    (tmp_path / "t.csv").write_text("q;__expected\nx;y\n")
+    found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: file://t.csv\n")
+    ((what, (_, where)),) = found.left_out.items()
+    assert (what, "parted by semicolons" in where) == ("files that cannot be read", True)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"tests": ' + "[" * 100_000, "- " * 10_000])
+@pytest.mark.parametrize("name", ["c.json", "c.yaml"])
+def test_a_configuration_that_is_nested_too_deeply_is_a_file_error(imported, text, name):
+    with pytest.raises(ScenarioError, match="c\\."):
+        imported("promptfoo", name, text)

@@ -21,12 +21,15 @@ def test_a_sample_expects_its_target_in_the_answer(imported):
     assert list(found.report()) == ["not carried over, 1 time: `metadata` (first: s.jsonl:1)"]
 
 
-@pytest.mark.parametrize("asked", [" ", 5, None])
-def test_a_sample_without_a_task_is_counted(imported, asked):
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [(" ", "empty"), ({"a": 1}, "an object with the keys a"), (None, "null"), (["Hi"], "a list")],
+)
+def test_a_sample_without_a_task_is_counted(imported, asked, told):
     whole = {"input": "Capital of France?", "target": "Paris"}
     found = imported("inspect", "s.jsonl", lines({"input": asked, "target": "x"}, whole))
     assert len(found.scenarios) == 1
-    assert list(found.report()) == ["not carried over, 1 time: samples without input (first: s.jsonl:1)"]
+    assert list(found.report()) == [f"not carried over, 1 time: inputs that are {told} (first: s.jsonl:1)"]
 
 
 def test_choices_become_a_question_for_a_letter(imported):
@@ -51,6 +54,28 @@ def test_a_target_is_a_letter_before_it_is_the_text_of_a_choice(imported, target
     sample = {"input": "Which?", "choices": ["B", "A", "x"], "target": target}
     (scenario,) = imported("inspect", "s.json", json.dumps([sample])).scenarios
     assert scenario["checks"][0]["value"] == letter
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"choices": {"A": "x"}}, "choices that are an object with the keys A"),
+        ({"choices": 3}, "choices that are a number"),
+        ({"choices": ["x", None]}, "choices of which one is no text but null"),
+        ({"choices": "['x', 'y']"}, "choices in brackets that are no JSON"),
+        ({"choices": ["x", "y"], "target": {"a": 1}}, "targets: no text but an object with the keys a"),
+        ({"target": {"a": 1}}, "expected answers that are an object with the keys a"),
+        ({"target": ["x", None]}, "several expected answers, of which some are null"),
+    ],
+)
+def test_choices_and_targets_of_another_shape_are_left_out(imported, change, told):
+    found = imported("inspect", "s.jsonl", lines({"input": "Which?", "target": "A"} | change))
+    assert (found.scenarios, found.left_out) == ([], {told: (1, "s.jsonl:1")})
+
+
+def test_choices_may_be_a_list_as_json_in_a_cell(imported):
+    (scenario,) = imported("inspect", "s.csv", 'input,target,choices\nx?,B,"[""a, b"", ""c""]"\n').scenarios
+    assert "A) a, b\nB) c\n" in scenario["prompt"]
 
 
 def test_one_of_several_targets_is_enough(imported):
@@ -89,7 +114,7 @@ def test_a_chat_is_what_its_user_says(imported):
         ),
         ([{"role": "user", "content": [{"type": "image", "image": "x.png"}]}], "messages that are no text"),
         (chat(("system", "s")), "chats without a message of the user"),
-        (["Hi"], "messages without a known role"),
+        ([{"role": "narrator", "content": "Hi"}], "messages without a known role"),
     ],
 )
 def test_a_chat_that_is_no_conversation_here_is_left_out_with_the_reason(imported, messages, told):
@@ -261,6 +286,49 @@ def test_a_conversational_golden_without_turns_starts_with_a_greeting_and_says_s
         "`comments`",
         "turns that are no JSON",
     }
+
+
+@pytest.mark.parametrize(
+    ("golden", "told"),
+    [
+        ({"input": {"q": 1}, "expected_output": "x"}, "inputs that are an object with the keys q"),
+        ({"input": "p", "expected_output": {"a": 1}}, "expected answers that are an object with the keys a"),
+        ({"input": "p", "expected_output": "x", "expected_tools": 3}, "expected tools that are a number"),
+        ({"input": "p", "expected_output": "x", "expected_tools": [{}]}, "expected tools whose name is null"),
+        (
+            {"input": "p", "expected_output": "x", "expected_tools": [{"name": "t", "inputParameters": [1]}]},
+            "arguments of an expected tool that are a list",
+        ),
+        (
+            {"input": "p", "expected_output": "x", "expectedOutput": "y"},
+            "`expectedOutput` beside `expected_output`, which says something else",
+        ),
+        ({"scenario": ["s"], "expected_outcome": "o"}, "`scenario` that is a list"),
+        (
+            {"scenario": "s", "expected_outcome": {"o": 1}},
+            "`expected_outcome` that is an object with the key",
+        ),
+        ({"scenario": "s", "expected_outcome": "o", "turns": 3}, "turns that are a number"),
+        ({"scenario": "s", "expected_outcome": "o", "persona": [1]}, "`persona` that is a list"),
+        ({"input": "p", "expected_output": "x", "name": ["n"]}, "`name` that is a list"),
+    ],
+)
+def test_a_value_of_a_golden_of_another_shape_is_counted(imported, golden, told):
+    found = imported("deepeval", "g.jsonl", lines(golden))
+    assert any(what.startswith(told) for what in found.left_out), found.left_out
+
+
+def test_a_golden_asks_what_the_user_of_its_chat_says(imported):
+    golden = {"input": chat(("system", "Be kind."), ("user", "Hi")), "expected_output": ["Hello", "Hey"]}
+    (scenario,) = imported("deepeval", "g.jsonl", lines(golden), expect="contains").scenarios
+    assert (scenario["prompt"], scenario["checks"]) == ("Hi", [{"kind": "regex", "pattern": "Hello|Hey"}])
+
+
+@pytest.mark.parametrize("key", ["expectedTools", "turns"])
+def test_json_that_is_nested_too_deeply_is_no_bug(imported, key):
+    golden = {"input" if key != "turns" else "scenario": "p", "expected_output": "x", key: "[" * 100_000}
+    found = imported("deepeval", "g.jsonl", lines(golden))
+    assert "turns that are no JSON" in found.left_out or found.scenarios
 
 
 def test_an_empty_list_is_no_value_of_a_golden(imported):

@@ -1,5 +1,7 @@
 """Tables with any column names become scenarios; so do datasets of Hugging Face."""
 
+import csv
+import io
 import json
 import re
 import sys
@@ -14,6 +16,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table
 from pytest_tfgrpo.harness.suite.imports import hugging_face
 from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
@@ -51,7 +54,7 @@ def test_other_columns_are_named(imported):
     [
         ("a,b\n1,2\n", {}, r"x\.csv:2: which column is the prompt\? there are a, b; name it with --prompt"),
         ("question,b\n1,2\n", {"answer": "bb"}, r"x\.csv:2: there is no column 'bb'; did you mean 'b'\?"),
-        ("question,answer\n1\n", {}, r"x\.csv:2: a row must have 2 cells"),
+        ("question,answer\n1\n", {}, r"x\.csv:2: a row must have 2 cells, not 1"),
         ('question,answer\n"1\n', {}, r"x\.csv:\d: not CSV"),
     ],
 )
@@ -67,7 +70,7 @@ def test_rows_that_do_not_fit_are_counted(imported):
     assert {text.partition(": ")[2] for text in found.report()} == {
         "expected answers that are no number (first: x.csv:2)",
         "splits that are none of train, dev, eval (first: x.csv:3)",
-        "rows with an empty prompt (first: x.csv:4)",
+        "prompts that are empty (first: x.csv:4)",
     }
 
 
@@ -75,6 +78,194 @@ def test_columns_that_nobody_named_are_counted(imported):
     text = "question,expected,topic,level,note\n2 + 2?,4,sums,1,\n3 + 3?,6,sums,,\n"
     found = imported("csv", "x.csv", text, domain="topic")
     assert found.left_out == {"`level`": (1, "x.csv:2")}
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "told"),
+    [
+        (",question,answer\n0,Faces?,6\n", [("Faces?", "6")], {"a column without a name": (1, "x.csv:2")}),
+        ("Unnamed: 0,question,answer\n0,a?,6\n", [("a?", "6")], {"`Unnamed: 0`": (1, "x.csv:2")}),
+        ("question,answer,,\na?,6,,\nb?,7,,,,\n", [("a?", "6"), ("b?", "7")], {}),
+        ("\n,,\nquestion,answer\n\na?,6\n , \n,,,\n", [("a?", "6")], {}),
+        ("sep=,\r\nquestion,answer\r\na?,6\r\n", [("a?", "6")], {}),
+        ("\ufeffquestion,answer\na?,6\n", [("a?", "6")], {}),
+        (' Question ,"Expected Output"\na?,6\n', [("a?", "6")], {}),
+        ("question,answer,note\na?,6\nb?,7,x\n", [("a?", "6"), ("b?", "7")], {"`note`": (1, "x.csv:3")}),
+        ('question,answer\r"a\r\nb?",6\r', [("a\nb?", "6")], {}),
+        (f"question,answer\n{'a' * 200_000},6\n", [("a" * 200_000, "6")], {}),
+        ('"question","answer"\n"Say ""a, b""","x\ny"\n', [('Say "a, b"', "x\ny")], {}),
+    ],
+)
+def test_a_table_is_read_as_programs_save_it(imported, text, rows, told):
+    found = imported("csv", "x.csv", text)
+    assert [(one["prompt"], one["checks"][0]["value"]) for one in found.scenarios] == rows
+    assert found.left_out == told
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "question;answer\na?;6\n",
+            r"x\.csv:1: 'question;answer' is parted by semicolons; save the file with",
+        ),
+        ("question\tanswer\na?\t6\n", r"x\.csv:1: .* is parted by tabs"),
+        ("sep=;\nquestion;answer\n", r"x\.csv:1: 'sep=;' says that it is parted by semicolons"),
+        ("gold;q\n6;a?\n", r"which column is the prompt\? there are gold;q"),
+        (
+            "question,answer,answer\na?,6,7\n",
+            r"x\.csv:1: two columns are called 'answer'; rename or remove one",
+        ),
+        ("question,Answer,ANSWER\na?,6,7\n", r"x\.csv:2: the columns Answer, ANSWER differ in capitals only"),
+        ("q\0u\0,a\n", r"x\.csv:1: holds a NUL character; if it is UTF-16, save the file as UTF-8"),
+        ("instruction,input,output\na?,,6\n", r"x\.csv:2: is the prompt in 'instruction' or in 'input'\?"),
+        ("question,answer\na?,6,7\n", r"x\.csv:2: a row must have 2 cells, not 3"),
+    ],
+)
+def test_a_table_that_may_mean_two_things_is_refused(imported, text, message):
+    with pytest.raises(ScenarioError, match=message):
+        imported("csv", "x.csv", text)
+
+
+def test_a_table_of_utf_16_is_named(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("question,answer\na?,6\n", encoding="utf-16")
+    with pytest.raises(ScenarioError, match=r"x\.csv:1: not UTF-8 but UTF-16; save the file as UTF-8"):
+        read("csv", path)
+
+
+cell = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\r"), max_size=12)
+
+
+@given(
+    st.lists(st.tuples(cell, cell, cell), min_size=1, max_size=5),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC]),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_what_python_writes_as_a_table_is_read_back(rows, quoting, ends):
+    out = io.StringIO()
+    csv.writer(out, quoting=quoting, lineterminator=ends).writerows([("prompt", "answer", "note"), *rows])
+    table = csv_table(out.getvalue(), ())
+    plain = [[one.replace("\r\n", "\n").replace("\r", "\n") for one in row] for row in rows]
+    assert table.names == ["prompt", "answer", "note"]
+    assert [cells for _, cells in table.rows] == [row for row in plain if any(map(str.strip, row))]
+
+
+MESSAGE = {"role": "user", "content": "Capital of Peru?"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "fields"),
+    [
+        ([{"role": "system", "content": "Be short."}, MESSAGE], {"prompt": "Capital of Peru?"}),
+        (json.dumps([MESSAGE]), {"prompt": "Capital of Peru?"}),
+        ({"messages": [MESSAGE]}, {"prompt": "Capital of Peru?"}),
+        (MESSAGE, {"prompt": "Capital of Peru?"}),
+        (
+            [MESSAGE, {"role": "assistant", "content": "Lima"}, {"role": "user", "content": "Sure?"}],
+            {"turns": ["Capital of Peru?", "Sure?"]},
+        ),
+        ("[1, 2] is what?", {"prompt": "[1, 2] is what?"}),
+        (1.50, {"prompt": "1.5"}),
+        (True, {"prompt": "true"}),
+    ],
+)
+def test_a_task_is_a_text_or_what_its_user_says(imported, prompt, fields):
+    (scenario,) = imported("jsonl", "f.jsonl", json.dumps({"input": prompt, "ideal": "Lima"})).scenarios
+    assert scenario == {"id": "f-1", **fields, "checks": [{"kind": "exact", "value": "Lima"}]}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        (None, "prompts that are null"),
+        ("", "prompts that are empty"),
+        ("nan", "prompts that are missing (nan)"),
+        ([], "prompts that are an empty list"),
+        (["a", "b"], "prompts that are a list"),
+        ({}, "prompts that are an empty object"),
+        ({"text": "a", "n": 1}, "prompts that are an object with the keys text, n"),
+        ([{"from": "human", "value": "a"}], "prompts that are a list"),
+        ([{"role": "narrator", "content": "a"}], "messages without a known role"),
+        ([{"role": "user", "content": None}], "messages that are no text"),
+        ("[{'role': 'user', 'content': 'a'}]", "chats that are no JSON (not JSON: "),
+    ],
+)
+def test_a_task_of_another_shape_is_left_out_with_its_row(imported, prompt, told):
+    found = imported("jsonl", "f.jsonl", json.dumps({"input": prompt, "answer": "Lima"}))
+    ((what, where),) = found.left_out.items()
+    assert (found.scenarios, what.startswith(told), where) == ([], True, (1, "f.jsonl:1"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "check"),
+    [
+        (json.dumps(["a"]), {"kind": "exact", "value": "a"}),
+        (json.dumps(["a", "b.", "a"]), {"kind": "regex", "pattern": r"\A\s*(?:a|b\.)\s*\Z"}),
+        ("1.0", {"kind": "exact", "value": "1.0"}),
+        ("1.10", {"kind": "exact", "value": "1.10"}),
+        ("1e3", {"kind": "exact", "value": "1e3"}),
+        ("12345678901234567890", {"kind": "exact", "value": "12345678901234567890"}),
+        ("true", {"kind": "exact", "value": "true"}),
+        ('[{"role": "assistant", "content": "Lima"}]', {"kind": "exact", "value": "Lima"}),
+    ],
+)
+@pytest.mark.parametrize("form", ["jsonl", "json"])
+def test_an_answer_is_a_text_as_it_is_written_or_any_of_a_list(imported, form, answer, check):
+    text = f'{{"prompt": "p", "answer": {answer}}}'
+    (scenario,) = imported("jsonl", f"f.{form}", text).scenarios
+    assert scenario["checks"] == [check]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "expected answers that are null"),
+        ("  ", "expected answers that are empty"),
+        ("NaN", "expected answers that are missing (NaN)"),
+        ([], "expected answers that are an empty list"),
+        ({"text": ["a"], "answer_start": [1]}, "expected answers that are an object with the keys text, an"),
+        (["a", ""], "several expected answers, of which some are empty"),
+        (["a", None], "several expected answers, of which some are null"),
+        ([["a"]], "several expected answers, of which some are a list"),
+        ([{"a": 1}], "several expected answers, of which some are an object with the keys a"),
+    ],
+)
+def test_an_answer_that_is_none_is_left_out_with_its_row(imported, answer, told):
+    text = json.dumps({"prompt": "p", "answer": answer}) + '\n{"prompt": "q", "answer": "x"}\n'
+    found = imported("jsonl", "f.jsonl", text)
+    ((what, where),) = found.left_out.items()
+    assert (len(found.scenarios), what.startswith(told), where) == (1, True, (1, "f.jsonl:1"))
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("p,None", "the expected answer `None` is a text; leave the row out if it means no answer"),
+        (
+            "p,\"['a', 'b']\"",
+            "an expected answer that looks like a list is one text; write a list in JSON lines",
+        ),
+        ("p,“Lima”", "an expected answer in curly quotes expects these, too"),
+        ("<|im_start|>user p,x", "the marks of a chat template in a prompt are part of the task"),
+    ],
+)
+def test_what_may_not_be_meant_is_carried_over_with_a_note(imported, row, told):
+    found = imported("csv", "t.csv", f"prompt,answer\n{row}\n")
+    assert (len(found.scenarios), found.notes) == (1, {told: (1, "t.csv:2")})
+    assert list(found.report()) == [f"note, 1 time: {told} (first: t.csv:2)"]
+
+
+def test_ids_and_splits_that_are_no_text_are_counted(imported):
+    text = json.dumps({"prompt": "p", "answer": "x", "id": None, "part": ["train"], "topic": 7})
+    found = imported("jsonl", "f.jsonl", text, id="id", split="part", domain="topic")
+    assert found.scenarios[0] == {
+        "id": "f-1",
+        "prompt": "p",
+        "checks": [{"kind": "exact", "value": "x"}],
+        "domain": "7",
+    }
+    assert set(found.left_out) == {"ids that are null", "splits that are a list"}
 
 
 @pytest.fixture
@@ -116,9 +307,21 @@ def test_a_dataset_of_hugging_face_is_read_from_local_files(saved, name):
     ]
 
 
+def test_chats_and_missing_values_of_a_dataset_are_known(saved):
+    rows = [
+        {"prompt": [MESSAGE], "answer": ["Lima", "Lima, Peru"]},
+        {"prompt": [MESSAGE], "answer": float("nan")},
+        {"prompt": "p", "answer": 6.0},
+    ]
+    found = read_files("hf", [saved("d", rows)], columns=TableColumns(), expect=None)
+    assert [one["prompt"] for one in found.scenarios] == ["Capital of Peru?", "p"]
+    assert found.left_out == {"expected answers that are null": (1, "d, all, row 1")}
+    assert set(found.notes) == {"whole numbers that are stored with fractions are expected with `.0`"}
+
+
 def test_a_date_in_a_dataset_is_its_text(saved):
     (scenario,) = read("hf", saved("d", [{"question": "When?", "answer": date(2026, 11, 23)}]))
-    assert "2026-11-23" in scenario["checks"][0]["value"]
+    assert scenario["checks"][0]["value"] == "2026-11-23"
 
 
 def test_all_parts_of_a_dataset_are_read(saved):

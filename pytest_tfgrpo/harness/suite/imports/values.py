@@ -1,0 +1,159 @@
+"""What a value of another tool's file stands for: a task, an expected answer, or neither."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
+
+from pytest_tfgrpo.core.text import few
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.suite.document import Refused
+from pytest_tfgrpo.harness.suite.imports.chats import said
+from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
+from pytest_tfgrpo.harness.suite.json_text import WrittenNumber, parse_json_line
+
+MISSING = ("nan", "NaN", "<NA>", "NaT", "#N/A")
+"""How programs write a cell that has no value."""
+PERHAPS_MISSING = ("None", "null", "NULL", "N/A", "n/a", "NA", "undefined")
+_CHAT = re.compile(r"\s*\[\s*\{\s*['\"](?:role|content)['\"]\s*:")
+_LIST = re.compile(r"\s*\[\s*['\"].*['\"]\s*\]\s*\Z", re.DOTALL)
+_TEMPLATE = re.compile(r"<\|(?:im_start|start_header_id|user|system)\|>|\[INST\]|\A\s*Human: ")
+_CURLY = re.compile(r"\s*“[^“”]*”\s*\Z")
+
+
+def shape(value: object) -> str:
+    """Return in words what kind of value this is."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a text" if value.strip() else "an empty text"
+    if isinstance(value, Mapping):
+        return f"an object with the keys {few([*map(str, value)], 5)}" if value else "an empty object"
+    if isinstance(value, list | tuple):
+        return "a list" if value else "an empty list"
+    return f"a {type(value).__name__}"
+
+
+def as_text(value: Json) -> str:
+    """Return a scalar as it is written in its file; raises ValueError for anything else, and for null."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, WrittenNumber):
+        return value.text
+    if isinstance(value, str | int | date | time | Decimal) or (isinstance(value, float) and value == value):
+        return str(value)
+    raise ValueError(f"no text but {shape(value)}")
+
+
+def chat_of(value: Json) -> list[Json] | None:
+    """Return the messages that a value holds, also as JSON in a text; None where it is no chat.
+
+    Raises ValueError for a text that looks like a chat and is no JSON.
+    """
+    if isinstance(value, str):
+        if value.lstrip()[:1] not in ("[", "{"):
+            return None
+        try:
+            value = parse_json_line(value.strip(), 1)
+        except Refused as error:
+            if _CHAT.match(value):
+                raise ValueError(f"chats that are no JSON ({error}); save them as JSON") from None
+            return None
+    if isinstance(value, Mapping):
+        inside = value.get("messages")
+        value = inside if isinstance(inside, list) else [value] if {"role", "content"} <= value.keys() else []
+    if not isinstance(value, list) or not value:
+        return None
+    return value if all(isinstance(one, Mapping) and "role" in one for one in value) else None
+
+
+def asked(found: Imported, value: Json, where: str, what: str = "prompts") -> dict[str, Json]:
+    """Return the task that a value is, as ``prompt`` or ``turns``.
+
+    Raises ValueError, which says of what kind it is, where it is neither a text nor a chat.
+    """
+    messages = chat_of(value)
+    if messages is not None:
+        return said(found, messages, where)
+    try:
+        text = as_text(value).strip()
+    except ValueError:
+        raise ValueError(f"{what} that are {shape(value)}") from None
+    if not text or text in MISSING:
+        raise ValueError(f"{what} that are empty" if not text else f"{what} that are missing ({text})")
+    if _TEMPLATE.search(text):
+        found.note("the marks of a chat template in a prompt are part of the task", where)
+    return {"prompt": text}
+
+
+def expected(found: Imported, value: Json, kind: str, where: str) -> dict[str, Json]:
+    """Return the fields of a scenario that expects `value`, or any of the values in a list.
+
+    Raises ValueError, which says what is wrong, where it expects nothing that a check of `kind` can know.
+    """
+    if isinstance(value, tuple):
+        value = list(value)
+    if isinstance(value, list | Mapping) and (reply := _reply(value)) is not None:
+        value = reply
+    if isinstance(value, list):
+        answers = [_answer(found, one, where, "several expected answers, of which some") for one in value]
+        distinct = list(dict.fromkeys(answers))
+        if not distinct:
+            raise ValueError("expected answers that are an empty list")
+        return any_of(distinct, kind)
+    return expectation(_answer(found, value, where, "expected answers that"), kind)
+
+
+def any_of(answers: Sequence[str], kind: str) -> dict[str, Json]:
+    """Return the fields of a scenario that expects any of these; raises ValueError where no check can."""
+    if len(answers) == 1:
+        return expectation(answers[0], kind)
+    if kind not in ("contains", "exact"):
+        raise ValueError(f"several right answers, of which a check of kind {kind} knows one")
+    options = "|".join(map(re.escape, answers))
+    pattern = options if kind == "contains" else rf"\A\s*(?:{options})\s*\Z"
+    return {"checks": [{"kind": "regex", "pattern": pattern}]}
+
+
+def _answer(found: Imported, value: Json, where: str, what: str) -> str:
+    """Return one expected answer as a text; notes what may not be meant so. Raises ValueError."""
+    try:
+        text = as_text(value)
+    except ValueError:
+        raise ValueError(f"{what} are {shape(value)}") from None
+    plain = text.strip()
+    if not plain or plain in MISSING:
+        raise ValueError(f"{what} are missing ({plain})" if plain else f"{what} are empty")
+    if plain in PERHAPS_MISSING:
+        found.note(f"the expected answer `{plain}` is a text; leave the row out if it means no answer", where)
+    elif isinstance(value, str) and _LIST.match(text):
+        found.note("an expected answer that looks like a list is one text; write a list in JSON lines", where)
+    elif isinstance(value, str) and _CURLY.match(text):
+        found.note("an expected answer in curly quotes expects these, too", where)
+    elif isinstance(value, float) and not isinstance(value, WrittenNumber) and value.is_integer():
+        found.note("whole numbers that are stored with fractions are expected with `.0`", where)
+    return text
+
+
+def _reply(value: Json) -> str | None:
+    """Return the text of the only message of a chat, if the assistant says it."""
+    messages = chat_of(value) or []
+    content = messages[0].get("content") if len(messages) == 1 else None
+    return content if isinstance(content, str) and messages[0]["role"] == "assistant" else None
+
+
+def name_of(found: Imported, cells: Mapping[str, Json], where: str, key: str) -> str | None:
+    """Return the name that a key gives; None where there is none, which is noted if it is of another kind."""
+    value = cells.get(key)
+    try:
+        return None if value is None else as_text(value).strip() or None
+    except ValueError:
+        found.leave_out(f"`{key}` that is {shape(value)}", where)
+        return None
