@@ -227,6 +227,8 @@ class Rollout:
     """Stamp of its prompt."""
     files: tuple[FileChange, ...] | None = ()
     """What it did to its workspace, kept in a recorded run for checks that look there; None: too much."""
+    files_kept: bool = field(default=False, metadata=SPARSE)
+    """True where `files` is all that it did: its run was recorded, and its checks may look there."""
     started_at: str | None = field(default=None, metadata=SPARSE)
     """When its actor was asked, ISO 8601 in UTC."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -223,6 +223,34 @@ class Scenario:
     """What the user says in a conversation, in order; the first is `prompt`. Empty: one question."""
     user: SimulatedUser | None = field(default=None, metadata=SPARSE)
     """Who goes on after the first of `turns` where a model plays the user; None: the turns are all."""
+    recorded_stamp: str | None = field(default=None, metadata=SPARSE)
+    """Its stamp when the recording was made that answers, where its checks have changed since."""
+
+    @property
+    def seen(self) -> dict[str, Json]:
+        """What an agent meets of it, for stamps: all of the task but checks, rubric, truth and teardown."""
+        content: dict[str, Json] = {
+            "prompt": self.prompt,
+            "input": self.input,
+            "attachments": [[attachment.name, attachment.sha256] for attachment in self.attachments],
+            "tools": None if self.tools is None else list(self.tools),
+        }
+        if self.workspace is not None:
+            content["workspace"] = self.workspace.sha256
+        if self.environment is not None:
+            content["environment"] = self.environment
+        if self.setup is not None:
+            content["setup"] = self.setup.content
+        if self.turns:
+            content["turns"] = list(self.turns)
+        if self.user is not None:
+            content["user"] = asdict(self.user)
+        return content
+
+    @property
+    def seed_stamp(self) -> str:
+        """The stamp that the seeds of its rollouts come from: in a replay that of the recorded run."""
+        return self.recorded_stamp or self.stamp
 
     @property
     def steps(self) -> dict[str, WorldStep]:

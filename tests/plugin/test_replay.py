@@ -246,7 +246,32 @@ def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Project) 
     file.write_text(json.dumps(values))
     moody.learn(*REPLAY)
     (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
-    assert "(rollouts: 8, the scenario's stamp changed" in warning
+    assert "(rollouts: 8, what the agent meets of the scenario changed" in warning
+
+
+def test_changed_checks_score_the_recorded_answers_anew_and_the_run_says_so(project: Project) -> None:
+    """Also those of sweeps, which share seeds; recording such a replay changes nothing."""
+    project.write("moody.py", AGENTS).ini(actor="python:moody:moody", group_size=4, optimizer="none")
+    project.scenarios(train=2, sweep=2).learn(*RECORD)
+    first, before = rollouts(project.runs()[0]), (project.root / FILE).read_bytes()
+    file = project.root / "suite.scenario.json"
+    values = json.loads(file.read_text())
+    values[-1]["checks"] = [{"kind": "exact", "value": "4"}]
+    file.write_text(json.dumps(values))
+    project.learn(*REPLAY, *RECORD)
+    (folder,) = project.runs()[1:]
+    answers = [[(r["answer"], r["status"], r["seed"]) for r in made] for made in (first, rollouts(folder))]
+    assert answers[0] == answers[1]
+    changed = [
+        (old["checks"][0]["credit"], new["checks"][0]["credit"])
+        for old, new in zip(first, rollouts(folder), strict=True)
+        if old["status"] == "ok" and old["scenario_id"] == values[-1]["id"]
+    ]
+    assert changed
+    assert all(before + after == 1 for before, after in changed)
+    said = f"1 scenario's checks changed since the recording; scored anew: {values[-1]['id']}"
+    assert said in project.report()["warnings"]
+    assert (project.root / FILE).read_bytes() == before
 
 
 def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Project) -> None:

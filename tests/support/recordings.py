@@ -43,8 +43,11 @@ def make_entry(**changes: Any) -> RolloutEntry:
         "latency_ms": 1.5,
     }
     fields |= changes
-    asked = (fields[name] for name in ("actor", "stamp", "prompt", "temperature", "seed"))
-    return RolloutEntry(**{"fingerprint": rollout_fingerprint(*asked)} | fields)
+    asked = fields.get("seen") or fields["stamp"]
+    found = rollout_fingerprint(
+        fields["actor"], asked, *(fields[n] for n in ("prompt", "temperature", "seed"))
+    )
+    return RolloutEntry(**{"fingerprint": found} | fields)
 
 
 def make_call(**changes: Any) -> ModelCall:
@@ -76,6 +79,7 @@ def make_run(
             latency_ms=entry.latency_ms,
             prompt_stamp=entry.prompt,
             files=entry.files,
+            files_kept=entry.files_kept,
         )
         for index, entry in enumerate(entries)
     ]

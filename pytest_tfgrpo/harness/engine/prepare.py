@@ -100,7 +100,9 @@ def prepare(
     rewarders = (*_judging(people, settings), *supplied.rewarders)
     require_rewarders(rewarders)
     values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
-    _require_fit(root, people, scenarios, values)
+    if people.replay is not None:
+        scenarios = people.replay.as_recorded(scenarios)
+    _require_fit(root, people, scenarios, values, supplied.kinds)
     environments = find_environments(root, scenarios)
     packs = _load_packs(root, settings)
     library = _load_library(root, settings)
@@ -255,7 +257,11 @@ def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
 
 
 def _require_fit(
-    root: Path, people: Components, scenarios: Sequence[Scenario], values: SettingValues
+    root: Path,
+    people: Components,
+    scenarios: Sequence[Scenario],
+    values: SettingValues,
+    kinds: Mapping[str, CheckKind],
 ) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
     require_sandbox(values)
@@ -265,7 +271,7 @@ def _require_fit(
     _require_judge(people, scenarios, values["judge"])
     require_affordable(people.models.values(), values)
     if people.replay is not None:
-        people.replay.begin(scenarios, values)
+        people.replay.begin(scenarios, values, kinds)
     if values["record"]:
         from pytest_tfgrpo.harness.recording.writing import check_recordable
 

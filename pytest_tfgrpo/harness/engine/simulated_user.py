@@ -124,7 +124,7 @@ class PlayedUser:
     async def _ask(self) -> str | None:
         problem = ""
         for attempt in range(TRIES):
-            place = (self._scenario.stamp, self._seed, self._said, attempt)
+            place = (self._scenario.seed_stamp, self._seed, self._said, attempt)
             request = Request(
                 messages=tuple(self._messages),
                 temperature=TEMPERATURE,

@@ -13,7 +13,6 @@ from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.sandbox.changes import changes_in
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
 
 
@@ -32,12 +31,13 @@ async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, r
     used = await context.decoys.used(rollout, call.prompt, workspace)
     if used is not None:
         rollout = replace(rollout, decoy=used)
-    if rollout.status == "ok" and _are_needed(context.job, scenario, workspace):
-        return replace(rollout, files=await asyncio.to_thread(changes_in, workspace))
-    return rollout
+    if rollout.status != "ok" or not _are_needed(context.job, scenario):
+        return rollout
+    files = await asyncio.to_thread(changes_in, workspace) if workspace.made else ()
+    return replace(rollout, files=files, files_kept=True)
 
 
-def _are_needed(job: Job, scenario: Scenario, workspace: Workspace) -> bool:
-    if not job.settings.get("record") or not workspace.made:
+def _are_needed(job: Job, scenario: Scenario) -> bool:
+    if not job.settings.get("record"):
         return False
     return scenario.checker is not None or is_blocking(scenario.checks, job.kinds)

@@ -218,9 +218,11 @@ class Launch:
 
         splits = split_lines(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
+        replay = self.prepared.replay
+        notes = replay.notes if replay is not None else []
         lost = [text] if tracing is not None and (text := tracing.close()) else []
         return conclude(
-            replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *lost, *self.missed)))),
+            replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *lost, *notes, *self.missed)))),
             gated=is_gated(self.settings),
             kinds=self.supplied.kinds,
             baseline=self.baseline,

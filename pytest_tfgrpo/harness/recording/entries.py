@@ -39,7 +39,9 @@ class RolloutEntry:
     actor: str
     """Start of the actor's stamp."""
     stamp: str
-    """Stamp of the scenario."""
+    """Stamp of the scenario, from which the seed comes."""
+    seen: str = ""
+    """Stamp of what its agent met of the scenario; empty in recordings of before, which key by `stamp`."""
     prompt: str
     """Stamp of the prompt."""
     temperature: float
@@ -49,6 +51,8 @@ class RolloutEntry:
     frames: tuple[Frame, ...] = ()
     files: tuple[FileChange, ...] | None = ()
     """What it did to the files of its workspace; None: too much to keep."""
+    files_kept: bool = False
+    """True where `files` is all that it did there, as checks could look; else nothing is known of them."""
     failure: Failure | None = None
     latency_ms: float
     redacted: int = 0
@@ -57,6 +61,11 @@ class RolloutEntry:
     """What the agent reported beside its answer."""
     decoy: str | None = field(default=None, metadata=SPARSE)
     """Where it gave the decoy of the run that was recorded."""
+
+    @property
+    def asked(self) -> str:
+        """Stamp of the scenario that its fingerprint was made with."""
+        return self.seen or self.stamp
 
     @property
     def settled(self) -> bool:
@@ -100,6 +109,14 @@ def key_of(entry: RecordingEntry) -> RecordingKey:
     return entry.scenario, kind_of(entry), entry.fingerprint, entry.take
 
 
+def old_key_of(entry: RecordingEntry) -> RecordingKey:
+    """Return what an entry was found by in recordings whose keys held the checks of the scenario."""
+    if not isinstance(entry, RolloutEntry):
+        return key_of(entry)
+    asked = entry.actor, entry.stamp, entry.prompt, entry.temperature, entry.seed
+    return entry.scenario, "rollout", rollout_fingerprint(*asked), entry.take
+
+
 def kind_of(entry: RecordingEntry) -> str:
     """Return the name of an entry's kind."""
     return "rollout" if isinstance(entry, RolloutEntry) else "call"
@@ -111,7 +128,10 @@ def actor_stamp(actor: Participant) -> str:
 
 
 def rollout_fingerprint(actor: str, scenario: str, prompt: str, temperature: float, seed: int) -> str:
-    """Return the stamp of all that a rollout depends on; `actor`, `scenario` and `prompt` are stamps."""
+    """Return the stamp of all that a rollout depends on; `actor`, `scenario` and `prompt` are stamps.
+
+    That of the scenario has what its agent meets, and no checks: these change what an answer is worth.
+    """
     return stamp([actor, scenario, prompt, float(temperature), seed])
 
 
@@ -144,28 +164,29 @@ def entries_of(run: Run, loose: Iterable[Rollout] = ()) -> Iterator[RecordingEnt
 def _rollouts(run: Run, loose: Iterable[Rollout]) -> Iterator[RolloutEntry]:
     grouped = (r for result in run.phases for group in result.with_dev for r in group.rollouts)
     known = {r.rollout_id: r for r in (*loose, *grouped)}.values()
-    stamps = {s.id: s.stamp for s in run.scenarios}
+    scenarios = {s.id: (s.seed_stamp, stamp(s.seen)) for s in run.scenarios}
     actor = actor_stamp(actor_of(run))
     takes: Counter[tuple[str, str]] = Counter()
     for rollout in sorted(known, key=lambda r: (r.epoch, r.scenario_id, r.index)):
         if rollout.failure is not None and rollout.failure.code == MISS:
             continue
-        entry = _rollout(rollout, actor, stamps[rollout.scenario_id])
+        entry = _rollout(rollout, actor, *scenarios[rollout.scenario_id])
         place = entry.scenario, entry.fingerprint
         yield replace(entry, take=takes[place])
         takes[place] += 1
 
 
-def _rollout(rollout: Rollout, actor: str, scenario: str) -> RolloutEntry:
+def _rollout(rollout: Rollout, actor: str, scenario: str, seen: str) -> RolloutEntry:
     status, failure = rollout.status, rollout.failure
     if status == "error" and failure is not None and failure.code in JUDGED:
         status, failure = "ok", None
     prompt, temperature, seed = rollout.prompt_stamp, rollout.temperature, rollout.seed
     return RolloutEntry(
         scenario=rollout.scenario_id,
-        fingerprint=rollout_fingerprint(actor, scenario, prompt, temperature, seed),
+        fingerprint=rollout_fingerprint(actor, seen, prompt, temperature, seed),
         actor=actor,
         stamp=scenario,
+        seen=seen,
         prompt=prompt,
         temperature=temperature,
         seed=seed,
@@ -173,6 +194,7 @@ def _rollout(rollout: Rollout, actor: str, scenario: str) -> RolloutEntry:
         answer=rollout.answer,
         frames=rollout.frames,
         files=rollout.files,
+        files_kept=rollout.files_kept,
         failure=failure,
         latency_ms=rollout.latency_ms,
         extra=rollout.extra,

@@ -25,6 +25,7 @@ from pytest_tfgrpo.harness.recording.entries import (
     actor_stamp,
     entries_of,
     key_of,
+    old_key_of,
     rollout_fingerprint,
 )
 from pytest_tfgrpo.harness.recording.file import Recording, lines_of, locked, naming, write
@@ -118,7 +119,7 @@ def _problems_of_entry(entry: RecordingEntry, text: bytes, stamps: Collection[st
     if encode(entry) != text:
         yield "the line is not in canonical form"
     if isinstance(entry, RolloutEntry):
-        asked = entry.actor, entry.stamp, entry.prompt, entry.temperature, entry.seed
+        asked = entry.actor, entry.asked, entry.prompt, entry.temperature, entry.seed
         if rollout_fingerprint(*asked) != entry.fingerprint:
             yield "the fingerprint is not that of actor, scenario, prompt, temperature and seed"
         if entry.actor not in stamps:
@@ -155,7 +156,7 @@ def use_of(run: Run, loose: Iterable[Rollout]) -> RunUse:
         raise RecordingError(
             f"run {run.run_id} {why}, so it does not show what can be removed; name another with --run"
         )
-    keys = frozenset(key_of(entry) for entry in entries_of(run, rollouts))
+    keys = frozenset(key for entry in entries_of(run, rollouts) for key in (key_of(entry), old_key_of(entry)))
     return RunUse(run.run_id, actor_of(run).name, keys)
 
 

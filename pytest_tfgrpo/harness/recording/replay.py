@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import ModelCall, Rollout, Trajectory
@@ -15,7 +16,7 @@ from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall
 from pytest_tfgrpo.harness.recording.entries import (
@@ -28,8 +29,10 @@ from pytest_tfgrpo.harness.recording.entries import (
 )
 from pytest_tfgrpo.harness.recording.file import Recording
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
-from pytest_tfgrpo.harness.recording.misses import PROMPT, why_no_call, why_no_rollout
+from pytest_tfgrpo.harness.recording.misses import FILES, PROMPT, why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.sandbox.changes import make_again
+from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, is_blocking
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
@@ -39,6 +42,19 @@ _FAULTS: Mapping[str, type[AgentFailure | ProviderError]] = {
     "error": ProviderError,
 }
 RECORD = "record it with --tfgrpo-record=FILE first"
+
+
+class _Asked(NamedTuple):
+    """A scenario of the run, as far as its answers depend on it."""
+
+    stamp: str
+    """That its seeds come from."""
+    seen: str
+    """Stamp of what its agent meets."""
+    new_checks: bool
+    """True where its checks have changed since it was recorded."""
+    look: bool
+    """True where its checks or its test function may look at the workspace."""
 
 
 def open_replay(argument: str, root: Path) -> Replay:
@@ -88,7 +104,7 @@ class Replay:
         self.recording = recording
         self._header = header
         self._row = actor
-        self._stamps: Mapping[str, str] = {}
+        self._scenarios: Mapping[str, _Asked] = {}
         self._settings: Mapping[str, Json] = {}
         self._takes: Counter[tuple[str, str, str]] = Counter()
         self._misses: Counter[tuple[str, str]] = Counter()
@@ -106,9 +122,44 @@ class Replay:
             )
         return ReplayCompleter(self, next(m for m in reversed(self._header.models) if m.name == spec))
 
-    def begin(self, scenarios: Iterable[Scenario], settings: SettingValues) -> None:
+    def as_recorded(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Return scenarios; one whose checks alone have changed gets the seeds that it was recorded with."""
+        return [
+            replace(scenario, recorded_stamp=before)
+            if (before := self._stamp_before(scenario)) not in ("", scenario.stamp)
+            else scenario
+            for scenario in scenarios
+        ]
+
+    def _stamp_before(self, scenario: Scenario) -> str:
+        """Return the stamp that most answers to a scenario are recorded with; its own before all others."""
+        seen, stamps = stamp(scenario.seen), Counter[str]()
+        for entry in self._known(scenario.id):
+            if entry.stamp == scenario.stamp:
+                return entry.stamp
+            if entry.seen == seen:
+                stamps[entry.stamp] += 1
+        return max(sorted(stamps), key=lambda one: stamps[one], default="")
+
+    def _known(self, scenario: str) -> Iterator[RolloutEntry]:
+        """Yield what the replayed actor answered to a scenario, in whatever form that had."""
+        for entry in self.recording.about(scenario, "rollout"):
+            if isinstance(entry, RolloutEntry) and entry.actor == self._row.stamp:
+                yield entry
+
+    def begin(
+        self, scenarios: Iterable[Scenario], settings: SettingValues, kinds: Mapping[str, CheckKind] = KINDS
+    ) -> None:
         """Take note of the run to come; raises RecordingError when its answers would have been others."""
-        self._stamps = {scenario.id: scenario.stamp for scenario in scenarios}
+        self._scenarios = {
+            s.id: _Asked(
+                s.seed_stamp,
+                stamp(s.seen),
+                new_checks=s.recorded_stamp is not None,
+                look=s.checker is not None or is_blocking(s.checks, kinds),
+            )
+            for s in scenarios
+        }
         self._settings = settings
         for name, then, now in self._changed("answers"):
             raise RecordingError(
@@ -120,12 +171,21 @@ class Replay:
         """Go on behind what an interrupted replay has on file, and does not ask again."""
         for rollout in rollouts:
             if rollout.failure is None or rollout.failure.code != MISS:
-                now, prompt = self._stamps.get(rollout.scenario_id, ""), rollout.prompt_stamp
-                asked = rollout_fingerprint(self._row.stamp, now, prompt, rollout.temperature, rollout.seed)
+                prompt, temperature, seed = rollout.prompt_stamp, rollout.temperature, rollout.seed
+                asked = self._fingerprint(rollout.scenario_id, prompt, temperature, seed)
                 self._takes[rollout.scenario_id, "rollout", asked] += 1
         for call in calls:
             if call.error is None:  # a failed one is asked again
                 self._takes[self.recording.subject_of(call.fingerprint), "call", call.fingerprint] += 1
+
+    def _fingerprint(self, scenario: str, prompt: str, temperature: float, seed: int) -> str:
+        """Return the fingerprint of a rollout: of recordings of before that with the scenario's checks."""
+        now = self._scenarios.get(scenario)
+        stamps = (now.seen, now.stamp) if now else ("", "")
+        first, old = (
+            rollout_fingerprint(self._row.stamp, asked, prompt, temperature, seed) for asked in stamps
+        )
+        return old if (scenario, "rollout", old, 0) in self.recording.lines else first
 
     def _changed(self, shaped: str) -> list[tuple[str, Json, Json]]:
         recorded = self._row.settings
@@ -160,26 +220,41 @@ class Replay:
             + f" with --tfgrpo-actor='{line(self._row.name, 200)}' --tfgrpo-record={self.name}"
         ]
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of this run must know of the answers, and is no fault; empty when nothing."""
+        changed = [id_ for id_, asked in self._scenarios.items() if asked.new_checks]
+        if not changed:
+            return []
+        whose = "1 scenario's" if len(changed) == 1 else f"{len(changed)} scenarios'"
+        return [f"{whose} checks changed since the recording; scored anew: {few(changed)}"]
+
     def rollout(self, call: ActorCall) -> RolloutEntry:
         """Return the entry of a rollout; raises ProviderError when there is none, saying what differs."""
         scenario, prompt = call.task.id, call.prompt.stamp
-        now = self._stamps.get(scenario)
-        asked = rollout_fingerprint(self._row.stamp, now or "", prompt, call.temperature, call.seed)
-        entry = self._take(scenario, "rollout", asked)
+        asked = self._fingerprint(scenario, prompt, call.temperature, call.seed)
+        entry, now = self._take(scenario, "rollout", asked), self._scenarios.get(scenario)
         if isinstance(entry, RolloutEntry):
-            return entry
-        known = [
-            e
-            for e in self.recording.about(scenario, "rollout")
-            if isinstance(e, RolloutEntry) and e.actor == self._row.stamp
-        ]
+            if now is None or not (now.new_checks and now.look) or entry.files_kept or entry.failure:
+                return entry
+            self._misses["rollout", FILES] += 1
+            raise ProviderError(f"{scenario!r} is in {self.name} without files: {FILES}", MISS)
         cause, why = why_no_rollout(
-            known, stamp=now, prompt=prompt, temperature=call.temperature, seed=call.seed
+            list(self._known(scenario)),
+            asked=None if now is None else (now.seen, now.stamp),
+            prompt=prompt,
+            temperature=call.temperature,
+            seed=call.seed,
         )
         if cause == PROMPT and (changes := self._plan_changes()):
             cause, why = "the prompt changed", f"the prompt changed: {changes}"
         self._misses["rollout", cause] += 1
         raise ProviderError(f"{scenario!r} is not in {self.name} in its current form: {why}", MISS)
+
+    def looks_at_files(self, scenario: str) -> bool:
+        """Return whether something may look at what an agent left: its checks, or a test function."""
+        asked = self._scenarios.get(scenario)
+        return asked is None or asked.look
 
     def call(self, completer: Completer, request: Request) -> CallEntry:
         """Return the entry of a model call; raises RecordingError when there is none, saying what differs."""
@@ -234,7 +309,7 @@ class ReplayActor:
                 answer=entry.answer,
                 latency_ms=entry.latency_ms,
             )
-        if entry.files is None:
+        if entry.files is None and self._replay.looks_at_files(entry.scenario):
             raise ProviderError(
                 f"{entry.scenario!r} left more files than a recording keeps; run its actor itself",
                 "replay_files",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -17,17 +17,21 @@ from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.recording.entries import (
     Participant,
+    RecordingEntry,
     RecordingKey,
+    RolloutEntry,
     actor_of,
     actor_stamp,
     entries_of,
     key_of,
     models_of,
+    old_key_of,
 )
 from pytest_tfgrpo.harness.recording.file import MAX_LINE, Recording, locked, write
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode, find_secrets, without_secrets
 
 Named = TypeVar("Named", bound=RecordedActor | Participant)
+_Lines: TypeAlias = dict[RecordingKey, tuple[bytes, RecordingEntry]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +88,11 @@ def record(path: Path, run: Run, loose: Iterable[Rollout] = ()) -> Written:
         before = Recording.open(path)
         merged = {key: line.text for key, line in before.lines.items()}
         new = 0
-        for key, (line, settled) in own.items():
-            if merged.get(key) != line and (settled or not _is_settled(before, key)):
+        for key, (line, entry) in own.items():
+            old = old_key_of(entry)
+            place = old if old in merged and key not in merged else key
+            if merged.get(place) != line and _is_better(entry, before.entry(place)):
+                merged.pop(place, None)
                 merged[key] = line
                 new += 1
         header = _header(before.header, run, changed=new > 0)
@@ -95,9 +102,10 @@ def record(path: Path, run: Run, loose: Iterable[Rollout] = ()) -> Written:
     return Written(rollouts=rollouts, calls=len(own) - rollouts, new=new, redacted=redacted, unfit=unfit)
 
 
-def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[RecordingKey, tuple[bytes, bool]], int, int]:
-    """Return the lines of a run with whether each is an answer, how many are redacted, how many unfit."""
-    lines, redacted, unfit = {}, 0, 0
+def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[_Lines, int, int]:
+    """Return the lines of a run with their entries, how many are redacted, how many unfit."""
+    lines: _Lines = {}
+    redacted = unfit = 0
     for entry in entries_of(run, loose):
         try:
             clean = without_secrets(entry)
@@ -109,13 +117,18 @@ def _lines(run: Run, loose: Iterable[Rollout]) -> tuple[dict[RecordingKey, tuple
             unfit += 1
             continue
         redacted += clean.redacted > 0
-        lines[key_of(clean)] = (line, clean.settled)
+        lines[key_of(clean)] = (line, clean)
     return lines, redacted, unfit
 
 
-def _is_settled(before: Recording, key: RecordingKey) -> bool:
-    known = before.entry(key)
-    return known is not None and known.settled
+def _is_better(entry: RecordingEntry, before: RecordingEntry | None) -> bool:
+    """Return whether an entry may replace what is known: no error an answer, and none the same with files."""
+    if before is None or not isinstance(entry, RolloutEntry) or not isinstance(before, RolloutEntry):
+        return before is None or entry.settled or not before.settled
+    same = (entry.status, entry.answer, entry.frames) == (before.status, before.answer, before.frames)
+    if same and before.files_kept and not entry.files_kept:
+        return False
+    return entry.settled or not before.settled
 
 
 def _header(before: Header | None, run: Run, *, changed: bool) -> Header:

@@ -27,9 +27,9 @@ def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:
 
     The coin is drawn from identity alone: a resumed run asks every pair in the same order.
     """
-    return bool(seed_of(run_seed, "pair", scenario.stamp, index) & 1)
+    return bool(seed_of(run_seed, "pair", scenario.seed_stamp, index) & 1)
 
 
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
     """Return the seed of a rollout, from identity alone (decision 8)."""
-    return seed_of(run_seed, scenario.stamp, phase.seed_phase, index)
+    return seed_of(run_seed, scenario.seed_stamp, phase.seed_phase, index)

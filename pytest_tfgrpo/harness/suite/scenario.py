@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import marshal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from sys import intern
@@ -281,25 +281,11 @@ def task_stamp(scenario: Scenario) -> str:
 
     What came later counts only where there is some, so that scenarios without it keep their stamps.
     """
-    content: dict[str, Json] = {
-        "prompt": scenario.prompt,
-        "input": scenario.input,
-        "attachments": [[attachment.name, attachment.sha256] for attachment in scenario.attachments],
-        "tools": None if scenario.tools is None else list(scenario.tools),
-        "checks": [check.content for check in scenario.checks],
-    }
+    content = scenario.seen | {"checks": [check.content for check in scenario.checks]}
     if scenario.rubric:
         content["rubric"] = [[criterion.text, criterion.weight] for criterion in scenario.rubric]
     if scenario.truth != "checks":
         content["truth"] = scenario.truth
-    if scenario.workspace is not None:
-        content["workspace"] = scenario.workspace.sha256
-    if scenario.environment is not None:
-        content["environment"] = scenario.environment
-    for name, step in scenario.steps.items():
-        content[name] = step.content
-    if scenario.turns:
-        content["turns"] = list(scenario.turns)
-    if scenario.user is not None:
-        content["user"] = asdict(scenario.user)
+    if scenario.teardown is not None:
+        content["teardown"] = scenario.teardown.content
     return stamp(content)

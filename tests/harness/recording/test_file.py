@@ -210,6 +210,26 @@ def test_the_newer_answer_stays_but_an_error_never_replaces_one(tmp_path: Path) 
         assert the_answer(path) == kept
 
 
+def test_a_line_whose_key_held_the_checks_is_replaced_by_the_same_answer(tmp_path: Path) -> None:
+    path, made = tmp_path / "r.jsonl", make_run([make_entry(answer="4")])
+    write_recording(path, [make_entry(), make_entry(scenario="other")])
+    assert record(path, made).new == 1
+    found = [entry for key in Recording.open(path).lines if (entry := Recording.open(path).entry(key))]
+    assert [(entry.scenario, entry.answer) for entry in found] == [("count-words", "4"), ("other", "3")]
+    away = make_entry(status="error", failure=Failure(code="network", message="away"))
+    write_recording(path, [make_entry()])
+    assert record(path, make_run([away])).new == 0
+
+
+def test_an_answer_without_its_files_never_replaces_the_same_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([make_entry(files=(FileChange(name="a", text="x"),), files_kept=True)]))
+    before = path.read_bytes()
+    assert record(path, make_run([make_entry()])).new == 0
+    assert path.read_bytes() == before
+    assert record(path, make_run([make_entry(answer="4")])).new == 1
+
+
 def test_other_entries_of_the_file_stay(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     record(path, make_run([make_entry(seed=1)]))

@@ -1,5 +1,6 @@
 """Replay: what is asked again is answered as it was; what was never asked is refused, saying what differs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from support.recordings import PROMPT, STAMP, make_call, make_entry, make_run, w
 
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Failure, Trajectory
-from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.core.scenarios import Check, Prompt, Scenario
+from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.recording.replay import Replay, open_replay
 from pytest_tfgrpo.harness.recording.writing import record
@@ -79,7 +81,8 @@ async def test_the_same_question_is_answered_take_by_take_and_then_with_the_last
     [
         ({"scenario": "other"}, "it was never recorded"),
         ({"actor": "f" * 16}, "it was never recorded"),
-        ({"stamp": "9" * 64}, "the scenario's stamp changed"),
+        ({"stamp": "9" * 64}, "the scenario changed: .* is of a version that does not say which"),
+        ({"stamp": "9" * 64, "seen": "8" * 64}, "what the agent meets of the scenario changed"),
         ({"prompt": PROMPT}, "the prompt changed: its prompt pack, or the lessons in it"),
         ({"temperature": 0.3}, "temperature 0.7, recorded 0.3"),
         ({"seed": 6}, r"seed 5 is not recorded \(recorded: 6\)"),
@@ -97,6 +100,65 @@ async def test_a_miss_is_the_providers_error_and_says_what_differs(
     (warning,) = replay.warnings
     assert "r.jsonl lacks 1 answer" in warning
     assert warning.endswith("record them with --tfgrpo-actor='python:agent:solve' --tfgrpo-record=r.jsonl")
+
+
+SEEN = stamp(make_scenario().seen)
+OTHER = replace(make_scenario(stamp="9" * 64), checks=(Check(kind="exact", params={"value": "4"}),))
+LOOKING = replace(OTHER, checks=(Check(kind="file", params={"path": "a"}),))
+
+
+def replay_for(folder: Path, scenario: Scenario, *entries: Any) -> Replay:
+    """Return the replay of a run whose only scenario is `scenario`."""
+    write_recording(folder / "r.jsonl", entries)
+    replay = open_replay("r.jsonl", folder)
+    replay.begin(replay.as_recorded([scenario]), {"seed": 0})
+    return replay
+
+
+async def test_answers_to_what_the_agent_met_serve_a_scenario_with_other_checks(tmp_path: Path) -> None:
+    replay = replay_for(tmp_path, OTHER, entry(seen=SEEN), entry(seed=6, seen=SEEN))
+    (found,) = replay.as_recorded([OTHER])
+    assert (found.seed_stamp, found.stamp) == (STAMP, OTHER.stamp)
+    assert (await replay.actor(call(tmp_path))).answer == "3"
+    assert replay.notes == ["1 scenario's checks changed since the recording; scored anew: count-words"]
+    assert replay.warnings == []
+
+
+async def test_a_scenario_as_recorded_is_no_changed_one_whatever_else_is_on_file(tmp_path: Path) -> None:
+    others = [entry(seed=seed, seen=SEEN, stamp="7" * 64) for seed in (6, 7)]
+    now = make_scenario(stamp=STAMP)
+    replay = replay_for(tmp_path, now, *others, entry(seen=SEEN))
+    assert replay.as_recorded([now]) == [now]
+    assert replay.notes == []
+    assert (await replay.actor(call(tmp_path))).answer == "3"
+
+
+async def test_another_task_is_no_scenario_with_other_checks(tmp_path: Path) -> None:
+    replay = replay_for(tmp_path, replace(OTHER, prompt="Which?"), entry(seen=SEEN))
+    with pytest.raises(ProviderError, match="what the agent meets of the scenario changed"):
+        await replay.actor(call(tmp_path))
+    assert replay.notes == []
+
+
+@pytest.mark.parametrize(("fields", "lacks"), [({}, True), ({"files_kept": True}, False)])
+async def test_new_checks_that_look_at_files_need_recorded_ones(
+    tmp_path: Path, fields: dict[str, Any], lacks: bool
+) -> None:
+    replay = replay_for(tmp_path, LOOKING, entry(seen=SEEN, **fields))
+    if not lacks:
+        assert (await replay.actor(call(tmp_path))).answer == "3"
+        return
+    with pytest.raises(ProviderError, match="without files: its checks look at the workspace now") as caught:
+        await replay.actor(call(tmp_path))
+    assert caught.value.code == "replay_miss"
+    assert "lacks 1 answer" in replay.warnings[0]
+
+
+async def test_files_that_no_check_looks_at_any_more_may_be_too_many(tmp_path: Path) -> None:
+    recorded = entry(seen=SEEN, files=None, files_kept=True)
+    assert (await replay_for(tmp_path, OTHER, recorded).actor(call(tmp_path))).answer == "3"
+    with pytest.raises(ProviderError, match="left more files than a recording keeps"):
+        await replay_for(tmp_path, LOOKING, recorded).actor(call(tmp_path))
 
 
 async def test_many_recorded_seeds_are_not_all_shown(tmp_path: Path) -> None:
