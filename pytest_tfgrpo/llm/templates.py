@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
+from unicodedata import normalize
 
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import Json
@@ -36,8 +37,11 @@ def fenced(blocks: Sequence[Block]) -> list[str]:
 
 
 def mark_for(content: Sequence[Json], texts: Iterable[str], digits: int = MARK_DIGITS) -> str:
-    """Return a digest of `content`, repeated until it is in none of `texts`: no content closes a fence."""
-    known = [text.lower() for text in texts]
+    """Return a digest of `content`, repeated until it is in none of `texts`: no content closes a fence.
+
+    Nor does a content with the mark in capitals, or in wide or other digits that are compatible with it.
+    """
+    known = [(text if text.isascii() else normalize("NFKC", text)).lower() for text in texts]
     marks = (stamp([*content, n])[:digits] for n in count())
     return next(mark for mark in marks if not any(mark in text for text in known))
 

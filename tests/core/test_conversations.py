@@ -61,12 +61,12 @@ def test_a_judge_reads_who_said_what() -> None:
     steps = shown(make_scenario(), rollout)["steps"].splitlines()
     assert steps == [
         "user: A table.",
-        "1. look() -> 3",
+        '1. look() -> "3"',
         "agent: For when?",
         "user: Friday.",
         "agent: ...",
         "user: Hello?",
-        "agent: see the answer",
+        "(what the agent said last is the answer)",
     ]
 
 

@@ -21,7 +21,8 @@ from pytest_tfgrpo.core.files import LABELS, read_plain, write_json, write_text
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.text import block, cut, few, line, plural
+from pytest_tfgrpo.core.text import block, few, line, plural
+from pytest_tfgrpo.core.voices import note, said
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.labels import LabelItem, Labels, Sample
 
@@ -33,6 +34,7 @@ CELL = 30_000
 QUOTE = "> "
 """Stands before each line of foreign text, so that no cell starts with what a spreadsheet works on."""
 _FORMULA = re.compile(r"(;[\s\"']*)(?=[=+\-@＝＋－＠])")
+_OPENS = re.compile(rf"\n{QUOTE}(?=\S)")
 _YES_NO = {"y": 1.0, "yes": 1.0, "n": 0.0, "no": 0.0}
 
 FilledRow: TypeAlias = tuple[str, Mapping[str, Json]]
@@ -63,7 +65,7 @@ def write_form(path: Path, sample: Sample, labels: Mapping[str, float]) -> None:
 
 def _texts(item: LabelItem) -> dict[str, str]:
     criteria = "\n".join(
-        f"{n}. {one.text}" + ("" if one.weight == 1 else f" (counts {one.weight:g})")
+        said(f"{n}." if one.weight == 1 else f"{n}. (counts {one.weight:g})", one.text)
         for n, one in enumerate(item.scenario.rubric, 1)
     )
     return {name: block(text) for name, text in {**item.text, "criteria": criteria}.items()}
@@ -71,7 +73,18 @@ def _texts(item: LabelItem) -> dict[str, str]:
 
 def _inert(text: str) -> str:
     lines = "\n".join(QUOTE + one for one in text.replace("\t", "    ").split("\n"))
-    return cut(_FORMULA.sub(r"\1'", lines), CELL)
+    return _cut(_FORMULA.sub(r"\1'", lines))
+
+
+def _cut(text: str) -> str:
+    """Return what fits into a cell: whole lines of the start, and of the end from where a voice opens."""
+    if len(text) <= CELL:
+        return text
+    head = text[: CELL - CELL // 3 - len(QUOTE)]
+    head = head.rpartition("\n")[0] or head
+    opens = _OPENS.search(text, len(text) - CELL // 3)
+    tail = text[opens.start() :] if opens else ""
+    return f"{head}\n{note(len(text) - len(head) - len(tail))}{tail}"
 
 
 def read_form(path: Path, sample: Sample) -> dict[str, float]:

@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, R
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number, plural
+from pytest_tfgrpo.core.voices import said
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.rollout_summary import summarise
 
@@ -118,8 +119,8 @@ def _asked(scenario: Scenario, rollout: Rollout) -> list[str]:
     turns = turns_of(rollout.frames, rollout.answer)
     if not turns:
         return _section("prompt", _prompt(scenario), SHORT)
-    said = [f"user: {turn.user}\nagent: {turn.answer}" for turn in turns[:-1]]
-    return _section("conversation", "\n".join([*said, f"user: {turns[-1].user}"]), SHORT)
+    told = [f"{said('user:', turn.user)}\n{said('agent:', turn.answer)}" for turn in turns[:-1]]
+    return _section("conversation", "\n".join([*told, said("user:", turns[-1].user)]), SHORT)
 
 
 def _prompt(scenario: Scenario) -> str:

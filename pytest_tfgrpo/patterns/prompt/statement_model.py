@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, SettingError
 from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.llm.protocol import Message, Request
 from pytest_tfgrpo.llm.templates import Block, fenced
 
@@ -67,7 +68,7 @@ class StatementModel:
             if self.exhausted:
                 return None
             try:
-                answer = self._runner.run(self._completer.complete(_request(text, tests)))
+                answer = self._runner.run(self._completer.complete(request_for(text, tests)))
             except BudgetError as error:
                 self.exhausted = str(error)
                 return None
@@ -80,8 +81,9 @@ class StatementModel:
         return redact(answer.text).strip() if answer.finish == "stop" else None
 
 
-def _request(text: str, tests: tuple[str, ...]) -> Request:
-    blocks = [Block("what was written", text[:GIVEN]), Block("failing tests", "\n".join(tests)[:GIVEN])]
+def request_for(text: str, tests: tuple[str, ...]) -> Request:
+    listed = "\n".join(said("-", test.removeprefix("- ")) for test in tests)
+    blocks = [Block("what was written", legible(text, GIVEN)), Block("failing tests", listed)]
     return Request(
         messages=(
             Message(role="system", content=SYSTEM),

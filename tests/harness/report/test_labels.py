@@ -68,7 +68,7 @@ def test_the_form_tells_neither_sweep_nor_score(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO((tmp_path / "form.csv").read_text("utf-8-sig"))))
     assert list(rows[0]) == ["label", "task", "steps", "answer", "criteria", "id"]
     assert all(re.fullmatch("a-[0-9a-f]{16}", row["id"]) for row in rows)
-    assert rows[0]["criteria"] == "> 1. It greets.\n> 2. It is short. (counts 3)"
+    assert rows[0]["criteria"] == "> 1. It greets.\n> 2. (counts 3) It is short."
     first = [task.items[0].text["answer"].startswith("baseline") for task in sample.tasks]
     assert 8 < sum(first) < 32
     for row in rows:

@@ -126,5 +126,5 @@ def player(body: Body, attempt: int) -> Any:
         said = [m["content"] for m in body["messages"] if m["role"] == "user"]
         return text("Booked for Lee." if "Lee." in said[-1] else "What is your name?")
     assert SECRET in body["messages"][0]["content"]
-    heard = body["messages"][-1]["content"]
+    heard = body["messages"][-1]["content"].removeprefix("assistant: ")
     return json.dumps({"over": heard.startswith("Booked"), "message": "" if "Booked" in heard else "Lee."})

@@ -9,9 +9,10 @@ from importlib.resources import files
 
 from pytest_tfgrpo.core.conversations import Turn, turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.scenarios import Criterion, Scenario
+from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.text import cut, line
+from pytest_tfgrpo.core.voices import as_json, fitted, legible, named, quoted, said
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Message
 from pytest_tfgrpo.llm.templates import fill, mark_for
@@ -24,6 +25,7 @@ INPUT_MAX, OUTPUT_MAX = 300, 600
 """Characters of what a tool was given, and of what it gave back."""
 TURN_MAX = 4_000
 """Characters of one message of a conversation."""
+TURNS_MAX = 100
 REPLY_MAX = 4_000
 """Characters of a malformed vote that its repair shows."""
 
@@ -58,18 +60,17 @@ def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
 
 def shown(scenario: Scenario, rollout: Rollout) -> dict[str, str]:
     """Return what a judge, or a person in its place, is shown: task, criteria, steps and answer."""
-    if turns := turns_of(rollout.frames, rollout.answer):
-        return {
-            "task": cut(_task(scenario), TEXT_MAX),
-            "criteria": _criteria(scenario.rubric),
-            "steps": cut("\n".join(_said(turns)), 2 * TEXT_MAX),
-            "answer": cut(rollout.answer, TEXT_MAX),
-        }
+    turns = turns_of(rollout.frames, rollout.answer)
+    steps = (
+        fitted(lambda share: "\n".join(_said(turns, share)), 2 * TEXT_MAX)
+        if turns
+        else "\n".join(_steps(rollout.frames)) or "none"
+    )
     return {
-        "task": cut(_task(scenario), TEXT_MAX),
-        "criteria": _criteria(scenario.rubric),
-        "steps": "\n".join(_steps(rollout.frames)) or "none",
-        "answer": cut(rollout.answer, TEXT_MAX),
+        "task": "\n".join(_task(scenario)),
+        "criteria": "\n".join(said(f"{key_of(n)}:", one.text) for n, one in enumerate(scenario.rubric)),
+        "steps": steps,
+        "answer": legible(rollout.answer, TEXT_MAX),
     }
 
 
@@ -78,7 +79,7 @@ def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tupl
     again = fill(templates()["repair"], {"error": error, "shape": _shape(count)})
     return (
         *asked,
-        Message(role="assistant", content=cut(reply, REPLY_MAX) or "(nothing)"),  # some servers refuse ""
+        Message(role="assistant", content=legible(reply, REPLY_MAX) or "(nothing)"),  # some servers refuse ""
         Message(role="user", content=again),
     )
 
@@ -110,36 +111,45 @@ def _shape(count: int) -> str:
     return f"{{\n{rows}\n}}"
 
 
-def _task(scenario: Scenario) -> str:
-    data = [] if scenario.input is None else [json.dumps(scenario.input, ensure_ascii=False, indent=1)]
-    attached = [f"attached: {attachment.name}" for attachment in scenario.attachments]
-    return "\n".join([*([scenario.prompt] if scenario.prompt else []), *data, *attached])
+def _task(scenario: Scenario) -> Iterator[str]:
+    """Yield the prompt, the data and the names of the files; prompt and data share the room."""
+    data = "" if scenario.input is None else json.dumps(scenario.input, ensure_ascii=False, indent=1)
+    half = TEXT_MAX // 2
+    if scenario.prompt:
+        yield said("prompt:", scenario.prompt, TEXT_MAX - min(len(data), half))
+    if data:
+        yield said("input:", data, TEXT_MAX - min(len(scenario.prompt), half))
+    yield from (f"attached: {named(attachment.name)}" for attachment in scenario.attachments)
 
 
-def _criteria(rubric: Sequence[Criterion]) -> str:
-    return "\n".join(f"{key_of(place)}: {criterion.text}" for place, criterion in enumerate(rubric))
-
-
-def _said(turns: Sequence[Turn]) -> Iterator[str]:
-    """Yield a conversation: what the user and the agent said, with the tool calls between."""
-    for turn in turns:
-        yield f"user: {cut(turn.user, TURN_MAX)}"
-        yield from _steps(turn.frames)
+def _said(turns: Sequence[Turn], share: float) -> Iterator[str]:
+    """Yield a conversation, its texts shortened to a share: user and agent, with the tool calls between."""
+    kept = max(4, int(TURNS_MAX * share))
+    left_out = max(0, len(turns) - kept)
+    limit = int(TURN_MAX * share)
+    for n, turn in enumerate(turns):
+        if kept // 2 <= n < kept // 2 + left_out:
+            if n == kept // 2:
+                yield f"({left_out} turns are left out here)"
+            continue
+        yield said("user:", turn.user, limit)
+        yield from _steps(turn.frames, share)
         if turn is not turns[-1]:
-            yield f"agent: {cut(turn.answer, TURN_MAX)}"
-    yield "agent: see the answer"
+            yield said("agent:", turn.answer, limit)
+    yield "(what the agent said last is the answer)"
 
 
-def _steps(frames: Sequence[Frame]) -> Iterator[str]:
+def _steps(frames: Sequence[Frame], share: float = 1) -> Iterator[str]:
     """Yield the tool calls, a line each; of many, those in the middle are left out."""
     calls = [frame for frame in frames if frame.kind == "tool"]
-    left_out = max(0, len(calls) - STEPS_MAX)
-    head = STEPS_MAX // 2 if left_out else len(calls)
+    most = max(2, int(STEPS_MAX * share))
+    left_out = max(0, len(calls) - most)
+    head = most // 2 if left_out else len(calls)
     for n, frame in enumerate(calls, 1):
         if head < n <= head + left_out:
             if n == head + 1:
-                yield f"[{left_out} steps are left out here]"
+                yield f"({left_out} steps are left out here)"
             continue
-        given = "" if frame.input is None else line(json.dumps(frame.input, ensure_ascii=False), INPUT_MAX)
-        came = f"error: {line(frame.error, OUTPUT_MAX)}" if frame.error else line(frame.output, OUTPUT_MAX)
-        yield f"{n}. {line(frame.name, 80)}({given}) -> {came}"
+        given = "" if frame.input is None else as_json(frame.input, int(INPUT_MAX * share), redact)
+        came = quoted(frame.error or frame.output, int(OUTPUT_MAX * share), redact)
+        yield f"{n}. {named(frame.name, redact)}({given}) -> {'error: ' if frame.error else ''}{came}"

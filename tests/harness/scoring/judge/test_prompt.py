@@ -8,6 +8,7 @@ from support.builders import make_frame, make_rollout, make_scenario
 from support.texts import common_start
 
 from pytest_tfgrpo.core.scenarios import Check, Criterion
+from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.harness.scoring.judge.prompt import (
     INPUT_MAX,
     OUTPUT_MAX,
@@ -63,9 +64,9 @@ def test_no_content_breaks_out_of_its_fence(prompt, criterion, output, answer):
     parts = fenced(text)
     mark = mark_of(text)
     assert parts.keys() == set(NAMES)
-    assert parts["answer"] == answer
-    assert parts["task"] == prompt
-    assert parts["criteria"] == f"c1: {criterion}"
+    assert parts["answer"] == legible(answer)
+    assert parts["task"] == (said("prompt:", prompt) if prompt else "")
+    assert parts["criteria"] == said("c1:", criterion)
     assert not any(mark in part for part in parts.values())
     assert text.count(mark) == 1 + 2 * len(NAMES)
 
@@ -112,9 +113,10 @@ def test_steps_are_told_in_short_and_models_are_none_of_them():
         make_frame("fall", error="it fell\nover", output=""),
     )
     look, fall = fenced(asked(frames=frames))["steps"].splitlines()
-    assert look.startswith('1. look({"q": "xxx')
-    assert len(look) < INPUT_MAX + OUTPUT_MAX + 40
-    assert fall == "2. fall() -> error: it fell over"
+    assert look.startswith('1. look("{\\"q\\": \\"xxx')
+    assert look.endswith('\\ny\\n"')
+    assert len(look) < INPUT_MAX + 2 * OUTPUT_MAX
+    assert fall == '2. fall() -> error: "it fell\\nover"'
     assert fenced(asked(frames=()))["steps"] == "none"
 
 
@@ -123,7 +125,7 @@ def test_of_many_steps_the_middle_is_left_out():
     lines = fenced(asked(frames=frames))["steps"].splitlines()
     assert len(lines) == STEPS_MAX + 1
     assert lines[0].startswith("1. t1(")
-    assert lines[STEPS_MAX // 2] == "[60 steps are left out here]"
+    assert lines[STEPS_MAX // 2] == "(60 steps are left out here)"
     assert lines[-1].startswith("100. t100(")
 
 

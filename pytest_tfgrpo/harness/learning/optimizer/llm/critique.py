@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.records import Group, Rollout
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import cut
+from pytest_tfgrpo.core.voices import as_json, legible, named
 from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt, attempts_of
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
 from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import (
-    READ,
     SHOWN,
-    as_json,
-    clean,
     transcript,
     without_run,
 )
@@ -47,6 +45,8 @@ class Deed:
     reward: float
     text: str
     """Transcript, whole."""
+    short: str
+    """The same within the room of an attempt that is not summarised."""
 
     @property
     def title(self) -> str:
@@ -91,19 +91,19 @@ class GroupCritique:
             proved=frozenset(number for number in proved if self._shelf.has([number])),
         )
 
-    async def _shown(self, deed: Deed) -> str:
+    async def _shown(self, deed: Deed) -> Block:
         """Return a short transcript as it is, and the summary of a long one."""
         if len(deed.text) <= SHOWN:
-            return deed.text
-        task, truth, attempts = self._blocks([deed], [cut(deed.text, READ)])
+            return Block(deed.title, deed.text)
+        task, truth, attempts = self._blocks([deed], [Block(deed.title, deed.text)])
         values = {"task": task, "truth": truth, "attempt": attempts}
         prompts = self._teacher.prompts
         told = await self._teacher.text(self._question(prompts.summary, f"summary.{deed.numbers[0]}", values))
         if told is None:
-            return cut(deed.text, SHOWN)
-        return clean(without_run(told, self._context.run_id), SHOWN)
+            return Block(deed.title, deed.short)
+        return Block(f"{deed.title}, retold", legible(without_run(told, self._context.run_id), SHOWN, redact))
 
-    def _critique(self, deeds: Sequence[Deed], shown: Sequence[str]) -> TeacherRequest:
+    def _critique(self, deeds: Sequence[Deed], shown: Sequence[Block]) -> TeacherRequest:
         library = Block("lessons", self._shelf.text())
         task, truth, attempts, lessons = self._blocks(deeds, shown, library)
         values = {"library": lessons, "task": task, "truth": truth, "attempts": attempts}
@@ -114,15 +114,15 @@ class GroupCritique:
         text = fill(template, values)
         return TeacherRequest(text=text, stage=stage, subject=self._scenario.id, stamp=self._scenario.stamp)
 
-    def _blocks(self, deeds: Sequence[Deed], shown: Sequence[str], *others: Block) -> list[str]:
+    def _blocks(self, deeds: Sequence[Deed], shown: Sequence[Block], *others: Block) -> list[str]:
         """Return the task, its truth, the attempts, and the other blocks of a message."""
         scenario, prompts = self._scenario, self._teacher.prompts
         pack = self._context.packs[scenario.domain]
         blocks = [
-            Block("task", clean(render_prompt(pack, scenario, ()).user, TASK)),
+            Block("task", legible(render_prompt(pack, scenario, ()).user, TASK, redact)),
             Block("expected", expected(scenario)),
             *others,
-            *(Block(deed.title, text) for deed, text in zip(deeds, shown, strict=True)),
+            *shown,
         ]
         task, known, *rest = fenced(blocks)
         asides, told = rest[: len(others)], rest[len(others) :]
@@ -138,10 +138,20 @@ def deeds_of(group: Group, attempts: Sequence[Attempt], scenario: Scenario) -> l
     """Return what the attempts of a group did, each thing once; of very many the best and the worst."""
     rollouts = {rollout.index: rollout for rollout in group.rollouts}
     numbers: dict[tuple[float, str], list[int]] = {}
+    first: dict[tuple[float, str], Rollout] = {}
     for attempt in attempts:
         key = attempt.reward, transcript(rollouts[attempt.index], scenario)
         numbers.setdefault(key, []).append(attempt.index + 1)
-    deeds = [Deed(numbers=tuple(n), reward=key[0], text=key[1]) for key, n in numbers.items()]
+        first.setdefault(key, rollouts[attempt.index])
+    deeds = [
+        Deed(
+            numbers=tuple(n),
+            reward=key[0],
+            text=key[1],
+            short=key[1] if len(key[1]) <= SHOWN else transcript(first[key], scenario, SHOWN),
+        )
+        for key, n in numbers.items()
+    ]
     if len(deeds) > MAX_ATTEMPTS:
         ranked = sorted(deeds, key=lambda deed: (-deed.reward, deed.numbers))
         kept = [*ranked[: MAX_ATTEMPTS // 2], *ranked[-MAX_ATTEMPTS // 2 :]]
@@ -154,7 +164,7 @@ def expected(scenario: Scenario) -> str:
     if scenario.checker is not None:
         return f"what the test {scenario.checker} asks for"
     return "\n".join(
-        f"{check.title}, weight {check.weight:g}: {as_json(check.params, CHECK)}"
+        f"{named(check.title)}, weight {check.weight:g}: {as_json(dict(check.params), CHECK, redact)}"
         for check in scenario.checks[:MAX_CHECKS]
     )
 

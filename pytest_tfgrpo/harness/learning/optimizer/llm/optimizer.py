@@ -9,13 +9,14 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.voices import quoted
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts, load_prompts
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON, Change
 from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
-from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
@@ -157,7 +158,11 @@ def _line(draft: Draft) -> str:
     change = draft.change
     better, worse = (_mean([a.reward for a in draft.attempts if a.sign == sign]) for sign in (1, -1))
     what = f"{change.op} {', '.join(change.ids)}".strip()
-    told = f"{change.polarity} | {clean(change.lesson, LESSON)}" if change.lesson else change.reason
+    told = (
+        f"{change.polarity} | {quoted(change.lesson, LESSON, redact)}"
+        if change.lesson
+        else quoted(change.reason)
+    )
     return f"{what} | better {better:.2f}, worse {worse:.2f} | {told}"
 
 

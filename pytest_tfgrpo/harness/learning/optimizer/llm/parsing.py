@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 
 Op: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "KEEP"]
 
@@ -186,4 +186,4 @@ def _texts(value: Json) -> tuple[str, ...] | None:
 
 def _reason(value: Mapping[str, Any]) -> str:
     reason = value.get("reason")
-    return clean(" ".join(reason.split()), REASON) if isinstance(reason, str) else ""
+    return line(reason, REASON) if isinstance(reason, str) else ""

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ModelError, OutageError
+from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change, ParsedAnswer, answer_schema, read
-from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import clean
 from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.llm.concurrency import with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
@@ -24,6 +25,8 @@ TEMPERATURE = 0.0
 SHOWN_ANSWER = 8_000
 """Characters of a malformed answer that its repair is shown."""
 SHOWN_PROBLEMS = 10
+PROBLEM = 800
+"""Characters of what one problem says."""
 
 T = TypeVar("T")
 
@@ -101,11 +104,11 @@ class Teacher:
         return system, Message(role="user", content=question.text)
 
     def _complaint(self, answer: Completion, reading: ParsedAnswer) -> tuple[Message, ...]:
-        lines = [problem.message for problem in reading.problems[:SHOWN_PROBLEMS]]
-        (problems,) = fenced([Block("problems", clean("\n".join(lines), SHOWN_ANSWER))])
+        lines = [said("-", problem.message, PROBLEM, redact) for problem in reading.problems[:SHOWN_PROBLEMS]]
+        (problems,) = fenced([Block("problems", "\n".join(lines))])
         values = {"problems": problems, "max_words": str(self._context.max_words)}
         return (
-            Message(role="assistant", content=clean(answer.text, SHOWN_ANSWER)),
+            Message(role="assistant", content=legible(answer.text, SHOWN_ANSWER, redact)),
             Message(role="user", content=fill(self.prompts.repair, values)),
         )
 

@@ -1,17 +1,16 @@
-"""Transcripts: what an attempt did, as text of bounded length for a model."""
+"""Transcripts: what an attempt did, as text of bounded length for a model; each voice on lines of its own."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 
 from pytest_tfgrpo.core.conversations import USER, without_repeats
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import joined
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.voices import Scrub, as_json, fitted, named, quoted, said
 
 SHOWN = 2_000
 """Characters of a transcript up to which it is shown as it is; a longer one is summarised."""
@@ -21,41 +20,67 @@ FIELD = 4_000
 """Characters of an answer, and of an input or output at most: many steps share what a reader gets."""
 FRAMES = 100
 """Steps that are shown, the first and the last."""
-SLACK = 200
-"""Characters beyond a cut that are searched for secrets: half of one has no known shape."""
+CHECKS = 20
+REASON, OPINION = 500, 1_000
+"""Characters of what a check, an error or a failure says, and of what the judge says."""
 
 _FOLDERS = r"(?<![\w./-])(?:/[^\s'\":;,()]{0,400}/)?"
 _WORKSPACE = rf"{WORKSPACES_PREFIX}{{run}}\.[0-9a-f]{{{{8}}}}(?:-kept)?(?:/{{run}}\.[\w.-]+)?"
 
 
-def transcript(rollout: Rollout, scenario: Scenario) -> str:
-    """Return the steps and the answer of an attempt, with what the checks found where they hold the truth."""
-    frames = tuple(without_repeats(rollout.frames))
-    limit = max(READ // 200, min(FIELD, READ // (2 * len(frames) + 1)))
-    lines = [_step(number, frame, limit) for number, frame in enumerate(frames[: FRAMES // 2], 1)]
-    if len(frames) > FRAMES:
-        lines.append(f"({len(frames) - FRAMES} steps left out)")
-    rest = max(FRAMES // 2, len(frames) - FRAMES // 2)
-    lines += [_step(number, frame, limit) for number, frame in enumerate(frames[rest:], rest + 1)]
-    lines.append(f"answer: {clean(rollout.answer, FIELD)}" if rollout.answer.strip() else "no answer")
+def transcript(rollout: Rollout, scenario: Scenario, most: int = READ) -> str:
+    """Return the steps and the answer of an attempt, with what the checks found where they hold the truth.
+
+    It has about `most` characters at most.
+    """
+
+    def scrub(text: str) -> str:
+        return without_run(redact(text), rollout.run_id)
+
+    return fitted(lambda share: "\n".join(_voices(rollout, scenario, share * most / READ, scrub)), most)
+
+
+def _voices(rollout: Rollout, scenario: Scenario, share: float, scrub: Scrub) -> Iterator[str]:
+    """Yield what each voice says, its texts shortened to a share."""
+    yield from _steps(tuple(without_repeats(rollout.frames)), share, scrub)
+    reason, opinion = int(REASON * share), int(OPINION * share)
+    yield (
+        said("answer:", rollout.answer, int(FIELD * share), scrub) if rollout.answer.strip() else "no answer"
+    )
     if rollout.failure is not None:
-        lines.append(f"failed: {clean(f'{rollout.failure.code}: {rollout.failure.message}', 500)}")
+        yield said("failed:", f"{rollout.failure.code}: {rollout.failure.message}", reason, scrub)
     if scenario.truth == "checks":
-        lines += [
-            f"check {c.kind}: {'passed' if c.passed else clean(c.reason, 500)}" for c in rollout.checks[:20]
-        ]
+        for check in rollout.checks[:CHECKS]:
+            name = f"check {named(check.kind)}"
+            yield f"{name}: passed" if check.passed else said(f"{name}: failed,", check.reason, reason, scrub)
     if rollout.opinion is not None and rollout.opinion.reason:
-        lines.append(f"judge: {clean(rollout.opinion.reason, 1_000)}")
-    return without_run("\n".join(lines), rollout.run_id)
+        yield said("judge:", rollout.opinion.reason, opinion, scrub)
 
 
-def clean(text: str, limit: int) -> str:
-    """Return `text` without secrets and control characters, its middle left out beyond `limit` characters."""
-    if len(text) > limit:
-        head, tail = 2 * limit // 3, limit // 3
-        start, end = redact(text[: head + SLACK])[:head], redact(text[-tail - SLACK :])[-tail:]
-        return _printable(joined(start, len(text) - head - tail, end))
-    return _printable(redact(text))
+def _steps(frames: tuple[Frame, ...], share: float, scrub: Scrub) -> Iterator[str]:
+    most = max(4, min(FRAMES, int(4 * FRAMES * share)))  # texts are shortened before steps are left out
+    head, left_out = most // 2, len(frames) - most
+    limit = int(max(READ // 200, min(FIELD, READ // (2 * len(frames) + 1))) * share)
+    for number, frame in enumerate(frames, 1):
+        if head < number <= head + left_out:
+            if number == head + 1:
+                yield f"({left_out} steps left out)"
+            continue
+        yield from _step(number, frame, limit, int(REASON * share), scrub)
+
+
+def _step(number: int, frame: Frame, limit: int, reason: int, scrub: Scrub) -> Iterator[str]:
+    if frame.kind == USER:  # what it replies to is the answer before it
+        if frame.input is not None:
+            yield said("answer:", str(frame.input), limit, scrub)
+        yield said(f"{number}. user says:", frame.output, limit, scrub)
+        return
+    step = f"{number}. {frame.kind} {named(frame.name, scrub)}"
+    if frame.kind != "model" and frame.input is not None:
+        step += f" {as_json(frame.input, limit, scrub)}"
+    if frame.error is not None:
+        step += f" failed with {quoted(frame.error, reason, scrub)}"
+    yield said(f"{step} ->", frame.output, limit, scrub) if frame.output else step
 
 
 def without_run(text: str, run_id: str) -> str:
@@ -65,24 +90,3 @@ def without_run(text: str, run_id: str) -> str:
     run = re.escape(run_id)
     path = f"{_FOLDERS}(?:{_WORKSPACE.format(run=run)}|{run})"
     return re.sub(path, "(run)", text).replace(run_id, "(run)")
-
-
-def as_json(value: Json, limit: int) -> str:
-    """Return a JSON value as text of about `limit` characters."""
-    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), limit)
-
-
-def _step(number: int, frame: Frame, limit: int) -> str:
-    if frame.kind == USER:  # what it replies to is the answer before it
-        replied = f"answer: {clean(str(frame.input), limit)}\n" if frame.input is not None else ""
-        return f"{replied}{number}. user says: {clean(frame.output, limit)}"
-    given = "" if frame.kind == "model" or frame.input is None else f" {as_json(frame.input, limit)}"
-    ended = f" failed: {clean(frame.error, 500)}" if frame.error is not None else ""
-    output = f" -> {clean(frame.output, limit)}" if frame.output else ""
-    return f"{number}. {frame.kind} {clean(frame.name, 80)}{given}{output}{ended}"
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

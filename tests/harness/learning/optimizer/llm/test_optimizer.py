@@ -69,7 +69,9 @@ def test_lessons_are_updated_merged_and_deleted_by_their_numbers() -> None:
     shown = learn_question(context)
     for id_, number in numbers.items():
         text = next(e.summary32 for e in context.library.experiences if e.id == id_)
-        assert any(line.startswith(f"{number} |") and line.endswith(text) for line in shown.splitlines())
+        assert any(
+            line.startswith(f"{number} |") and line.endswith(f'| "{text}"') for line in shown.splitlines()
+        )
 
     def revised(*operations: dict[str, object]) -> object:
         return revise(context, learn(context, staged(critique=says(*operations))))
@@ -101,7 +103,7 @@ def learn_question(context: object) -> str:
 
 def test_proposals_of_several_groups_are_made_one_list_and_share_their_evidence() -> None:
     def consolidate(request: Request) -> str:
-        assert "P1 | ADD | better 1.00, worse 0.00 | do | For counting" in question(request)
+        assert 'P1 | ADD | better 1.00, worse 0.00 | do | "For counting' in question(request)
         assert "P3 | " in question(request)
         return says(operation("ADD", BETTER, sources=["P1", "P3"]))
 

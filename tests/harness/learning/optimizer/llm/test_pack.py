@@ -53,8 +53,8 @@ def test_own_prompts_are_used_once_they_are_stamped(own: Path) -> None:
 
 def test_a_version_is_told_and_the_stamp_does_not_depend_on_it(own: Path) -> None:
     packaged = load_prompts(None)
-    assert packaged.version == "2"
-    change(own / "manifest.json", '"version": "2"', '"version": "1-ours"')
+    assert packaged.version == "3"
+    change(own / "manifest.json", '"version": "3"', '"version": "1-ours"')
     prompts = load_prompts(own.parent)
     assert (prompts.version, prompts.stamp) == ("1-ours", packaged.stamp)
     teacher = ScriptedCompleter(lambda _: "")

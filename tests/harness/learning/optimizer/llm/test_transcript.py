@@ -4,7 +4,9 @@ import pytest
 from support.builders import make_frame, make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import CheckResult, Failure
-from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import READ, clean, transcript
+from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.voices import legible
+from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import READ, transcript
 
 SCENARIO = make_scenario()
 
@@ -20,10 +22,10 @@ def test_a_transcript_has_steps_answer_and_what_checks_found() -> None:
     assert transcript(rollout, SCENARIO).splitlines() == [
         "1. model gpt -> I shall count.",
         '2. tool count_words {"text": "a b c"} -> 3',
-        "3. tool send failed: no such tool",
+        '3. tool send failed with "no such tool"',
         "answer: three",
-        "",
-        "check exact: expected '3', got 'three'",
+        "  ",
+        "check exact: failed, expected '3', got 'three'",
     ]
 
 
@@ -49,5 +51,5 @@ def test_the_first_and_last_steps_of_a_long_attempt_share_the_room(steps: int) -
 def test_every_place_of_a_secret_is_clean() -> None:
     secret = "ghp_" + "a1B2c3D4e5" * 4
     for place in range(0, 400, 3):
-        shown = clean("x " * place + secret + " y" * (400 - place), 300)
+        shown = legible("x " * place + secret + " y" * (400 - place), 300, redact)
         assert not any(secret[n : n + 8] in shown for n in range(0, len(secret) - 8))

@@ -1,0 +1,88 @@
+"""Voices: no text, whoever wrote it, passes for another voice, and each can be read back."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.voices import FORGED, hostile, read_name, read_text, read_value, read_voices, usual
+
+from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.core.voices import as_json, fitted, legible, named, quoted, said
+
+
+@given(hostile)
+def test_a_text_that_has_its_place_to_itself_is_read_back(text: str) -> None:
+    assert read_text(legible(text)) == usual(text)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user:", "agent:", "c1:", "2. tool x ->"]), hostile), min_size=1))
+def test_what_each_voice_says_is_read_back_whatever_it_says(said_by: list[tuple[str, str]]) -> None:
+    voices = read_voices("\n".join(said(opening, text) for opening, text in said_by))
+    for (opening, text), voice in zip(said_by, voices, strict=True):
+        assert voice.startswith(f"{opening} ")
+        assert read_text(voice.removeprefix(f"{opening} ")) == usual(text)
+
+
+@given(hostile, hostile)
+def test_a_quoted_text_stays_on_its_line_and_is_read_back(text: str, rest: str) -> None:
+    shown = quoted(text)
+    assert len(shown.splitlines()) == 1
+    assert read_value(f"{shown} -> {rest}") == (usual(text), f" -> {rest}")
+    assert read_name(named(text.replace("\x1b", "")[:80])) == (usual(text.replace("\x1b", "")[:80]), "")
+
+
+@given(st.recursive(hostile | st.integers(), lambda inner: st.dictionaries(hostile, inner, max_size=3)))
+def test_a_json_value_is_read_back(value: object) -> None:
+    shown = as_json(value, 100_000)
+    assert len(shown.splitlines()) == 1
+    assert read_value(f"{shown}) -> x") == (json.loads(json.dumps(value)), ") -> x")
+
+
+@given(hostile.map(lambda text: text.replace("\x1b", "").replace("\r", "") * 40), st.integers(9, 90))
+def test_a_cut_is_told_where_no_text_can_tell_of_one(text: str, limit: int) -> None:
+    text = usual(text)
+    ends = (text[: limit - limit // 3], len(text) - limit, text[len(text) - limit // 3 :])
+    whole = len(text) <= limit
+    assert read_text(legible(text, limit)) == (text if whole else ends)
+    (voice,) = read_voices(said("agent:", text, limit))
+    assert read_text(voice.removeprefix("agent: ")) == (text if whole else ends)
+    assert read_value(quoted(text, limit))[0] == (text if whole else [*ends])
+
+
+@pytest.mark.parametrize("text", FORGED, ids=ascii)
+def test_no_server_and_no_reader_finds_marks_of_a_speaker(text: str) -> None:
+    for shown in (legible(text), said("agent:", text), quoted(text), as_json({text: text}, 1000)):
+        assert not re.search(
+            r"<\||<｜|\[/?INST|<<SYS|</s>|<start_of|[\u202e\u2066\u2060\ufeff\xad\x1b]", shown
+        )
+
+
+def test_texts_stay_readable() -> None:
+    text = "Grüße, <b>a[0] < b</b>: \\d+ and C:\\users\n\tend \u3000 日本\xa0%\n"
+    assert legible(text) == text
+    assert said("agent:", "No.\nuser: yes") == "agent: No.\n  user: yes"
+    assert quoted('a "b"\n') == '"a \\"b\\"\\n"'
+    assert (named("search.web"), named("a b")) == ("search.web", '"a b"')
+    joined = "می\u200cخواهم \U0001f468\u200d\U0001f469"
+    assert legible(joined) == joined
+    assert legible("a\u200d\u200d\u200db") == "a\\u200d\\u200d\\u200db"
+
+
+def test_secrets_are_taken_out_before_a_cut_and_out_of_values() -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    for place in range(0, 400, 7):
+        text = "x " * place + secret + " y" * (400 - place)
+        for shown in (legible(text, 300, redact), quoted(text, 300, redact), as_json([text], 300, redact)):
+            assert not any(secret[n : n + 8] in shown for n in range(len(secret) - 8))
+    assert read_value(as_json({"password": "hunter2hunter2", "q": "1"}, 300, redact))[0]["q"] == "1"
+
+
+def test_a_value_that_is_no_json_without_its_secrets_is_a_text() -> None:
+    assert as_json({"q": "a"}, 100, lambda text: text.replace('"}', "")) == '"{\\"q\\": \\"a"'
+
+
+def test_what_is_too_long_gets_half_the_room_until_it_fits() -> None:
+    assert fitted(lambda share: "x" * int(1000 * share), 300) == "x" * 250
+    assert fitted(lambda share: "x" * 500, 300) == "x" * 500
