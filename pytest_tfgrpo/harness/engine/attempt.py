@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
-from pytest_tfgrpo.core.records import Failure, Frame, Phase, Status, Trajectory
+from pytest_tfgrpo.core.records import Failure, Frame, Phase, Rollout, Status, Trajectory
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.sampled import is_plain, reported
 from pytest_tfgrpo.core.wire import Json
@@ -74,6 +74,36 @@ class Slot:
     """Who is asked in place of the run's actor."""
     user: Callable[[], User] | None = None
     """Opens the user of its conversation; None: there is one question."""
+
+
+def rollout_of(slot: Slot, outcome: AttemptResult, run_id: str) -> Rollout:
+    """Return the rollout that an attempt is."""
+    made = Trajectory(answer=outcome.answer, frames=outcome.frames)
+    return Rollout(
+        rollout_id=slot.rollout_id,
+        group_id=slot.group_id,
+        run_id=run_id,
+        scenario_id=slot.question.scenario.id,
+        epoch=slot.phase.epoch,
+        mode=slot.phase.mode,
+        index=slot.index,
+        seed=slot.call.seed,
+        temperature=slot.call.temperature,
+        status=outcome.status,
+        answer=outcome.answer,
+        frames=outcome.frames,
+        extra=outcome.extra,
+        decoy=outcome.decoy,
+        started_at=outcome.started_at,
+        failure=outcome.failure,
+        tokens=made.tokens,
+        cost_usd=made.cost_usd,
+        latency_ms=outcome.latency_ms,
+        experiences=slot.question.experiences,
+        left_out=slot.question.left_out,
+        tossed=slot.question.tossed,
+        prompt_stamp=slot.question.prompt_stamp,
+    )
 
 
 async def attempt(

@@ -15,31 +15,27 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import UNMADE, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import (
-    Failure,
     Group,
     Phase,
     PhaseResult,
     Rollout,
     RunStatus,
-    Score,
-    Trajectory,
 )
-from pytest_tfgrpo.harness.engine.attempt import NOTHING, AttemptResult, Slot, attempt
+from pytest_tfgrpo.harness.engine.attempt import NOTHING, AttemptResult, Slot, attempt, rollout_of
 from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
+from pytest_tfgrpo.harness.engine.groups import GroupScoring
+from pytest_tfgrpo.harness.engine.ledger import Ledger
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.observers import LostRollout, Observer, Record, RefusedRollout, tell_group
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
-from pytest_tfgrpo.harness.metrics.comparison import tally
-from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
+from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.run.schedule import group_id
 from pytest_tfgrpo.harness.run.stored_groups import GroupPlace, GroupsById
-from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 from pytest_tfgrpo.llm.queueing import take_ticket
 
 if TYPE_CHECKING:
@@ -49,12 +45,6 @@ UNCHECKED = 1_000
 """Answers that wait for their checks, beyond which no call starts: they would fill memory."""
 GLIMPSE = 100
 """Groups on file after which the event loop may do something else."""
-COALESCE_S = 0.002
-"""Groups that complete within this time are scored in one batch: arrays cost by the call."""
-
-
-class RewarderTimeout(RewarderError):
-    """A rewarder ran over its time limit: the epoch is aborted (decision 18)."""
 
 
 class Cohort:
@@ -86,41 +76,31 @@ class Cohort:
         self._metered = as_metered(job.actor) is not None
         self._writer = context.writer
         self._grader = Grader(context)
+        self.ledger: Ledger = Ledger(context, self._arms) if earlier is None else earlier.ledger
+        """What its attempts cost; a cohort that another one extends shares it."""
+        self._scoring = GroupScoring(
+            context, self.groups, self._first, grader=self._grader, ledger=self.ledger, lineup=self._lineup
+        )
         self._places = count()
         self._context = context
         self._workspaces = context.workspaces
         self._observe = context.observe
         self._gauge = context.gauge
         self._checks: asyncio.TaskGroup
-        self._watch = watch
         self._unchecked = 0
         self._room = asyncio.Event()
         """Set while a call may start, however many answers wait for their checks."""
         self._room.set()
-        # not what is on file: that is scored, and stays as it is whatever becomes of the others
-        self._open = {id_: list(self.groups[id_].rollouts) for id_ in self._first}
-        self._complete: list[list[Rollout]] = []
-        self._wake = asyncio.Event()
-        self._finished = False
         self._breaker = context.breaker
         self._lost = LostRollouts(
             context.breaker,
             context.workspaces,
             attempt=self._attempted,
             take=self._take,
-            forget=self._forget,
+            forget=self.ledger.forget,
             refuse=self._refuse,
             tear_down=self._tear_down,
         )
-        self.paid: dict[str, Rollout] = {}
-        """Rollouts by id that were paid for and are in no group yet."""
-        self.abandoned = [
-            r
-            for r in job.resumed.abandoned
-            if any(r.group_id == group_id(job.run_id, phase, r.scenario_id) for phase in self._arms)
-        ]
-        if earlier is not None:
-            self.paid, self.abandoned = earlier.paid, earlier.abandoned
 
     def _settled_before(self, arms: Sequence[Arm]) -> dict[str, GroupPlace]:
         """Return where the groups are that a resumed run takes as they are, by id."""
@@ -144,7 +124,7 @@ class Cohort:
 
     def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
         """Return what came of one of the phases, whose prompts carried the library of a hash."""
-        known = loose((), self.paid.values(), self.abandoned)
+        known = loose((), self.ledger.paid.values(), self.ledger.abandoned)
         return PhaseResult(
             phase=phase,
             groups=self.groups_of(phase),
@@ -158,7 +138,7 @@ class Cohort:
     def strays(self, epoch: int) -> tuple[Rollout, ...]:
         """Return what was paid for here of a phase before, to see by it whether the provider is there."""
         own = {phase.epoch for phase in self._arms}
-        return tuple(r for r in self.abandoned if r.epoch == epoch and epoch not in own)
+        return tuple(r for r in self.ledger.abandoned if r.epoch == epoch and epoch not in own)
 
     def _excluded_from(self, phase: Phase) -> Iterator[str]:
         """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
@@ -177,17 +157,16 @@ class Cohort:
         await self._repeat_settled()
         try:
             async with asyncio.TaskGroup() as scoring:
-                scoring.create_task(self._score_groups())
+                scoring.create_task(self._scoring.run())
                 async with asyncio.TaskGroup() as self._checks:
                     await self._executor.run(self._lineup, self._try)
                     await self._lost.make_again(self._executor)
                     self._context.let_go()
-                self._finished = True
-                self._wake.set()
+                self._scoring.end()
         except BaseExceptionGroup as group:
             error = _first(group)
             if isinstance(error, RewarderError | RecordingError):
-                self._keep_unscored()
+                self._scoring.keep_unscored()
             raise error from None
         finally:
             self._lost.forget()
@@ -219,7 +198,7 @@ class Cohort:
         await self._room.wait()
         take_ticket(next(self._places))
         if (torn := self._lineup.torn.pop(slot.rollout_id, None)) is not None:
-            self._abandon(torn)
+            self.ledger.abandon(torn)
         recorded = self._job.resumed.rollouts.get(slot.rollout_id)
         if recorded is not None:
             left = self._left(slot, recorded)
@@ -228,7 +207,7 @@ class Cohort:
                 self._wait_for_check(1)
                 self._checks.create_task(self._repeat(slot, recorded, left))
                 return
-            self._abandon(recorded)
+            self.ledger.abandon(recorded)
         if slot.question.scenario.fixtures is not None:  # waits for them, and holds no place meanwhile
             self._checks.create_task(self._make_in_turn(slot))
             return
@@ -238,7 +217,7 @@ class Cohort:
         """Make a rollout once its fixtures are set up, unless they never are; once more if it was lost."""
         attempted = await self._made_with_fixtures(slot)
         if attempted is not None and self._breaker.is_worth_another(attempted.outcome):
-            self._forget(attempted.rollout)
+            self.ledger.forget(attempted.rollout)
             self._workspaces.renew(slot.call.workspace)
             self._context.agents.await_again(slot.rollout_id)
             self._observe(LostRollout(rollout_id=slot.rollout_id))
@@ -260,16 +239,11 @@ class Cohort:
         outcome = await self._attempt(slot)
         if outcome is None:
             return None
-        rollout = self._rollout(slot, outcome)
+        rollout = rollout_of(slot, outcome, self._job.run_id)
         self._gauge.pay(rollout)
         if not self._metered:
             self._budget.spend(rollout)
         return Attempted(slot, rollout, outcome, began)
-
-    def _forget(self, rollout: Rollout) -> None:
-        """Keep of an attempt that is no result what it may have cost."""
-        if is_paid(rollout):
-            self._abandon(rollout)
 
     def _refuse(self, slot: Slot) -> None:
         """Say that a rollout will not be made: its test function may wait, and others for that one."""
@@ -281,7 +255,7 @@ class Cohort:
         slot, rollout, outcome, _ = attempted
         if outcome.failure is not None and outcome.failure.code in UNMADE:
             if rollout.frames:  # else nothing was asked, and nothing is paid for
-                self._abandon(rollout)
+                self.ledger.abandon(rollout)
             self._refuse(slot)
             return
         # The next call starts before this one is checked: calls are what a run waits for.
@@ -323,46 +297,9 @@ class Cohort:
         self._gauge.attempt(slot.rollout_id)
         try:
             user = None if slot.user is None else slot.user()
-            return await attempt(actor, slot.call, partial(self._cancel, slot), around, user)
+            return await attempt(actor, slot.call, partial(self.ledger.cancel, slot), around, user)
         finally:
             self._gauge.end(slot.rollout_id)
-
-    def _cancel(self, slot: Slot, outcome: AttemptResult) -> None:
-        """Keep an attempt that the end of the run cut short, where it is known to have cost something."""
-        if any(frame.tokens or frame.cost_usd for frame in outcome.frames):
-            failure = Failure(code="cancelled", message="the run ended before its result was known")
-            self._abandon(replace(self._rollout(slot, outcome), status="cancelled", failure=failure))
-
-    def _abandon(self, rollout: Rollout) -> None:
-        self.abandoned.append(self._writer.abandoned(rollout))
-
-    def _rollout(self, slot: Slot, outcome: AttemptResult) -> Rollout:
-        made = Trajectory(answer=outcome.answer, frames=outcome.frames)
-        return Rollout(
-            rollout_id=slot.rollout_id,
-            group_id=slot.group_id,
-            run_id=self._job.run_id,
-            scenario_id=slot.question.scenario.id,
-            epoch=slot.phase.epoch,
-            mode=slot.phase.mode,
-            index=slot.index,
-            seed=slot.call.seed,
-            temperature=slot.call.temperature,
-            status=outcome.status,
-            answer=outcome.answer,
-            frames=outcome.frames,
-            extra=outcome.extra,
-            decoy=outcome.decoy,
-            started_at=outcome.started_at,
-            failure=outcome.failure,
-            tokens=made.tokens,
-            cost_usd=made.cost_usd,
-            latency_ms=outcome.latency_ms,
-            experiences=slot.question.experiences,
-            left_out=slot.question.left_out,
-            tossed=slot.question.tossed,
-            prompt_stamp=slot.question.prompt_stamp,
-        )
 
     async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
         try:
@@ -370,12 +307,12 @@ class Cohort:
             if broken := await self._tear_down(slot):
                 rollout = as_error(rollout, "teardown", broken)
         except asyncio.CancelledError:
-            self._cancel(slot, outcome)
+            self.ledger.cancel(slot, outcome)
             raise
         finally:
             self._wait_for_check(-1)
         rollout = self._writer.rollout(rollout)
-        self.paid[rollout.rollout_id] = rollout
+        self.ledger.pay(rollout)
         await self._settle(slot, rollout, slot.call.workspace)
 
     async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
@@ -402,7 +339,7 @@ class Cohort:
     async def _repeat(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
         """Take a rollout from the journal instead of paying for it again."""
         self._wait_for_check(-1)
-        self.paid[rollout.rollout_id] = rollout
+        self.ledger.pay(rollout)
         await self._settle(slot, rollout, workspace)
 
     async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
@@ -416,85 +353,7 @@ class Cohort:
         self._workspaces.discard(workspace)
         judged = await self._grader.ask_judge(scenario, rollout)
         if judged is not None:
-            self._finish(slot, judged)
-
-    def _finish(self, slot: Slot, rollout: Rollout) -> None:
-        self._gauge.finish(rollout)
-        self._observe(rollout)
-        group = self._open.setdefault(slot.group_id, [])
-        group.append(rollout)
-        if len(group) == slot.phase.rollouts:
-            del self._open[slot.group_id]
-            if rollout.group_id not in self._grader.excluded:
-                self._complete.append(sorted(group, key=lambda r: r.index))
-                self._wake.set()
-
-    async def _score_groups(self) -> None:
-        """Score complete groups in batches: whatever is ready when the last batch is done."""
-        while True:
-            await self._wake.wait()
-            await asyncio.sleep(COALESCE_S)
-            self._wake.clear()
-            while self._complete:
-                ready = list(self._complete)
-                await self._score(ready)
-                del self._complete[: len(ready)]
-            if self._finished:
-                return
-
-    async def _score(self, ready: list[list[Rollout]]) -> None:
-        rollouts = [rollout for group in ready for rollout in group]
-        scenarios = {r.scenario_id: self._context.scenarios[r.scenario_id] for r in rollouts}
-        extra = self._job.rewarders
-        if extra:
-            limit = self._job.settings["rewarder_timeout_s"]
-            try:
-                async with asyncio.timeout(limit):
-                    scores = await call_in_daemon(score, rollouts, scenarios, extra)
-            except TimeoutError:
-                names = ", ".join(rewarder.name for rewarder in extra)
-                raise RewarderTimeout(
-                    f"rewarders ({names}) exceeded rewarder_timeout_s = {limit:g}"
-                ) from None
-        else:
-            scores = score(rollouts, scenarios)
-        at = 0
-        for members in ready:
-            group = self._group(members, scores[at : at + len(members)])
-            at += len(members)
-            self._writer.group(group, self._first.get(group.group_id, 0))
-            self._gauge.score(group)
-            self._observe(self.groups[group.group_id])
-        if self._watch is not None and self._feed(self._watch, [members[0].group_id for members in ready]):
-            self._writer.settled(self._arms[-1].epoch)
-
-    def _feed(self, watch: Watch, done: Sequence[str]) -> bool:
-        """Give the watch the groups of some ids; return whether the gate is decided."""
-        groups = [self.groups[id_] for id_ in done]
-        stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
-        after = [group for group in groups if group.epoch == self._arms[-1].epoch]
-        before = [group for group in groups if group.epoch != self._arms[-1].epoch or group.shared]
-        return watch.feed(tally(after, stamps), tally(before, stamps))
-
-    def _group(self, members: Sequence[Rollout], scores: Sequence[Score]) -> Group:
-        """Return the group of some rollouts, which is kept."""
-        scenario = self._context.scenarios[members[0].scenario_id]
-        group = group_of(members, scores, scenario)
-        if scenario.id in self._lineup.shared:
-            group = replace(group, shared=True)
-        self.groups[group.group_id] = group
-        for rollout in members:
-            self.paid.pop(rollout.rollout_id, None)
-        return group
-
-    def _keep_unscored(self) -> None:
-        """Keep groups that no rewarder scored, without scores: their metrics still count (decision 18)."""
-        for members in [*self._complete, *self._open.values()]:
-            scores = [
-                Score(rollout_id=r.rollout_id, gt_score=None, reward=None, relative_rank=None, advantage=None)
-                for r in members
-            ]
-            self._writer.metrics(self._group(members, scores))
+            self._scoring.take(judged, slot.phase.rollouts)
 
 
 async def repeat_groups(groups: Iterable[Group], context: RunContext, tell: Observer | None) -> None:

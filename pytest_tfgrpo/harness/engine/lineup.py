@@ -12,13 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.records import Phase, Rollout
+from pytest_tfgrpo.core.records import Group, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.harness.engine.attempt import Slot
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.conversation import ScriptedUser
 from pytest_tfgrpo.harness.engine.observers import SharedPrompt
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
+from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.protocols import ActorCall, User
 from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
 from pytest_tfgrpo.harness.run.seeds import control_first, rollout_seed
@@ -104,6 +105,17 @@ class Lineup:
             return True
         self._begun.add(scenario.id)
         return False
+
+    def feed(self, groups: Sequence[Group]) -> None:
+        """Let the gate know groups that are scored, which may decide it."""
+        if self._watch is None:
+            return
+        last = self._arms[-1].phase.epoch
+        stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
+        after = [group for group in groups if group.epoch == last]
+        before = [group for group in groups if group.epoch != last or group.shared]
+        if self._watch.feed(tally(after, stamps), tally(before, stamps)):
+            self._context.writer.settled(last)
 
     def _is_settled(self) -> bool:
         return self._settled_on_file or (self._watch is not None and self._watch.settled)
