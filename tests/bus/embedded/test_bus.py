@@ -224,6 +224,55 @@ def test_a_fetch_of_large_events_returns_some_of_them(bus: Bus, monkeypatch: pyt
     assert [len(consumer.fetch(100, 0)) for _ in range(4)] == [3, 3, 1, 0]
 
 
+def test_what_went_or_was_deleted_while_it_was_delivered_is_no_lag(tmp_path: Path) -> None:
+    place = limited(tmp_path, clock := Clock(), max_age_s=DAY_S)
+    bus = place.open()
+    bus.publish(events(2))
+    consumer = bus.consumer(STREAM, "one")
+    assert len(consumer.fetch(2, 0)) == 2
+    clock.now += DAY_S - ACK_WAIT_S
+    bus.publish(events(1, start=2))
+    assert consumer.lag() == 3
+    clock.now += 2 * ACK_WAIT_S
+    bus.publish(events(1, start=3))
+    assert texts(list(drain(consumer))) == ["event 2", "event 3"]
+    assert consumer.lag() == 0
+    place.close()
+
+
+# tables
+
+
+def test_the_removal_of_a_row_that_never_was_is_no_change(bus: Bus) -> None:
+    table, watch = bus.table("state"), bus.table("state").watch()
+    table.put("a", b"1", 0)
+    assert [one.key for one in watch.changes(0)] == ["a"]
+    table.remove("b", 0)
+    assert watch.changes(0) == []
+    table.remove("a", table.get("a")[1])
+    assert [(one.key, one.value) for one in watch.changes(0)] == [("a", None)]
+    assert bus.table("state").watch().changes(0) == []
+
+
+def test_the_mark_of_a_removed_row_goes_after_an_hour(embedded: EmbeddedPlace, clock: Clock) -> None:
+    table = embedded.open().table("state")
+
+    def remove(key: str) -> None:
+        table.remove(key, table.put(key, b"1", 0))
+
+    def marks() -> list[str]:
+        with closing(sqlite3.connect(embedded.path)) as db:
+            return [row[0] for row in db.execute("SELECT key FROM rows WHERE value IS NULL ORDER BY key")]
+
+    remove("a")
+    clock.now += 3600
+    remove("b")
+    assert marks() == ["a", "b"]
+    clock.now += 1
+    remove("c")
+    assert marks() == ["b", "c"]
+
+
 # deletion
 
 
@@ -363,6 +412,8 @@ def test_an_empty_file_becomes_a_bus(embedded: EmbeddedPlace) -> None:
         (b"not a database, but some text" * 100, "file is not a database; it is left as it is"),
         ("other", "is a database of another program"),
         ("newer", "has version 99, and this release reads up to 1"),
+        ("user_version = 1", "is a database of another program"),
+        ("application_id = 7", "is a database of another program"),
     ],
 )
 def test_a_file_that_is_no_bus_is_left_as_it_is(tmp_path: Path, content: bytes | str, message: str) -> None:
@@ -371,7 +422,7 @@ def test_a_file_that_is_no_bus_is_left_as_it_is(tmp_path: Path, content: bytes |
         path.write_bytes(content)
     else:
         db = sqlite3.connect(path)
-        db.execute("CREATE TABLE t (x)")
+        db.execute(f"PRAGMA {content}" if "=" in content else "CREATE TABLE t (x)")
         if content == "newer":
             db.execute(f"PRAGMA application_id = {embedded_file.APPLICATION}")
             db.execute("PRAGMA user_version = 99")
@@ -394,6 +445,28 @@ def test_a_damaged_page_is_an_error_that_says_what_to_do(embedded: EmbeddedPlace
             file.write(b"\xff" * 5000)
     with pytest.raises(BusError, match="restore a copy"):
         list(embedded.open().replay(STREAM))
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", "another process has held it"),
+        ("SQLITE_LOCKED", "another process has held it"),
+        ("SQLITE_FULL", "free space"),
+        ("SQLITE_IOERR_WRITE", "free space"),
+        ("SQLITE_CORRUPT_INDEX", "restore a copy"),
+        ("SQLITE_NOTADB", "restore a copy"),
+        ("SQLITE_READONLY_DIRECTORY", "give this user the right"),
+        ("SQLITE_CANTOPEN", "give this user the right"),
+        ("SQLITE_PERM", "give this user the right"),
+        ("SQLITE_MISUSE", "nothing of the transaction is kept"),
+    ],
+)
+def test_an_error_of_sqlite_says_what_to_do(name: str, advice: str, tmp_path: Path) -> None:
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorname = name
+    with pytest.raises(BusError, match=f"it failed; .*{advice}"), embedded_file.advised(tmp_path / "bus.db"):
+        raise error
 
 
 def test_a_place_where_no_file_can_be_is_named(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from pytest_tfgrpo.core.events import (
 )
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.feedback.evaluation import evaluator as evaluator_module
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator, evaluator_lag
 from pytest_tfgrpo.feedback.view.view import LoopView
 
@@ -400,3 +401,61 @@ def test_lag_says_how_much_is_not_taken_into_account(bus: Bus, start: Start, tmp
         run(evaluator)
         assert evaluator_lag(bus, view) == 0
     assert bus.table(STATE).get("lease.evaluator")[0] is not None
+
+
+def test_the_history_is_kept_at_once_after_a_start_then_once_a_day_and_once_more_at_the_end(
+    bus: Bus, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    saved: list[int] = []
+    monkeypatch.setattr(evaluator_module, "save_history", lambda *args: saved.append(args[3]))
+    clock = Clock()
+    evaluator = start(bus, clock=clock)
+    for name, later_s, expected in (
+        ("a", 0, [1]),
+        ("b", 86_399, [1]),
+        ("c", 86_400, [1, 3]),
+        ("d", 0, [1, 3]),
+    ):
+        clock.now = 1_800_000_000.0 + later_s
+        publish(bus, [trajectory(name, session=name, **DONE)])
+        run(evaluator)
+        assert saved == expected
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.forget("session", "a", [], {})  # what was concluded is void: it begins again
+    publish(bus, [trajectory("e", **DONE)])
+    run(evaluator)
+    assert saved == [1, 3, 5]
+    evaluator.close()
+    assert saved == [1, 3, 5]
+    publish(bus, [trajectory("f", **DONE)])
+    monkeypatch.setattr(evaluator_module, "_SAVE_AFTER", 2)
+    run(evaluator)
+    publish(bus, [trajectory("g", **DONE)])
+    run(evaluator)
+    assert saved == [1, 3, 5, 6]
+    publish(bus, [trajectory("h", **DONE)])
+    run(evaluator)
+    assert saved == [1, 3, 5, 6, 8]
+    publish(bus, [trajectory("i", **DONE)])
+    run(evaluator)
+    evaluator.close()
+    assert saved == [1, 3, 5, 6, 8, 9]
+
+
+def test_rewards_of_what_is_forgotten_meanwhile_are_taken_back_and_no_others(
+    embedded: EmbeddedPlace, start: Start, tmp_path: Path
+):
+    bus = embedded.open()
+    publish(bus, [trajectory("a", session="one", **DONE), trajectory("b", session="two", **DONE)])
+    evaluator = start(bus)
+    run(evaluator)
+    bus.delete("RL_TRAJECTORIES", [trajectory("a").id])
+    with closing(LoopView(tmp_path / "view.db")) as view, view.transaction() as db:
+        db.execute("DELETE FROM trajectories WHERE session = 'one'")  # the rewards came after it had looked
+        view.set_meta("generation", str(view.generation + 1))
+    publish(bus, [trajectory("c", **DONE)])
+    run(evaluator)
+    assert {one["trajectory_id"] for one in payloads(bus)} == {derived_id("b"), derived_id("c")}
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        kept = view.rows("SELECT trajectory_id FROM rewards ORDER BY ordinal")
+    assert kept == [(derived_id("b"),), (derived_id("c"),)]

@@ -12,7 +12,7 @@ from support.services import Local, real_intake
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.service.app import EXPORTS, PAYLOADS
-from pytest_tfgrpo.feedback.service.openapi import openapi
+from pytest_tfgrpo.feedback.service.openapi import _moved, openapi
 
 
 @pytest.fixture
@@ -63,3 +63,67 @@ def test_every_reference_of_the_document_leads_to_a_part_of_it() -> None:
         for step in reference.removeprefix("#/").split("/"):
             assert isinstance(part, dict), reference
             part = part[step]
+
+
+TAKEN = {"accepted": 1, "opted_out": 0, "refused": []}
+REFUSED = {"index": 0, "code": "schema", "pointer": "", "message": "no"}
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "allowed"),
+    [
+        ("Taken", TAKEN, True),
+        ("Taken", TAKEN | {"refused": [REFUSED]}, True),
+        ("Taken", TAKEN | {"accepted": 0}, True),
+        ("Taken", TAKEN | {"accepted": -1}, False),
+        ("Taken", TAKEN | {"opted_out": "0"}, False),
+        ("Taken", {"accepted": 1, "opted_out": 0}, False),
+        ("Taken", TAKEN | {"refused": {}}, False),
+        ("Taken", TAKEN | {"refused": ["no"]}, False),
+        ("Taken", TAKEN | {"refused": [{"index": 0, "code": "schema", "pointer": ""}]}, False),
+        ("Taken", TAKEN | {"refused": [REFUSED | {"message": 5}]}, False),
+        ("Taken", [], False),
+        ("Error", {"error": "no"}, True),
+        ("Error", {"error": 5}, False),
+        ("Error", {}, False),
+        ("Health", {"status": "degraded", "parts": {"intake": "failing"}}, True),
+        ("Health", {"status": "bad", "parts": {}}, False),
+        ("Health", {"status": "ok", "parts": {"intake": "bad"}}, False),
+        ("Health", {"status": "ok"}, False),
+        ("ExportAnswer", {"partialSuccess": {"rejectedSpans": "1", "errorMessage": "bad_id"}}, True),
+        ("ExportAnswer", {"partialSuccess": {"errorMessage": 1}}, False),
+        ("ExportAnswer", {"partialSuccess": "no"}, False),
+    ],
+)
+def test_the_schemas_of_answers_allow_what_is_answered_and_nothing_else(
+    name: str, answer: object, allowed: bool
+) -> None:
+    schema = {**openapi(), "$ref": f"#/components/schemas/{name}"}
+    assert Draft202012Validator(schema).is_valid(answer) is allowed
+
+
+def test_every_path_says_how_it_answers_and_what_it_takes() -> None:
+    paths = openapi()["paths"]
+    refusals = {"200", "400", "401", "408", "413", "415", "421", "500", "503"}
+    for path in (*PAYLOADS, *EXPORTS):
+        post = paths[path]["post"]
+        assert set(post["responses"]) == refusals | ({"422"} if path in PAYLOADS else set())
+        assert post["requestBody"]["required"] is True
+        types = {"application/json"} | ({"application/x-protobuf"} if path in EXPORTS else set())
+        assert set(post["requestBody"]["content"]) == types
+        assert all(set(answer["content"]) == types for answer in post["responses"].values())
+    body = paths["/feedback"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert [one.get("maxItems") for one in body["anyOf"]] == [None, 1000]
+    assert {paths[path]["post"]["operationId"] for path in (*PAYLOADS, *EXPORTS)} == {
+        "postTrajectory", "postFeedback", "postReward", "exportSpans", "exportLogRecords",
+    }  # fmt: skip
+    assert [paths[path]["get"]["security"] for path in ("/healthz", "/openapi.json")] == [[{}], [{}]]
+
+
+def test_references_of_a_schema_lead_to_their_place_in_the_document() -> None:
+    given = {"a": [{"$ref": "#/$defs/x"}], "b": {"$ref": "other"}, "properties": {"$ref": {"const": "#/x"}}}
+    assert _moved(given, "#/components/schemas/One/") == {
+        "a": [{"$ref": "#/components/schemas/One/$defs/x"}],
+        "b": {"$ref": "other"},
+        "properties": {"$ref": {"const": "#/x"}},
+    }

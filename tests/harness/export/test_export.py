@@ -192,6 +192,38 @@ def test_rows_are_in_order_of_epoch_scenario_and_place_whatever_the_order_of_the
     assert ids(rows) == [f"e{e}.{s}.r{i}" for e in (1, 2) for s in "ba" for i in (0, 1)]
 
 
+def test_rows_that_show_the_type_of_a_column_come_first(tmp_path: Path) -> None:
+    plain, last, tools, sampled, probable = (make_scenario(name) for name in "abcde")
+    frames = {
+        "c": make_rollout().frames,
+        "d": (model("x", kind="unknown", logprobs=None, token_ids=(1, 2)),),
+        "e": (model("x"),),
+    }
+    groups = [
+        make_training_group([1.0, 0.0], s, change=lambda r: replace(r, frames=frames.get(r.scenario_id, ())))
+        for s in (plain, last, tools, sampled, probable)
+    ]
+    folder = run_of(tmp_path, *groups, scenarios=[plain, last, tools, sampled, probable])
+    rows, said = exported(folder)
+    assert [row["scenario_id"] for row in rows[::2]] == ["c", "e", "d", "a", "b"]
+    assert said.splitlines()[0].endswith("10 rows from 5 groups of run run1")
+    rows, _ = exported(folder, "preference")
+    assert [row["scenario_id"] for row in rows] == ["c", "a", "b", "d", "e"]
+
+
+def test_a_row_names_actor_rollout_and_what_the_run_made_of_it(tmp_path: Path) -> None:
+    group = make_training_group([1.0, 0.0], epoch=2, change=change(1, seed=77, temperature=0.3))
+    score = replace(group.scores[1], advantage=-1.5, advantage_reason="")
+    group = replace(group, scores=(group.scores[0], score))
+    named = {"actor": {"name": "solver", "stamp": "s"}}
+    for identities, actor in ((named, "solver"), ({}, "")):
+        rows, _ = exported(run_of(tmp_path, group, epochs=2, identities=identities))
+        kept = ("actor", "group_id", "epoch", "index", "seed", "temperature", "run_advantage", "domain")
+        assert [rows[1][key] for key in kept] == [
+            actor, "run1.e2.count-words", 2, 1, 77, 0.3, -1.5, "text",
+        ]  # fmt: skip
+
+
 def test_what_a_resumed_run_made_again_counts_as_it_was_at_last(tmp_path: Path) -> None:
     before, after = make_training_group([1.0, None]), make_training_group([0.0, 1.0])
     repeated = [("rollout", to_wire(after.rollouts[1])), group_events(after)[-1]]
@@ -497,6 +529,15 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
         ("rollout", {"mode": "train", "rollout_id": "x"}),
         ("rollout", {}),
         ("rollout", 3),
+        (
+            "rollout",
+            {
+                "mode": "train",
+                "rollout_id": "x",
+                "group_id": "g",
+                "frames": [{"kind": "model", "sampled": [1]}],
+            },
+        ),
         ("revision", {"epoch": "x"}),
     ],
 )
