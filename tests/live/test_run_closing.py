@@ -30,8 +30,8 @@ def db() -> Iterator[sqlite3.Connection]:
 
 def opened(db: sqlite3.Connection, sequence: int = 1, *, attempt: int = 1, control: int = 0) -> OpenRun:
     db.execute(
-        "INSERT INTO rollouts (sequence, run, owner, category, control, attempt, started_at, touched_at, prompt,"
-        " score) VALUES (?, ?, 'o', 'billing', ?, ?, 10.0, 10.0, 'Pay 7', 0.25)",
+        "INSERT INTO rollouts (sequence, run, owner, category, control, attempt, started_at, touched_at,"
+        " prompt, score) VALUES (?, ?, 'o', 'billing', ?, ?, 10.0, 10.0, 'Pay 7', 0.25)",
         (sequence, f"run-{sequence}", control, attempt),
     )
     for number in range(1, attempt + 1):
