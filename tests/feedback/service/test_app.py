@@ -104,7 +104,7 @@ def test_a_refusal_in_protobuf_is_a_status_of_google_rpc() -> None:
 def test_a_partial_success_in_protobuf_is_read_by_others() -> None:
     from pytest_tfgrpo.feedback.service.answers import otlp_answer
 
-    for rejected in (0, 1, 300):
+    for rejected in (0, 1, 127, 128, 300, 2**21):
         answer = otlp_answer("protobuf", "Spans", rejected, "warum? ü" * 40)
         partial = ExportTraceServiceResponse.FromString(answer.body).partial_success
         assert (partial.rejected_spans, partial.error_message) == (
@@ -117,6 +117,13 @@ def test_a_partial_success_in_protobuf_is_read_by_others() -> None:
 )
 def test_bodies_come_packed(encoding: str, pack: Any) -> None:
     assert Local().post("/feedback", pack(b"{}"), content_encoding=encoding).status == 200
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(1001, True), (1000, True), (999, False)])
+def test_a_packed_body_may_have_as_many_bytes_as_the_limit(limit: int, taken: bool) -> None:
+    packed = gzip.compress(b"[]" + bytes(998).replace(b"\0", b" "))
+    answer = Local(limits=ServiceLimits(body_bytes=limit)).post("/feedback", packed, content_encoding="gzip")
+    assert (answer.status == 200) is taken
 
 
 BOMB = 50_000_000

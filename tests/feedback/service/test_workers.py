@@ -59,6 +59,28 @@ def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch: pytest
     assert [text.rpartition(": ")[2] for text in said] == ["row 7", "disk"]
 
 
+def test_a_role_waits_longer_after_each_failure_and_rests_once_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_BACKOFF_S", 1.0)
+    monkeypatch.setattr(module, "_LONGEST_BACKOFF_S", 3.0)
+    waits: list[float] = []
+
+    class Stop(threading.Event):
+        def is_set(self) -> bool:
+            return len(waits) == 5
+
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            return False
+
+    fails = [lambda: fail("no")] * 3
+    workers = Workers([Evaluator(*fails, lambda: 1, lambda: fail("no"))], [].append)
+    workers._stop = Stop()
+    workers._work(workers._workers[0])
+    assert waits == [1.0, 2.0, 3.0, 1.0, module.REST_S]
+
+
 def test_a_role_that_fails_is_known_to_fail_and_stops_in_its_backoff() -> None:
     failed = threading.Event()
     role = Evaluator(*[lambda: fail("always")] * 9)

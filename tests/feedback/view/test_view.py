@@ -86,6 +86,8 @@ def test_a_file_of_another_bus_is_emptied(place: BusPlace, view: LoopView, tmp_p
     try:
         again.catch_up(other.open())
         assert again.stored()["RL_TRAJECTORIES"] == 0
+        files = [view.path, view.path.with_name("view.db-wal")]
+        assert not any(b"chat-17" in path.read_bytes() for path in files), "whose they were is overwritten"
     finally:
         again.close()
         other.close()
@@ -180,10 +182,13 @@ def test_what_components_said_goes_with_the_trajectory(bus: Bus, tmp_path: Path)
         assert view.rows("SELECT id FROM further") == [(derived_id("b"),)]
 
 
-def test_another_programs_database_is_left_as_it_is(tmp_path: Path):
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE mine (x)", "PRAGMA user_version = 1", "PRAGMA application_id = 7"]
+)
+def test_another_programs_database_is_left_as_it_is(made: str, tmp_path: Path):
     path = tmp_path / "mine.db"
     db = sqlite3.connect(path)
-    db.execute("CREATE TABLE mine (x)")
+    db.execute(made)
     db.close()
     before = path.read_bytes()
     with pytest.raises(BusError, match="another program"):
@@ -201,3 +206,63 @@ def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):
         fill()
     view.set_meta("a", "b")
     assert view.meta("a") == "b"
+
+
+def test_a_file_of_another_version_is_emptied_and_filled_again(bus: Bus, tmp_path: Path):
+    publish(bus, [trajectory("a")])
+    path = tmp_path / "view.db"
+    with closing(LoopView(path)) as view:
+        view.catch_up(bus)
+        view.rows("PRAGMA user_version = 999")
+    with closing(LoopView(path)) as view:
+        assert view.stored()["RL_TRAJECTORIES"] == 0
+        assert view.catch_up(bus) == 1
+
+
+def test_trajectories_are_found_by_the_start_of_their_id_and_listed_in_the_order_of_arrival(
+    bus: Bus, view: LoopView
+):
+    publish(bus, [trajectory(str(n), session=f"chat-{n}") for n in range(40)])
+    view.catch_up(bus)
+    listed = list(view.trajectories())
+    assert [row.session for row in listed] == [f"chat-{n}" for n in range(40)]
+    (one,) = view.find(derived_id("7").upper())
+    assert (one.id, one.session, one.sequence) == (derived_id("7"), "chat-7", 8)
+    start = min(row.id for row in listed)[0]
+    known = sorted(row.id for row in listed if row.id.startswith(start))
+    assert [row.id for row in view.find(start)] == known[:10]
+    assert len(view.find("")) == 10
+    assert view.find("no id") == []
+
+
+def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
+    columns = "id, seq, at, time, session, domain, ended, turns, slim, revision, silent"
+    rows = [(f"id-{n}", n, 0.0, "", "s", "d", "", 1, "{}", 1 + (n == 7), 0) for n in range(1, 2002)]
+    with view.transaction() as db:
+        db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 11)})", rows)
+    assert [row.sequence for row in view.trajectories()] == list(range(1, 2002))
+    assert view.revised() == 1
+
+
+def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: Path):
+    publish(bus, [trajectory(name) for name in "abc"], [feedback("f", "thumbs_up", "a")])
+    bus.publish([replace(trajectory("a"), id=derived_id("bad"), data=b"{}")])
+    now = 0.0
+    with closing(LoopView(tmp_path / "first.db", lambda: now)) as view:
+        view.catch_up(bus)
+        for gone, later_s, left in (
+            ("a", 599.0, (3, 1)),
+            ("", 600.0, (2, 1)),
+            ("bc", 1199.0, (2, 1)),
+            ("", 1200.0, (0, 1)),
+        ):
+            bus.delete("RL_TRAJECTORIES", [trajectory(name).id for name in gone])
+            now = later_s
+            view.catch_up(bus)
+            assert (view.stored()["RL_TRAJECTORIES"], view.stored()["RL_FEEDBACK"]) == left
+        assert len(view.rows("SELECT * FROM refused")) == 1
+        bus.delete("RL_TRAJECTORIES", [derived_id("bad")])
+        now = 1800.0
+        view.catch_up(bus)
+        assert view.rows("SELECT * FROM refused") == []
+        assert view.position("RL_TRAJECTORIES") == 4
