@@ -150,3 +150,29 @@ def test_certificates_become_the_tls_of_the_connection(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"bus\.options: tls_ca_file: "):
         load(tmp_path, text).bus_options()
     assert load(tmp_path, "[bus.options]\nuser = 'me'\n").bus_options() == {"user": "me"}
+
+
+@pytest.mark.parametrize(
+    ("url", "spec", "file", "public"),
+    [
+        ("embedded:bus.db", "embedded:{0}/bus.db", "{0}/bus.db", "embedded:bus.db"),
+        ("embedded:/far/bus.db", "embedded:/far/bus.db", "/far/bus.db", "embedded:/far/bus.db"),
+        ("nats://a:1", "nats://a:1", None, "nats://a:1"),
+        (
+            "nats://ann:s3cret@a:1,nats://tok@b:2",
+            "nats://ann:s3cret@a:1,nats://tok@b:2",
+            None,
+            "nats://a:1,nats://b:2",
+        ),
+    ],
+)
+def test_files_are_relative_to_the_folder_of_the_settings_and_no_secret_is_public(
+    tmp_path: Path, url: str, spec: str, file: str | None, public: str
+) -> None:
+    path = tmp_path / "loop.toml"
+    path.write_text(f'[bus]\nurl = "{url}"\n')
+    config = load_loop_config(path, {})
+    assert config.bus_spec == spec.format(tmp_path)
+    assert config.bus_file == (None if file is None else Path(file.format(tmp_path)))
+    assert config.public_bus == public
+    assert (config.view_path.parent, config.key_path.parent) == (tmp_path, tmp_path)

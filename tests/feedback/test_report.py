@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.loop_events import publish, trajectory
+from support.loop_events import feedback, judged, publish, trajectory
 from support.loop_spans import trace_id
 
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE
 from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
+from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY, EventFault, derived_id
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
@@ -23,11 +25,12 @@ from pytest_tfgrpo.feedback.report.figure_lines import report_lines
 from pytest_tfgrpo.feedback.report.figures import (
     LoopReport,
     ShownTrajectory,
+    find_shown,
     report_of,
     tasks_of,
     versions_of,
 )
-from pytest_tfgrpo.feedback.report.status import JobStatus, LoopStatus, status_lines
+from pytest_tfgrpo.feedback.report.status import JobStatus, LoopStatus, status_lines, status_of
 from pytest_tfgrpo.feedback.report.trajectory_lines import shown_lines
 from pytest_tfgrpo.feedback.view.view import NO_TRAJECTORY, LoopTrajectory, LoopView
 from pytest_tfgrpo.numerics.stats import mean_interval
@@ -240,3 +243,83 @@ def test_a_status_says_what_is_behind_late_and_waiting():
     whole = "\n".join(status_lines(replace(behind, late=0, waiting=0)))
     assert "late" not in whole
     assert "waiting" not in whole
+
+
+def test_a_trajectory_is_shown_by_the_start_of_its_id_with_all_that_was_said_of_it(bus: Bus, tmp_path: Path):
+    said = [
+        feedback("f", "thumbs_up", "a"),
+        feedback("g", "rating", "a", rating=2),
+        judged("j", "a", style=0.5),
+    ]
+    publish(
+        bus,
+        [trajectory(str(n)) for n in range(20)],
+        [trajectory("a"), *said],
+        [feedback("x", "thumbs_up", "1")],
+    )
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.catch_up(bus)
+        found = find_shown(view, bus, f"  {derived_id('a')[:30].upper()} ")
+        assert found.trajectory["trajectory_id"] == derived_id("a")
+        assert [one["type"] for one in found.feedback] == ["thumbs_up", "rating"]
+        assert [one["reward_components"]["style"]["score"] for one in found.rewards] == [0.5]
+        first = sorted(view.trajectories(), key=lambda one: one.id)
+        start = first[0].id[0]
+        alike = [one.id for one in first if one.id.startswith(start)]
+        if len(alike) > 1:
+            with pytest.raises(StoreError) as raised:
+                find_shown(view, bus, start)
+            assert str(raised.value) == (
+                f"several trajectories start with {start!r}, such as {', '.join(alike[:3])}; name one"
+            )
+        for missing in ("", "  ", "nobody"):
+            with pytest.raises(StoreError, match=f"no trajectory on the bus has the id '{missing}'"):
+                find_shown(view, bus, missing)
+        bus.delete("RL_TRAJECTORIES", [trajectory("a").id])
+        with pytest.raises(StoreError, match="is no longer on the bus, which keeps it 30 days"):
+            find_shown(view, bus, derived_id("a"))
+
+
+def test_a_status_counts_what_jobs_have_not_seen_and_what_waits(bus: Bus, tmp_path: Path):
+    waiting = [feedback("f", "thumbs_up", "nobody"), judged("j", "nobody", style=0.5)]
+    publish(bus, [trajectory("a"), feedback("g", "thumbs_up", "a")], waiting)
+    bus.publish([replace(trajectory(str(n)), subject=SPANS_SUBJECT) for n in range(3)])
+    with closing(LoopView(tmp_path / "view.db")) as view:
+        view.catch_up(bus)
+        found = status_of(bus, view, "the bus")
+        assert found.published["RL_SPANS"] == 3
+        assert (found.bus, found.waiting, found.late, found.dead) == ("the bus", 2, 0, {})
+        assert found.jobs == {
+            "assembler": JobStatus(behind=3, holder=""),
+            "evaluator": JobStatus(behind=4, holder=""),
+        }
+        for job, owner in ((ASSEMBLER, "host-1"), ("evaluator", "host-2")):
+            assert Lease(bus, job, owner).hold()
+        jobs = status_of(bus, view, "").jobs
+    assert [job.holder for job in jobs.values()] == ["host-1", "host-2"]
+
+
+def test_versions_are_in_order_and_tasks_worst_first_with_their_ids() -> None:
+    rows = [
+        row(f"{task}{n}", total, task=task)
+        for task, totals in TOTALS.items()
+        for n, total in enumerate(totals)
+    ]
+    found = tasks_of(rows)
+    assert [(one.task_key, one.runs, one.good, one.bad) for one in found] == [
+        ("bad", 4, 0, 2), ("mixed", 3, 1, 1), ("good", 3, 3, 0), ("few", 2, 0, 2),
+    ]  # fmt: skip
+    assert (found[0].worst, found[0].best) == (("bad3", "bad0", "bad2"), "bad1")
+    assert found[0].mean == pytest.approx(0.4125)
+    versions = versions_of(
+        [row("a", 0.5, version=None), row("b", 0.5, version="v2"), row("c", 0.5, version="v1")]
+    )
+    assert [one.policy_version for one in versions] == [None, "v1", "v2"]
+
+
+TOTALS = {
+    "good": (0.7, 0.9, 0.8),
+    "few": (0.0, 0.1),
+    "mixed": (0.4, 0.5, 0.7),
+    "bad": (0.4, 0.45, 0.41, 0.39),
+}

@@ -10,7 +10,14 @@ from support import ROOT
 from pytest_tfgrpo.core.events import FEEDBACK, SCHEMAS, TRAJECTORY, RlEvent, check_event, wrap
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.feedback.door.hidden_users import UserHider
-from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.feedback.door.scrubber import (
+    LEAF_BYTES,
+    LONGEST_ATTRIBUTE,
+    LoopScrubber,
+    _finite,
+    _shortened,
+    cut_texts,
+)
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 
@@ -136,3 +143,38 @@ def test_what_is_read_from_spans_of_real_instrumentations_is_the_same_but_for_th
 def test_a_user_is_found_in_what_is_not_quite_json(scrubber, key):
     sessions, users = scrubber.named(f'{{"{key}": "ann", "session_id": "s1", "other": "x"'.encode())
     assert (sessions, users) == (["s1"], ["ann"])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (math.nan, "NaN"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+        (2**1023 - 1, 2**1023 - 1),
+        (2**1023, "Infinity"),
+        (-(2**1023), "-Infinity"),
+        ([1.5, {"a": math.nan}], [1.5, {"a": "NaN"}]),
+        ("NaN", "NaN"),
+        (None, None),
+    ],
+)
+def test_a_number_that_no_reader_takes_is_a_text_wherever_it_stands(value, kept):
+    assert _finite(value) == kept
+
+
+def test_json_that_is_too_long_loses_the_middle_of_its_texts_then_of_its_list():
+    assert _shortened({"a": "short"}) == '{"a":"short"}'
+    texts = json.loads(_shortened({"a": ["x" * 200_000, "y" * 200_000, 5], "b": "z"}))
+    assert (texts["a"][2], texts["b"]) == (5, "z")
+    assert max(map(len, texts["a"][:2])) <= LEAF_BYTES[0]
+    rows = json.loads(_shortened([{"n": n, "text": "x" * 100} for n in range(6_000)]))
+    numbers = [row["n"] for row in rows]
+    assert numbers[0] == 0
+    assert numbers[-1] == 5_999
+    assert numbers == sorted(numbers)
+    assert 1_000 < len(numbers) < 3_100
+    whole = _shortened({str(n): "x" * 100 for n in range(6_000)})
+    assert len(whole.encode()) <= LONGEST_ATTRIBUTE
+    assert cut_texts({"a": ["x" * 300], "b": 5}, 256)["b"] == 5
+    assert len(cut_texts({"a": ["x" * 300]}, 256)["a"][0].encode()) <= 256

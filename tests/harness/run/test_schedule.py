@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.harness.run.schedule import outline, plan, steps_of
+from pytest_tfgrpo.harness.run.schedule import outline, plan, require_dev, steps_of
 from pytest_tfgrpo.harness.run.seeds import control_first, draw, rollout_seed
 
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
@@ -129,3 +130,11 @@ def test_a_seed_depends_on_the_task_not_on_its_name_or_split(change: dict[str, A
     one = rollout_seed(7, make_scenario("a"), phase(1, "train"), 0)
     other = rollout_seed(7, make_scenario("b", split="eval", tags=("x",), **change), phase(1, "train"), 0)
     assert (one == other) is (not change)
+
+
+def test_only_dev_scenarios_decide_on_what_an_epoch_learned() -> None:
+    known = [make_scenario(name, split=split) for name, split in (("d", "dev"), ("t", "train"))]
+    phase = Phase(epoch=1, mode="train", temperature=0.0, rollouts=1, scenarios=("t",), dev=("d",))
+    require_dev(known, phase)
+    with pytest.raises(ValueError, match="scenario 't' of split 'train' must not decide on a library"):
+        require_dev(known, replace(phase, dev=("d", "t")))

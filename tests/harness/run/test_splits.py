@@ -2,13 +2,15 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
-from pytest_tfgrpo.harness.run.splits import split_lines, unseen_families, with_dev
+from pytest_tfgrpo.harness.run.splits import shortage, split_lines, unseen_families, with_dev
 from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
 
@@ -120,3 +122,40 @@ def test_tasks_that_are_alike_stay_together() -> None:
     found = dev(with_dev(known, 0.2))
     assert found
     assert found == {f"{id_.removesuffix('-more')}{end}" for id_ in found for end in ("", "-more")}
+
+
+def test_what_a_hash_chose_is_counted_in_the_order_of_the_splits() -> None:
+    known = [
+        make_scenario(f"s{n}", split=split, hashed=True) for n, split in enumerate(["eval", "train", "eval"])
+    ]
+    assert split_lines([*known, make_scenario("named", split="dev")]) == [
+        "a hash chose the split of the 3 scenarios that name none: 1 train, 2 eval"
+    ]
+    assert split_lines(known[1:2]) == ["a hash chose the split of the 1 scenario that names none: 1 train"]
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "dev", "train", "said"),
+    [
+        ("off", 3, 0, "3 dev scenarios are not used: acceptance is off"),
+        ("off", 0, 9, ""),
+        ("each", MIN_DEV, 0, ""),
+        ("each", MIN_DEV - 1, 0, f"acceptance is off: the {MIN_DEV - 1} dev scenarios are not used"),
+        (
+            "each",
+            0,
+            3,
+            "acceptance is off: 0 of 3 train scenarios would be the dev split (tfgrpo_dev_share = 0.2)",
+        ),
+    ],
+)
+def test_where_too_few_dev_scenarios_decide_on_lessons_that_is_said(
+    acceptance: str, dev: int, train: int, said: str
+) -> None:
+    known = [make_scenario(f"d{n}", split="dev") for n in range(dev)]
+    known += [make_scenario(f"t{n}", split="train", prompt=f"task {n}") for n in range(train)]
+    settings: Any = {"acceptance": acceptance, "dev_share": 0.2}
+    found = shortage(known, settings)
+    assert found.startswith(said)
+    assert bool(found) is bool(said)
+    assert ("kept unvalidated" in found) is (acceptance != "off" and bool(said))
