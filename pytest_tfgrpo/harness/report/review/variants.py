@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.scoring.checks.answer import last_number
+from pytest_tfgrpo.harness.scoring.numerals.reader import certain_number
 
 WrittenCheck: TypeAlias = dict[str, Json]
 """A check as a scenario file has it."""
@@ -104,7 +104,7 @@ def _tighter(check: WrittenCheck) -> Iterator[tuple[WrittenCheck, str]]:
     kind, value = check["kind"], check.get("value", "")
     if kind == "contains" and value:
         yield _as(check, kind="regex", pattern=_word(value)), f"{short(value)} only as whole words"
-        if (number := last_number(value)) is not None and _number_text(number) == value.strip():
+        if (number := certain_number(value)) is not None and _number_text(number) == value.strip():
             yield _as(check, kind="number", value=_number(number)), "the last number of the answer counts"
         yield _as(check, kind="regex", pattern=rf"{_word(value)}\W*\Z"), f"{short(value)} only at the end"
         yield _as(check, kind="exact", value=value, ignore_case=True), "the whole answer counts, in any case"
@@ -129,7 +129,7 @@ def _wider(check: WrittenCheck, right: Sequence[str]) -> Iterator[tuple[WrittenC
     kind, value = check["kind"], check.get("value", "")
     if kind == "exact":
         yield check | {"ignore_case": True}, "in any case"
-        if (number := last_number(value)) is not None and _number_text(number) == value.strip():
+        if (number := certain_number(value)) is not None and _number_text(number) == value.strip():
             yield _as(check, kind="number", value=_number(number)), "the last number of the answer counts"
         yield _as(check, kind="regex", pattern=_word(value)), f"{short(value)} anywhere in the answer"
         yield (
@@ -153,7 +153,7 @@ def _wider(check: WrittenCheck, right: Sequence[str]) -> Iterator[tuple[WrittenC
 def _replaced(check: WrittenCheck, right: Sequence[str]) -> Iterator[tuple[WrittenCheck, str]]:
     """Yield the check with another expected answer, where people agree on one."""
     answers = {text.strip() for text in right}
-    numbers = {last_number(text) for text in right}
+    numbers = {certain_number(text) for text in right}
     if check["kind"] == "exact" and len(answers) == 1 and _is_fit(answer := answers.pop()):
         yield check | {"value": answer}, f"{short(answer)} is expected in place of {short(check['value'])}"
     if check["kind"] == "number" and len(numbers) == 1 and (number := numbers.pop()) is not None:
@@ -162,7 +162,7 @@ def _replaced(check: WrittenCheck, right: Sequence[str]) -> Iterator[tuple[Writt
 
 def _wider_number(check: WrittenCheck, right: Sequence[str]) -> Iterator[tuple[WrittenCheck, str]]:
     wanted = float(check["value"])
-    off = [abs(found - wanted) for text in right if (found := last_number(text)) is not None]
+    off = [abs(found - wanted) for text in right if (found := certain_number(text)) is not None]
     if len(off) == len(right) and 0 < max(off) <= NEAR * abs(wanted):
         tolerance = float(f"{max(off) * (1 + 1e-9):.6g}")
         tolerance = tolerance if tolerance >= max(off) else max(off)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,15 +14,12 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
     CheckKind,
+    Undecided,
     builtin_params,
     verdict,
 )
-
-NUMBER = re.compile(
-    r"(?<![\w.])[-+\N{MINUS SIGN}]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+|(?=\.[0-9]))"
-    r"(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
-)
-"""A decimal number that does not start inside a word or another number; commas may part its thousands."""
+from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
+from pytest_tfgrpo.harness.scoring.numerals.reader import last_number
 
 
 def _exact(check: Check, context: CheckContext) -> CheckResult:
@@ -45,17 +40,12 @@ def _contains(check: Check, context: CheckContext) -> CheckResult:
     return verdict(check, f"expected to find {missing} in {short(context.answer)}" if absent else None)
 
 
-def last_number(text: str) -> float | None:
-    """Return the last number in `text`, which counts as its answer; None when there is none.
-
-    A leading sign belongs to the number unless a word or number ends right before it (``3-5`` ends in 5).
-    """
-    found = deque(NUMBER.finditer(text), maxlen=1)
-    return float(found[0][0].replace(",", "").replace("\N{MINUS SIGN}", "-")) if found else None
-
-
 def _number(check: Check, context: CheckContext) -> CheckResult:
-    wanted, got = check.params["value"], last_number(context.answer)
+    wanted = check.params["value"]
+    try:
+        got = last_number(context.answer)
+    except UnsureNumeral as unsure:
+        raise Undecided(f"expected {wanted!r}; the last number, {unsure}") from None
     if got is None or not math.isfinite(got):
         return verdict(check, f"expected {wanted!r}, found no finite number in {short(context.answer)}")
     tolerance = max(check.params.get("abs_tol", 0), check.params.get("rel_tol", 1e-9) * abs(wanted))
