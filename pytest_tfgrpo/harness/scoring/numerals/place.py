@@ -18,14 +18,14 @@ BLANK = "[ \u00a0\u2002-\u200a\u202f]"
 SIGN = "[-+\u2212\u2013\u2010\u2011\uff0b\uff0d]"
 _SEPARATOR = "(?:[.,'\u2019\u02bc_\u066b\u066c\u060c\u00a0\u2002-\u200a\u202f ]|(?<=[０-９])[，．＇])"
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"
-_POWER = (
-    rf"(?:(?:{BLANK}?\^{BLANK}?|\*\*|{BLANK}\*\*{BLANK})"
-    rf"(?:[({{]{BLANK}?{SIGN}?{BLANK}?\d++{BLANK}?[)}}]|{SIGN}?\d++)(?!\*\*)|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)"
-)
+_RAISED_TO = rf"(?:[({{]{BLANK}?{SIGN}?{BLANK}?\d++{BLANK}?[)}}]|{SIGN}?\d++)"
+_STARS = rf"(?:\*\*|{BLANK}\*\*{BLANK}){_RAISED_TO}"
+_POWER = rf"(?:{BLANK}?\^{BLANK}?{_RAISED_TO}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)"
 NUMERAL = re.compile(
     rf"(?P<body>[\d{VULGAR}]\d*+(?:{_SEPARATOR}\d++)*+)"
     rf"(?:{BLANK}?(?P<vulgar>[{VULGAR}])|[eE](?P<e>{SIGN}?\d++)|[dD](?P<d>{SIGN}\d\d++)"
-    rf"|{BLANK}{{0,2}}[xX×✕✖*∗∙·⋅]{BLANK}{{0,2}}(?P<ten>\d\d)(?P<raised>{_POWER})|(?P<power>{_POWER}))?"
+    rf"|{BLANK}{{0,2}}[xX×✕✖*∗∙·⋅]{BLANK}{{0,2}}(?P<ten>\d\d)(?P<raised>{_POWER}|{_STARS})"
+    rf"|(?P<power>{_POWER}|{_STARS}(?!\*\*)))?"
 )
 """Digits and all that may join them to one numeral; what it says is read afterwards."""
 
