@@ -52,4 +52,5 @@ def import_suite(arguments: Arguments) -> Iterator[str]:
     stem = arguments.files[0].name.partition(".")[0] or arguments.format
     target, n = write_scenarios(found, arguments.into, stem, force=arguments.force)
     yield f"{plural(n, 'scenario')} in {line(os.path.relpath(target))}"
+    yield from found.trial.report()
     yield from found.report()

@@ -23,7 +23,7 @@ def test_what_is_imported_runs_as_a_suite(
     Path("sums.csv").write_text("question,gold,part\nthree?,3,eval\nfour?,4,eval\n")
     options = ["--into", "suite", "--answer", "gold", "--split", "part"]
     assert cli.main(["import", "csv", "sums.csv", *options]) == 0
-    assert capsys.readouterr().out == "2 scenarios in suite/sums.scenarios.jsonl\n"
+    assert capsys.readouterr().out == ("2 scenarios in suite/sums.scenarios.jsonl\n2 of 2 checks can fail\n")
     done = (
         project.agent("def solve(context):\n    return '3'\n").ini(actor="python:agent2:solve").run("suite")
     )

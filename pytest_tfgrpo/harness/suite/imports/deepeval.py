@@ -38,7 +38,7 @@ def read_goldens(found: Imported, path: Path, *, expect: str) -> None:
             continue
         if "checks" in fields or "rubric" in fields:
             named = (name_of(found, golden, where, key) for key in ("name", "id"))
-            found.add(next(filter(None, named), f"{path.stem}-{n}"), fields)
+            found.add(next(filter(None, named), f"{path.stem}-{n}"), fields, where)
         else:
             found.leave_out("goldens without expected output, outcome or tools", where)
 

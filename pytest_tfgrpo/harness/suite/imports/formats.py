@@ -87,12 +87,13 @@ def write_scenarios(found: Imported, folder: Path, stem: str, *, force: bool) ->
     loader, kept = Loader(folder, KINDS), list[Json]()
     for scenario in found.scenarios:
         try:
-            loader.build(scenario, source=str(target))
+            built = loader.build(scenario, source=str(target))
         except Invalid as error:
             path, message = error.violations[0]
             found.leave_out(f"scenarios that are not valid: {pointer(path)}: {message}", scenario["id"])
         else:
             kept.append(scenario)
+            found.trial.add(built, found.origins[scenario["id"]])
     if not kept:
         raise ScenarioError("\n".join(["nothing could be imported", *found.report()]))
     write_text(target, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept))

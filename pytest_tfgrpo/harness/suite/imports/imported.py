@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
+from pytest_tfgrpo.harness.suite.imports.trial import Trial
 
 LONGEST_ID = 100
 LONGEST_CRITERION = 2_000
@@ -34,7 +35,10 @@ class Imported:
     """What could not be imported at all, by name, and why."""
     files: dict[str, bytes] = field(default_factory=dict)
     """Files that scenarios name, by their path beside the scenario file."""
-    _ids: set[str] = field(default_factory=set)
+    origins: dict[str, str] = field(default_factory=dict)
+    """Where each scenario came from, by its id."""
+    trial: Trial = field(default_factory=Trial)
+    """Whether the checks of the scenarios that were written can fail."""
     _bytes: int = 0
 
     def free_id(self, id_: str) -> str:
@@ -42,14 +46,14 @@ class Imported:
         fit = _FIT.fullmatch(id_)
         plain = id_ if fit else _UNFIT.sub("-", id_).strip(".-")[:LONGEST_ID] or "scenario"
         free, n = plain, 2
-        while free in self._ids:
+        while free in self.origins:
             free, n = f"{plain[:LONGEST_ID]}-{n}", n + 1
         return free
 
-    def add(self, id_: str, scenario: Mapping[str, Json]) -> None:
-        """Add a scenario under the id nearest to `id_` that is free."""
+    def add(self, id_: str, scenario: Mapping[str, Json], where: str) -> None:
+        """Add a scenario that came from there, under the id nearest to `id_` that is free."""
         free = self.free_id(id_)
-        self._ids.add(free)
+        self.origins[free] = self._placed(where)
         self.scenarios.append({"id": free, **scenario})
 
     def refuse(self, name: str, why: str) -> None:
@@ -80,9 +84,12 @@ class Imported:
         self._count(self.notes, what, where)
 
     def _count(self, kinds: dict[str, tuple[int, str]], what: str, where: str) -> None:
-        inside = not self.source or where.startswith(self.source)
-        times, first = kinds.get(what, (0, where if inside else f"{self.source}: {where}"))
+        times, first = kinds[what] if what in kinds else (0, self._placed(where))
         kinds[what] = times + 1, first
+
+    def _placed(self, where: str) -> str:
+        inside = not self.source or where.startswith(self.source)
+        return where if inside else f"{self.source}: {where}"
 
     def leave_out_keys(self, values: Mapping[str, Json], used: Container[str], of: str, where: str) -> None:
         """Note each key of `values` that has a value and is not `used`; `of` says of what the keys are."""
@@ -92,7 +99,7 @@ class Imported:
                 self.leave_out(f"`{key}`{of}" if key else "a column without a name", where)
 
     def report(self) -> Iterator[str]:
-        """Yield a line for each that was refused, and each kind of thing lost, the most frequent first."""
+        """Yield a line for each thing that was refused, lost or noted, the most frequent first."""
         for name, why in self.refused:
             yield f"not imported: {line(name, 200)}: {line(why, 300)}"
         for title, kinds in ("not carried over", self.left_out), ("note", self.notes):

@@ -44,7 +44,7 @@ def read_samples(found: Imported, path: Path, columns: TableColumns, expect: str
         else:
             task_fields["prompt"] += choices
         fields |= task_fields | placed(found, sample, where, columns)
-        found.add(name_of(found, sample, where, columns.id or "id") or f"{path.stem}-{n}", fields)
+        found.add(name_of(found, sample, where, columns.id or "id") or f"{path.stem}-{n}", fields, where)
 
 
 def _choices(value: Json) -> Sequence[str]:

@@ -187,7 +187,8 @@ def _add(
             if "checks" not in fields and "rubric" not in fields:
                 raise ValueError("tests of which no assertion could be carried over")
             name = test.get("description")
-            found.add(name if isinstance(name, str) and name else f"{stem}-{where}", fields | least)
+            id_ = name if isinstance(name, str) and name else f"{stem}-{where}"
+            found.add(id_, fields | least, where)
     except ValueError as error:
         found.leave_out(str(error), where)
 

@@ -119,7 +119,7 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
             continue
         fields |= placed(found, cells, where, columns)
         id_ = _plain(found, cells, where, columns.id, "ids") if columns.id else None
-        found.add(id_ or f"{stem}-{n}", fields)
+        found.add(id_ or f"{stem}-{n}", fields, where)
 
 
 def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:

@@ -344,7 +344,7 @@ def test_without_the_library_a_dataset_is_refused_with_what_installs_it(tmp_path
 
 def test_nothing_is_overwritten_without_force(tmp_path):
     found = Imported()
-    found.add("a", {"prompt": "p", "checks": [{"kind": "exact", "value": "x"}]})
+    found.add("a", {"prompt": "p", "checks": [{"kind": "exact", "value": "x"}]}, "a.csv:2")
     target, n = write_scenarios(found, tmp_path / "suite", "sums", force=False)
     assert (target.name, n) == ("sums.scenarios.jsonl", 1)
     with pytest.raises(ScenarioError, match="exists; name another folder with --into, or replace it with"):
@@ -354,7 +354,7 @@ def test_nothing_is_overwritten_without_force(tmp_path):
 
 def test_what_would_be_no_valid_scenario_is_not_written(tmp_path):
     found = Imported()
-    found.add("bad", {"prompt": "p", "checks": [{"kind": "regex", "pattern": "("}]})
+    found.add("bad", {"prompt": "p", "checks": [{"kind": "regex", "pattern": "("}]}, "a.csv:2")
     with pytest.raises(ScenarioError, match=r"nothing could be imported\nnot carried over, 1 time: .* valid"):
         write_scenarios(found, tmp_path, "x", force=False)
 

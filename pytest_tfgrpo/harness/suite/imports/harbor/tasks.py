@@ -66,7 +66,7 @@ def _add(found: Imported, task: TaskFolder) -> None:
         found.keep(parts.files)
     except ValueError as error:
         raise TaskProblem(str(error)) from None
-    found.add(id_, parts.scenario)
+    found.add(id_, parts.scenario, task.name)
     for what in dict.fromkeys(parts.lost):
         found.leave_out(what, task.name)
     if id_ != task.name:
