@@ -23,6 +23,7 @@ from pytest_tfgrpo.plugin.failures import (
     report_low,
 )
 from pytest_tfgrpo.plugin.fresh_fixtures import FreshFixtures
+from pytest_tfgrpo.plugin.one_process import InOtherProcess
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000
@@ -221,7 +222,7 @@ class Checkers:
         report = yield
         if call.when != "setup" or call.excinfo is None or not self.judges(item):
             return report
-        if isinstance(call.excinfo.value, (KeyboardInterrupt, pytest.exit.Exception)):
+        if isinstance(call.excinfo.value, (KeyboardInterrupt, pytest.exit.Exception, InOtherProcess)):
             return report
         skipped = report.skipped
         reason = f"a fixture {'skipped' if skipped else 'failed'}: {_first_line(call.excinfo.value)}"

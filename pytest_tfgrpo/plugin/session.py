@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,16 @@ from pytest_tfgrpo.harness.launch.launch import (
     select,
     stored_baseline,
 )
-from pytest_tfgrpo.plugin import agent_folders, distributed, garbage, hook_calls, markers, options, prepare
+from pytest_tfgrpo.plugin import (
+    agent_folders,
+    distributed,
+    garbage,
+    hook_calls,
+    markers,
+    one_process,
+    options,
+    prepare,
+)
 from pytest_tfgrpo.plugin.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import (
@@ -110,6 +119,8 @@ class TfgrpoSession:
         """True when a gate failed, whatever became of its item."""
         self._runs: dict[str, SessionRun] = {}
         """The prepared runs by agent."""
+        self._process: one_process.OneProcess | None = None
+        """Keeps the items of the runs in this process."""
         self._alone = False
         """True before the first scenario's item, when no test of the user runs beside them."""
         self._spared = ExitStack()
@@ -249,6 +260,7 @@ class TfgrpoSession:
         from pytest_tfgrpo.harness.launch.engine_thread import LoopThread
         from pytest_tfgrpo.plugin.session_run import SessionRun
 
+        self._keep_in_one_process([item for pick in picks for item in pick.items])
         self._require_known_fixtures(picks)
         gates, root = list[pytest.Item](), self.config.rootpath
         shared = prepare.shared_budget(self.settings, len(picks))
@@ -281,6 +293,14 @@ class TfgrpoSession:
         if self.config.getoption("tfgrpo_dry_run", False):
             self._lines = prepare.dry_run([(run.agent, run.launch) for run in self._runs.values()])
         return gates
+
+    def _keep_in_one_process(self, items: Iterable[pytest.Item]) -> None:
+        """Refuse the run where its items would run elsewhere, as far as that is known now, else then."""
+        if self.config.option.collectonly or self.config.getoption("tfgrpo_dry_run", False):
+            return
+        one_process.refuse_known(self.config, items)
+        self._process = one_process.OneProcess(self.config)
+        self.config.pluginmanager.register(self._process, "tfgrpo-one-process")
 
     def _require_known_fixtures(self, picks: Sequence[Pick]) -> None:
         functions = {one.scenario.id: one for pick in picks for one in pick.functions}
@@ -424,6 +444,8 @@ class TfgrpoSession:
         """Return whether a gated run was prepared in this process, and none of its items was ever run."""
         if not self._runs or self._started or hasattr(self.config, "workerinput"):
             return False
+        if self._process is not None and self._process.misused:
+            return False
         idle = ("tfgrpo_dry_run", "setuponly", "setupplan")
         return is_gated(self.settings) and not any(self.config.getoption(name, False) for name in idle)
 
@@ -433,6 +455,8 @@ class TfgrpoSession:
         for run in self._runs.values():
             run.live.release()
         self._spared.close()
+        if self._process is not None:
+            self._process.close()
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the section of the run."""

@@ -1,0 +1,48 @@
+"""Items that are known beforehand to run in another process than their run: nothing is asked."""
+
+import pytest
+from support.project import Project
+
+OPTION = """
+import pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--forked", action="store_true")
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "forked: run this test in a process of its own")
+
+def pytest_runtest_setup(item):
+    assert not item.config.getoption("forked"), "the run was not refused"
+"""
+MARKED = """
+@pytest.mark.forked
+@pytest.mark.tfgrpo(**MARK, split="eval")
+def test_marked(rollout):
+    assert rollout.answer == "3"
+"""
+SAYS = "*ERROR: scenarios and gates cannot run in another process than their run*"
+
+
+@pytest.mark.parametrize("args", [("--forked",), ("--forked", "--tfgrpo")], ids=["plain", "learning"])
+def test_the_option_is_a_usage_error_before_anything_is_asked(
+    project: Project, args: tuple[str, ...]
+) -> None:
+    result = project.conftest(OPTION).scenarios().run(*args)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([SAYS])
+    assert project.calls == []
+    assert project.run("--forked", "--collect-only").ret == pytest.ExitCode.OK
+
+
+def test_the_mark_means_something_where_a_plugin_has_the_option(project: Project) -> None:
+    project.checker(MARKED)
+    assert project.run("-W", "ignore").ret == pytest.ExitCode.OK
+    result = project.conftest(OPTION).run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([SAYS])
+
+
+def test_tests_without_a_run_are_forked_as_they_like(project: Project) -> None:
+    project.conftest(OPTION.replace("assert not", "assert")).write("test_x.py", "def test_x(): pass\n")
+    project.run("--forked", "test_x.py").assert_outcomes(passed=1)
