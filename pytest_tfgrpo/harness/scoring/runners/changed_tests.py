@@ -15,7 +15,8 @@ from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import SPARSE
-from pytest_tfgrpo.harness.scoring.runners.edits import Edit, edited, edits_of
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited
+from pytest_tfgrpo.harness.scoring.runners.edits import edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, targets
 

@@ -14,14 +14,9 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.harness.scoring.runners.other_values import (
-    ALPHABETS,
-    other_text,
-    other_value,
-    with_other,
-)
-from pytest_tfgrpo.harness.scoring.runners.other_words import TOKEN, Words, with_other_digit
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit, end_of, lines_of, replaced, start_of
+from pytest_tfgrpo.harness.scoring.runners.literal_edits import LiteralEdits, is_literal
+from pytest_tfgrpo.harness.scoring.runners.other_words import Words
 from pytest_tfgrpo.harness.scoring.runners.test_functions import Function
 
 COMMON_ERRORS = (AttributeError, IndexError, KeyError, NotImplementedError, OSError, TypeError, ValueError)
@@ -67,32 +62,7 @@ HARMLESS = re.compile(r"(?:pytest\.)?mark\..*|(?:unittest\.)?skip(?:If|Unless)?|
 """Decorators that leave a test what it is, those of mocks among them."""
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
-Spot: TypeAlias = tuple[int, int]
-"""A row from 0, and a column in bytes, as `ast` counts them."""
 _random = secrets.SystemRandom()
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Other text from one place of a file to another."""
-
-    start: Spot
-    end: Spot
-    text: bytes
-
-    def moved(self, rows: int) -> Edit:
-        """Return the edit as many rows further down."""
-        start, end = self.start, self.end
-        return Edit((start[0] + rows, start[1]), (end[0] + rows, end[1]), self.text)
-
-
-def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
-    """Return a file with edits that do not overlap."""
-    lines = _lines(data)
-    for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
-        (row, column), (last, last_column) = edit.start, edit.end
-        lines[row : last + 1] = [lines[row][:column] + edit.text + lines[last][last_column:]]
-    return b"".join(lines)
 
 
 def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
@@ -106,7 +76,9 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
         return []
     choices = Choices(function, data)
-    found = [EditChoice(edits, told, choices.odd(edits)) for edits, told in choices.find(function.body)]
+    found = [
+        EditChoice(edits, told, choices.literals.odd(edits)) for edits, told in choices.find(function.body)
+    ]
     best = min((_rank(choice) for choice in found), default=None)
     return [choice.edits for choice in found if _rank(choice) == best] or _first(function, data)
 
@@ -118,10 +90,6 @@ DRAWS = 6
 """How often another value is drawn for each place."""
 FIRST_TRIED = {LITERALS: 5, OTHERS: 2}
 """How many of each kind are tried before more of one; of others one."""
-NUMBERS = 0.75
-"""How often a number is exchanged in a text that has any: another word is seen sooner."""
-SIMILAR = 4
-"""How many other texts are drawn in the place of one, of which the least odd is taken."""
 RAISED = re.compile(rb"\b(?:raises|assertRaises)\(\s*(?:\w+\.)*(\w+)")
 """An exception that is expected."""
 Errors: TypeAlias = Sequence[type[Exception]]
@@ -145,10 +113,10 @@ class Choices:
     def __init__(self, function: Function, data: bytes, *, proven: bool = False) -> None:
         """`proven`: a run will say what fails by an edit, so that it need not be sure."""
         self._function = function
-        self._lines = _lines(data)
+        lines = lines_of(data)
         first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
-        own = b"".join(self._lines[first - 1 : function.end_lineno]).decode(errors="replace")
-        self._words = Words(data, own)
+        own = b"".join(lines[first - 1 : function.end_lineno]).decode(errors="replace")
+        self.literals = LiteralEdits(lines, Words(data, own))
         self._raised = sorted({one.decode() for one in RAISED.findall(data)}) if proven else []
         self._proven = proven
         self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
@@ -189,33 +157,33 @@ class Choices:
                 yield from self._of_computed(node)
             elif isinstance(node, ast.Constant) and id(node) not in unused:
                 told = ASSERTED if id(node) in asserted else LITERALS
-                yield from (([edit], told) for edit in [self._of_literal(node)] if edit)
+                yield from (([edit], told) for edit in [self.literals.of(node)] if edit)
         yield from self._of_rows()
 
     def _of_computed(self, node: ast.Compare) -> Iterator[ToldEdits]:
         """Yield another value of each side that is computed, rather of one that calls nothing."""
-        sides = [side for side in (node.left, *node.comparators) if not _is_literal(side)]
+        sides = [side for side in (node.left, *node.comparators) if not is_literal(side)]
         quiet = [side for side in sides if not any(isinstance(one, ast.Call) for one in ast.walk(side))]
         for side in quiet or sides:
-            said = self._text(_start(side), _end(side)).decode()
-            yield [_other(side, f"({said}) {_random.choice(OTHER_SUMS)}")], COMPUTED
+            said = self.literals.text(start_of(side), end_of(side)).decode()
+            yield [replaced(side, f"({said}) {_random.choice(OTHER_SUMS)}")], COMPUTED
 
     def _of_rows(self) -> Iterator[ToldEdits]:
         """Yield other values of a parameter, in half of its rows."""
         for cells in self._columns().values():
-            edits = [edit for cell in cells if _is_literal(cell) and (edit := self._of_literal(cell))]
+            edits = [edit for cell in cells if is_literal(cell) and (edit := self.literals.of(cell))]
             _random.shuffle(edits)
             half = (len(edits) + 1) // 2
             yield from ((some, ASSERTED) for some in (edits[:half], edits[half:]) if some)
 
     def _of_assert(self, test: ast.expr) -> Iterator[ToldEdits]:
-        start = _start(test)
+        start = start_of(test)
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right, operator = test.left, test.comparators[0], test.ops[0]
             if isinstance(operator, ast.Eq):
                 yield from self._of_equal(left, right, whole=True)
             elif isinstance(operator, ast.In) and _is_long(left):
-                found = self._of_literal(left) if self._proven else self._with_letter(left)
+                found = self.literals.of(left) if self._proven else self.literals.with_letter(left)
                 if found is not None and not self._lenient:
                     yield [found], EXPECTED
             edit = self._negated(left, right, operator)
@@ -233,8 +201,8 @@ class Choices:
         if type(operator) not in NEGATED:
             return None
         written, opposite = NEGATED[type(operator)]
-        start, end = _end(left), _start(right)
-        between = self._text(start, end)
+        start, end = end_of(left), start_of(right)
+        between = self.literals.text(start, end)
         changed, count = re.subn(written, opposite, between)
         return Edit(start, end, changed) if count == 1 and b"#" not in between else None
 
@@ -245,10 +213,10 @@ class Choices:
                 if len(side.args) != 1 or side.keywords:  # a tolerance may hold for another value too
                     continue
                 side = side.args[0]
-            if _is_literal(beside) or self._lenient:
+            if is_literal(beside) or self._lenient:
                 continue
-            if _is_literal(side):
-                edit = self._of_literal(side)
+            if is_literal(side):
+                edit = self.literals.of(side)
                 edits = [edit] if edit is not None else []
             else:
                 edits = self._of_name(side.id) if isinstance(side, ast.Name) else self._of_made(side)
@@ -256,8 +224,8 @@ class Choices:
                 yield edits, EXPECTED
             elif whole and not isinstance(side, ast.Starred):
                 before, behind = _random.choice((("[", "]"), ("(", ",)")))
-                said = self._text(_start(side), _end(side)).decode()
-                yield [_other(side, f"{before}{said}{behind}")], OTHERS
+                said = self.literals.text(start_of(side), end_of(side)).decode()
+                yield [replaced(side, f"{before}{said}{behind}")], OTHERS
 
     def _of_name(self, name: str) -> list[Edit]:
         """Return a change of a name's value that has no other use: of a parameter, or assigned before."""
@@ -273,13 +241,13 @@ class Choices:
         """Return a change of a literal, or of one argument of what makes a value of literals."""
         made = isinstance(node, ast.Call) and _last_name(node.func) in VALUES
         parts = [*node.args, *(word.value for word in node.keywords)] if made else [node]  # type: ignore[attr-defined]
-        edits = [edit for part in parts if _is_literal(part) and (edit := self._of_literal(part)) is not None]
+        edits = [edit for part in parts if is_literal(part) and (edit := self.literals.of(part)) is not None]
         return [_random.choice(edits)] if edits else []
 
     def _of_parameter(self, name: str) -> list[Edit]:
         """Return a change of each value of a parameter; none if one is no literal."""
         cells = self._columns().get(name, [])
-        edits = [self._of_literal(cell) for cell in cells if _is_literal(cell)]
+        edits = [self.literals.of(cell) for cell in cells if is_literal(cell)]
         found = [edit for edit in edits if edit is not None]
         return found if len(found) == len(cells) else []
 
@@ -304,20 +272,20 @@ class Choices:
             if name in EQUAL and len(call.args) >= 2:
                 yield from self._of_equal(call.args[0], call.args[1], whole=name in WHOLE)
             elif name in OPPOSITE:
-                end = _end(call.func)
+                end = end_of(call.func)
                 yield [Edit((end[0], end[1] - len(name)), end, OPPOSITE[name].encode())], OPPOSITES
         if name in CLOSE and len(call.args) == 2 and not call.keywords:
             yield from self._of_equal(call.args[0], call.args[1], whole=False)
         elif name in CALLED:
             values = [*call.args, *(word.value for word in call.keywords)]
-            for edit in [self._of_literal(value) for value in values if _is_literal(value)]:
+            for edit in [self.literals.of(value) for value in values if is_literal(value)]:
                 if edit is not None:
                     yield [edit], EXPECTED
-        elif name == "isinstance" and len(call.args) == 2 and not _is_literal(call.args[0]):
+        elif name == "isinstance" and len(call.args) == 2 and not is_literal(call.args[0]):
             wanted = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
             names = {_last_name(kind) for kind in wanted}
             others = [kind for kind in COMMON_TYPES if kind not in names] if names <= BUILTIN else OTHER_TYPES
-            yield [_other(call.args[1], _random.choice(others))], EXPECTED
+            yield [replaced(call.args[1], _random.choice(others))], EXPECTED
 
     def _of_raises(self, call: ast.expr, drawn: tuple[Errors, Errors]) -> Iterator[ToldEdits]:
         """Yield another exception: of the first where the wanted one is Python's, else of the second."""
@@ -342,104 +310,10 @@ class Choices:
     @staticmethod
     def _of_name_of(wanted: ast.expr, name: str) -> Edit:
         """Return another name in the place of one, behind the same module's."""
-        end = _end(wanted)
+        end = end_of(wanted)
         if hasattr(builtins, name) or not isinstance(wanted, ast.Attribute):
-            return _other(wanted, name)
+            return replaced(wanted, name)
         return Edit((end[0], end[1] - len(wanted.attr)), end, name.encode())
-
-    def _of_literal(self, node: ast.expr) -> Edit | None:
-        """Return another value in the place of a literal, or of a part of it; None where none is known."""
-        parts = _values(node) if isinstance(node, ast.Dict) else getattr(node, "elts", [])
-        if parts:
-            return self._least_odd([edit for part in parts if (edit := self._of_literal(part)) is not None])
-        value = ast.literal_eval(node)
-        if isinstance(value, str | bytes):
-            others = [self._with_other_word(node, value) for _ in range(SIMILAR)]
-            return self._least_odd([_other(node, other) for other in others if other]) or self._with_letter(
-                node
-            )
-        based = self._in_base(node, value)
-        text = based or other_value(value, self._words)
-        return None if text is None else _other(node, text)
-
-    def odd(self, edits: Iterable[Edit]) -> int:
-        """Return how plainly edits are not a person's."""
-        return max(self._words.odd(self._text(e.start, e.end).decode(), e.text.decode()) for e in edits)
-
-    def _least_odd(self, edits: list[Edit]) -> Edit | None:
-        """Return one of the edits that are the least odd."""
-        _random.shuffle(edits)
-        return min(edits, key=lambda edit: self.odd([edit]), default=None)
-
-    def _in_base(self, node: ast.expr, value: object) -> str:
-        """Return another number as it is written, where that is to another base; nothing elsewhere."""
-        text = self._text(_start(node), _end(node)).decode()
-        match = re.fullmatch(r"(-?0[box])(\w+)", text, re.IGNORECASE)
-        if match is None or not isinstance(value, int):
-            return ""
-        digits = [found for found in TOKEN.finditer(match[2]) if found[0].isdigit() and len(found[0]) > 1]
-        if not digits:
-            return ""
-        found = _random.choice(digits)
-        other = _random.choice(sorted(with_other_digit(found[0])))
-        return match[1] + match[2][: found.start()] + other + match[2][found.end() :]
-
-    def _with_other_word(self, node: ast.expr, value: str | bytes) -> str:
-        """Return a literal with another number or word, a number sooner; nothing where none is known."""
-        text = self._text(_start(node), _end(node)).decode()
-        begin = text.find(text[-1]) + 1
-        tokens = [one for one in TOKEN.finditer(text, begin) if text[one.start() - 1] != "\\"]
-        numbers = [one for one in tokens if one[0].isdigit()]
-        tokens = numbers if numbers and _random.random() < NUMBERS else tokens
-        if not tokens:
-            return ""
-        found = _random.choice(tokens)
-        other = self._words.other(found[0])
-        return _checked(f"{text[: found.start()]}{other}{text[found.end() :]}", value) if other else ""
-
-    def _with_letter(self, node: ast.expr) -> Edit:
-        """Return a text with another letter or digit, as it is written where that is plain."""
-        value = ast.literal_eval(node)
-        return _other(node, self._with_other_letter(node, value) or other_text(value))
-
-    def _with_other_letter(self, node: ast.expr, value: str | bytes) -> str:
-        """Return a literal as it is written but for one letter or digit; nothing where that is not plain."""
-        text = self._text(_start(node), _end(node)).decode()
-        written = range(text.find(text[-1]) + 1, len(text))
-        places = [at for at in written if text[at - 1] != "\\" and any(text[at] in a for a in ALPHABETS)]
-        return _checked(with_other(text, _random.choice(places)), value) if places else ""
-
-    def _text(self, start: Spot, end: Spot) -> bytes:
-        """Return the text from one place to another."""
-        rows = self._lines[start[0] : end[0] + 1]
-        rows[-1] = rows[-1][: end[1]]
-        return b"".join(rows)[start[1] :]
-
-
-def _checked(literal: str, value: str | bytes) -> str:
-    """Return a literal of another text than a value; nothing where it is none."""
-    try:
-        other = ast.literal_eval(literal)
-    except (ValueError, SyntaxError):
-        return ""
-    return literal if type(other) is type(value) and other != value else ""
-
-
-def _lines(data: bytes) -> list[bytes]:
-    return [*data.splitlines(keepends=True), b""]
-
-
-def _start(node: ast.expr) -> Spot:
-    return node.lineno - 1, node.col_offset
-
-
-def _end(node: ast.expr) -> Spot:
-    return (node.end_lineno or 0) - 1, node.end_col_offset or 0
-
-
-def _other(node: ast.expr, text: str) -> Edit:
-    """Return other text in the place of a node."""
-    return Edit(_start(node), _end(node), text.encode())
 
 
 def _may_swallow(context: ast.expr) -> bool:
@@ -503,23 +377,8 @@ def _cells(row: ast.expr, count: int) -> Sequence[ast.expr] | None:
     return row.elts if isinstance(row, ast.List | ast.Tuple) and len(row.elts) == count else None
 
 
-def _values(node: ast.Dict) -> list[ast.expr]:
-    """Return the values of a mapping; of a key that is there twice, the last."""
-    return list(
-        {ast.dump(key): value for key, value in zip(node.keys, node.values, strict=True) if key}.values()
-    )
-
-
 def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_literal(node: ast.expr) -> bool:
-    try:
-        ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True
 
 
 def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
@@ -532,7 +391,7 @@ def choices_of(function: Function, data: bytes) -> list[EditChoice]:
     """Return edits of a test; only a run says which of them a true answer fails."""
     choices = Choices(function, data, proven=True)
     drawn = (choice for _ in range(DRAWS) for choice in choices.everywhere())
-    found = [EditChoice(edits, told, choices.odd(edits)) for edits, told in drawn]
+    found = [EditChoice(edits, told, choices.literals.odd(edits)) for edits, told in drawn]
     return in_turns([*found, *(EditChoice(edits, FIRST) for edits in _first(function, data))])
 
 
@@ -562,7 +421,7 @@ def _rank(choice: EditChoice) -> tuple[int, int, int]:
 def _first(function: Function, data: bytes) -> list[list[Edit]]:
     """Return an edit that makes a test fail at its start; none where that is in the row of its name."""
     first = function.body[1 if ast.get_docstring(function) is not None and function.body[1:] else 0]
-    lines, row = _lines(data), first.lineno - 1
+    lines, row = lines_of(data), first.lineno - 1
     start = lines[row][: first.col_offset]
     if start.strip() or (isinstance(first, NAMED) and first.decorator_list):
         return []

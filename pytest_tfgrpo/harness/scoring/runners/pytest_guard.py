@@ -40,69 +40,14 @@ def open_guard(
     function of pytest, pluggy or unittest, or a test: a change of its code is seen when it is made. The third
     is shown all tests that were found, and each before and after its call; the fourth says which it knows.
     """
-    before = _snapshot()
-    held = [row for row in before if row[1] not in LATE]
-    modules = [row for row in held if type(row[0]) is dict]
-    classes = [row for row in held if type(row[0]) is not dict]
-    looked = [
-        (get, [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
-        for get, rows in ((dict.get, modules), (types.MappingProxyType.get, classes))
-    ]
-    known = {id(one) for one in config.pluginmanager.get_plugins()}
-    hooks, loop = config.hook, sys.modules["_pytest.main"].pytest_runtestloop.__code__
-    speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
-    trusted = _trusted(config) - {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
-    deciding: Dict[str, List[Any]] = {name: [] for name in DECIDING}
+    replaced, decided, spoken = _replaced(config, kept), _decided(config, tree), _spoken(config, bottom)
     own = {id(vars(module)) for module in _of_runner()}
-    stand_ins = _stand_ins(config)
-    looping: Any = None  # the frame of pytest's loop over the tests, once all below it is known
-
-    def stands_in(name: str, now: Any) -> bool:
-        plugins = stand_ins.get(name, ()) if type(now) is types.MethodType else ()
-        return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
 
     def guard(frame: Any) -> str:
-        for where, name, was, code in before if frame is None else ():
-            if code is not None and where.get(name) is was and was.__code__ is not code:
-                return f"{name} of pytest was replaced"
-        if frame is None or not all(
-            all(map(same, map(get, spaces, names), values)) for get, spaces, names, values in looked
-        ):
-            for where, name, was, _ in before if frame is None else held:
-                now = where.get(name)
-                if now is was or (frame is not None and kept.is_of_tests(now)):
-                    continue
-                if frame is None or not stands_in(name, now):
-                    return f"{name} of pytest was replaced"
-        for name, last in deciding.items():
-            impls = getattr(hooks, name).get_hookimpls()
-            parts = [part for one in impls for part in (one, one.plugin, one.function)]
-            if len(parts) == len(last) and all(map(same, parts, last)):
-                continue
-            for one in impls:
-                if id(one.plugin) not in known and _foreign(one.function, tree):
-                    return f"a plugin of the workspace decides in {name}"
-            deciding[name] = parts
-        return kept.fault_of_modules() if frame is None else stack(frame)
-
-    def stack(frame: Any) -> str:
-        nonlocal looping
-        if frame.f_code is not speaker:
-            return "-"
-        frame, found = frame.f_back, looping
-        while frame is not None and frame is not looping:
-            code = frame.f_code
-            if code is bottom:
-                break
-            if id(code) not in trusted:
-                return "-"
-            if code is loop:
-                found = frame
-            frame = frame.f_back
-        if frame is None:
-            return "-"
-        looping = found
-        return ""
+        fault = replaced(frame) or decided()
+        if fault:
+            return fault
+        return str(kept.fault_of_modules()) if frame is None else spoken(frame)
 
     def is_of_runner(function: Any) -> bool:
         if type(function) is not types.FunctionType:
@@ -129,6 +74,94 @@ def open_guard(
     gc.freeze()  # what is frozen is in no list of objects
     gc.unfreeze = lambda: None
     return guard, is_of_runner, look, seen.knows
+
+
+def _replaced(config: Any, kept: Any) -> Callable[[Any], str]:
+    """Return the function that says which part of pytest is no longer what it is now.
+
+    With a frame it looks at all but what pytest itself replaces; with None, at that and at codes too.
+    """
+    before = _snapshot()
+    held = [row for row in before if row[1] not in LATE]
+    modules = [row for row in held if type(row[0]) is dict]
+    classes = [row for row in held if type(row[0]) is not dict]
+    looked = [
+        (get, [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        for get, rows in ((dict.get, modules), (types.MappingProxyType.get, classes))
+    ]
+    stand_ins = _stand_ins(config)
+
+    def stands_in(name: str, now: Any) -> bool:
+        plugins = stand_ins.get(name, ()) if type(now) is types.MethodType else ()
+        return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
+
+    def replaced(frame: Any) -> str:
+        for where, name, was, code in before if frame is None else ():
+            if code is not None and where.get(name) is was and was.__code__ is not code:
+                return f"{name} of pytest was replaced"
+        if frame is not None and all(
+            all(map(same, map(get, spaces, names), values)) for get, spaces, names, values in looked
+        ):
+            return ""
+        for where, name, was, _ in before if frame is None else held:
+            now = where.get(name)
+            if now is was or (frame is not None and kept.is_of_tests(now)):
+                continue
+            if frame is None or not stands_in(name, now):
+                return f"{name} of pytest was replaced"
+        return ""
+
+    return replaced
+
+
+def _decided(config: Any, tree: str) -> Callable[[], str]:
+    """Return the function that says which hook about outcomes a plugin of the workspace has."""
+    known = {id(one) for one in config.pluginmanager.get_plugins()}
+    hooks = config.hook
+    deciding: Dict[str, List[Any]] = {name: [] for name in DECIDING}
+
+    def decided() -> str:
+        for name, last in deciding.items():
+            impls = getattr(hooks, name).get_hookimpls()
+            parts = [part for one in impls for part in (one, one.plugin, one.function)]
+            if len(parts) == len(last) and all(map(same, parts, last)):
+                continue
+            for one in impls:
+                if id(one.plugin) not in known and _foreign(one.function, tree):
+                    return f"a plugin of the workspace decides in {name}"
+            deciding[name] = parts
+        return ""
+
+    return decided
+
+
+def _spoken(config: Any, bottom: Any) -> Callable[[Any], str]:
+    """Return the function that says ``-`` of a report's frame below which is other code than pytest's."""
+    loop = sys.modules["_pytest.main"].pytest_runtestloop.__code__
+    speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
+    trusted = _trusted(config) - {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
+    looping: Any = None  # the frame of pytest's loop over the tests, once all below it is known
+
+    def spoken(frame: Any) -> str:
+        nonlocal looping
+        if frame.f_code is not speaker:
+            return "-"
+        frame, found = frame.f_back, looping
+        while frame is not None and frame is not looping:
+            code = frame.f_code
+            if code is bottom:
+                break
+            if id(code) not in trusted:
+                return "-"
+            if code is loop:
+                found = frame
+            frame = frame.f_back
+        if frame is None:
+            return "-"
+        looping = found
+        return ""
+
+    return spoken
 
 
 class Installed:

@@ -22,7 +22,7 @@ import sys
 import threading
 import types
 from os import _exit
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Set, Tuple
 
 HEADER = struct.Struct("<q")
 MESSAGE = 500
@@ -44,6 +44,8 @@ LINTERS = ("pytest_black", "pytest_checkdocs", "pytest_codestyle", "pytest_flake
 FLAGS = {"pytest_ruff": ("--ruff", "--ruff-format")}
 """Options of linters' plugins, where they are not called as the plugin is."""
 tell = sys.audit
+Send = Callable[[Tuple[Any, ...]], None]
+Tampered = Callable[[str], None]
 
 
 def main() -> None:
@@ -130,13 +132,23 @@ def _keep(
     The interpreter holds it in a list that no code can reach and traces nothing in it. Anybody can speak to
     it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
     """
-    allow = frozenset(request["allow"])
-    write, digest, dumps, loads, here = os.write, hashlib.blake2b, json.dumps, json.loads, os.getpid
-    lock, get_frame, get_thread = threading.RLock(), sys._getframe, threading.get_ident
-    own, thread, codes = here(), get_thread(), {}  # type: Tuple[int, int, Dict[str, int]]
-    guards: List[Callable[[Any], Any]] = []
-    said, pending = [], []  # type: Tuple[List[str], List[Tuple[Any, ...]]]
-    used: Set[str] = set()
+    send, tampered, pending = _signed(number, key)
+    take, guards = _taking(open_guard, send, tampered)
+    hear = _hearing(take, guards, send, tampered, watch, frozenset(request["allow"]))
+
+    def hook(event: str, values: Tuple[Any, ...]) -> None:
+        try:
+            hear(event, values)
+        except BaseException:  # noqa: BLE001 - its traceback would lead to the key
+            pending.append(("x", "the reporter was disturbed"))  # calls nothing, as there may be no room to
+
+    sys.addaudithook(hook)
+
+
+def _signed(number: int, key: bytes) -> Tuple[Send, Tampered, List[Tuple[Any, ...]]]:
+    """Return the functions that send a signed line and say once what was tampered with, and what waits."""
+    write, digest, dumps, here, lock = os.write, hashlib.blake2b, json.dumps, os.getpid, threading.RLock()
+    own, said, pending = here(), [], []  # type: Tuple[int, List[str], List[Tuple[Any, ...]]]
 
     def send(values: Tuple[Any, ...]) -> None:
         nonlocal key
@@ -157,6 +169,17 @@ def _keep(
         if why and not said:
             said.append(why)
             send(("x", why))
+
+    return send, tampered, pending
+
+
+def _taking(
+    open_guard: Callable[..., Any], send: Send, tampered: Tampered
+) -> Tuple[Callable[[str, Tuple[Any, ...], Any], None], List[Callable[..., Any]]]:
+    """Return the function that takes what the plugin says, and the list of its guards once they are open."""
+    loads, get_thread = json.loads, threading.get_ident
+    thread, codes = get_thread(), {}  # type: Tuple[int, Dict[str, int]]
+    guards: List[Callable[..., Any]] = []
 
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
@@ -186,11 +209,20 @@ def _keep(
         elif verb in ("p", "v", "n", "c", "s", "r"):
             send((verb, *values))
 
-    def hook(event: str, values: Tuple[Any, ...]) -> None:
-        try:
-            hear(event, values)
-        except BaseException:  # noqa: BLE001 - its traceback would lead to the key
-            pending.append(("x", "the reporter was disturbed"))  # calls nothing, as there may be no room to
+    return take, guards
+
+
+def _hearing(
+    take: Callable[[str, Tuple[Any, ...], Any], None],
+    guards: List[Callable[..., Any]],
+    send: Send,
+    tampered: Tampered,
+    watch: Callable[..., str],
+    allow: FrozenSet[str],
+) -> Callable[[str, Tuple[Any, ...]], None]:
+    """Return the function that hears each audit event, called by the hook itself."""
+    get_frame, get_thread, thread = sys._getframe, threading.get_ident, threading.get_ident()
+    used: Set[str] = set()
 
     def hear(event: str, values: Tuple[Any, ...]) -> None:
         if event == EVENT:
@@ -213,7 +245,7 @@ def _keep(
                 used.add(use)
                 send(("u", use))
 
-    sys.addaudithook(hook)
+    return hear
 
 
 def _plain(values: Tuple[Any, ...]) -> bool:

@@ -7,7 +7,8 @@ import re
 import secrets
 from collections.abc import Iterator
 
-from pytest_tfgrpo.harness.scoring.runners.edits import EXPECTED, OTHERS, Edit, EditChoice, in_turns
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit
+from pytest_tfgrpo.harness.scoring.runners.edits import EXPECTED, OTHERS, EditChoice, in_turns
 from pytest_tfgrpo.harness.scoring.runners.other_values import ALPHABETS, other_value, with_other
 from pytest_tfgrpo.harness.scoring.runners.other_words import TOKEN, Words
 

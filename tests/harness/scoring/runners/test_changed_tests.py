@@ -17,7 +17,7 @@ from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     two_forms,
     with_lines,
 )
-from pytest_tfgrpo.harness.scoring.runners.edits import Edit, edited
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
 TEST = b"def test_a():\n    assert f() == 3\n\n\ndef test_b(): f()\n"

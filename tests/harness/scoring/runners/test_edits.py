@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.scoring.runners.edits import OTHER_ERRORS, Edit, edited, edits_of
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited
+from pytest_tfgrpo.harness.scoring.runners.edits import OTHER_ERRORS, edits_of
 
 FAILS = (AssertionError, ValueError, TypeError, pytest.fail.Exception)
 
