@@ -145,6 +145,7 @@ def _open(
 ) -> Launch:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.core.text import few
+    from pytest_tfgrpo.harness.engine.request import RunRequest
     from pytest_tfgrpo.harness.launch.launch import limited, open_launch, planned, read_gates, select
     from pytest_tfgrpo.harness.suite.collection import collect, uncollected
 
@@ -167,15 +168,16 @@ def _open(
         missed = uncollected(root, looked_in, ids)
         return f"{few(missed)} of the baseline in files that are no part of `scenarios`" if missed else ""
 
-    return open_launch(
-        root,
-        settings,
-        chosen,
-        supplied,
+    request = RunRequest(
+        root=root,
+        settings=settings,
+        scenarios=chosen,
         phases=planned(chosen, settings, root),
-        gates=read_gates(settings, root, found, partial=False),
+        supplied=supplied,
         environ=os.environ,
+        gates=tuple(read_gates(settings, root, found, partial=False)),
         resume=resume,
         partial=partial,
         elsewhere=None if scenarios is None else elsewhere,
     )
+    return open_launch(request)

@@ -66,7 +66,7 @@ def judge_group(
     mean = group.gt_mean
     least = least if scenario.min_score is None else scenario.min_score
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
-        from pytest_tfgrpo.harness.engine.prepare import out_folder
+        from pytest_tfgrpo.harness.engine.request import out_folder
         from pytest_tfgrpo.harness.report.rollout import failure, failure_again
 
         recorded = out_folder(config.rootpath, settings_of(config)) is not None

@@ -63,6 +63,7 @@ def prepare(
 
     `budget` and the `slots` of endpoints are those that it shares with others.
     """
+    from pytest_tfgrpo.harness.engine.request import RunRequest
     from pytest_tfgrpo.harness.launch.launch import open_launch
 
     settings = agent.settings
@@ -70,22 +71,23 @@ def prepare(
     if agent.name:
         _refuse_own_agents(scenarios)
     _refuse_replay_of_acts(settings["actor"], scenarios)
-    return open_launch(
-        config.rootpath,
-        settings,
-        scenarios,
-        _supplied(config, agent, kinds, scenarios),
+    request = RunRequest(
+        root=config.rootpath,
+        settings=settings,
+        scenarios=scenarios,
         phases=phases,
-        gates=gates,
+        supplied=_supplied(config, agent, kinds, scenarios),
         environ=os.environ,
+        gates=tuple(gates),
         resume=agent.resume,
         run_id=agent.run_id,
+        again=agent.again,
         partial=partial,
         elsewhere=elsewhere,
         budget=budget,
         slots=slots,
-        again=agent.again,
     )
+    return open_launch(request)
 
 
 def one_agent(settings: Settings) -> tuple[Agent, ...]:

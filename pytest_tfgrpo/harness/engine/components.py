@@ -23,11 +23,11 @@ from pytest_tfgrpo.llm.protocol import Completer, Spending
 from pytest_tfgrpo.llm.queueing import current_ticket
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.request import RunRequest
     from pytest_tfgrpo.harness.engine.simulated_user import UserModel
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
-    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 MODEL = "openai"
 REPLAY = "replay"
@@ -83,20 +83,10 @@ class Components:
         return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
-def open_components(
-    root: Path,
-    settings: Settings,
-    supplied: Supplied,
-    *,
-    environ: Mapping[str, str],
-    spending: Spending,
-    slots: EndpointSlots | None = None,
-) -> Components:
-    """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet.
-
-    `environ` holds the keys that model endpoints name; `slots` are those of runs beside it.
-    """
-    shared = _Shared(root, settings, environ, spending, slots)
+def open_components(request: RunRequest, spending: Spending) -> Components:
+    """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet."""
+    root, settings, supplied = request.root, request.settings, request.supplied
+    shared = _Shared(request, spending)
     actor = _open_actor(root, settings, supplied.actor, shared)
     return Components(
         actor=actor,
@@ -134,19 +124,9 @@ def reached_first(
 class _Shared:
     """What components share: the client of language models, or the recording that replaces it."""
 
-    def __init__(
-        self,
-        root: Path,
-        settings: Settings,
-        environ: Mapping[str, str],
-        spending: Spending,
-        slots: EndpointSlots | None,
-    ) -> None:
-        self._root = root
-        self._settings = settings
-        self._environ = environ
-        self._spending = spending
-        self._slots = slots
+    def __init__(self, request: RunRequest, spending: Spending) -> None:
+        self._request, self._spending = request, spending
+        self._root, self._settings = request.root, request.settings
         self._models: Models | None = None
         self.replay: Replay | None = None
         self.models: dict[str, Completer] = {}
@@ -170,12 +150,12 @@ class _Shared:
             file = self._settings["models"]
             self._models = Models(
                 load_models(self._root / file if file else None),
-                environ=self._environ,
+                environ=self._request.environ,
                 spending=self._spending,
                 max_tokens=self._settings["max_tokens"],
                 standing=lambda: current_ticket().waiting(),
                 adapt=self._settings["concurrency"] == AUTO,
-                slots=self._slots,
+                slots=self._request.slots,
             )
         return self._models.open(spec)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
@@ -15,21 +14,20 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
 from pytest_tfgrpo.core.files import BATCHES, JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Phase, Reference
+from pytest_tfgrpo.core.records import Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.setting_parsers import default_task_id
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings, sets_gate, shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, from_wire
 from pytest_tfgrpo.harness.actors.reference import ReferenceActor
-from pytest_tfgrpo.harness.engine.components import Components, Supplied, open_components, reached_first
+from pytest_tfgrpo.harness.engine.components import Components, open_components, reached_first
 from pytest_tfgrpo.harness.engine.environments import find_environments
 from pytest_tfgrpo.harness.engine.executors.registry import require_executor, unplaced
+from pytest_tfgrpo.harness.engine.request import RunRequest
 from pytest_tfgrpo.harness.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.harness.learning.library.library import empty, load_library
-from pytest_tfgrpo.harness.metrics.looks import Looks, merged
+from pytest_tfgrpo.harness.metrics.looks import merged
 from pytest_tfgrpo.harness.protocols import Actor, Foresighted, as_conversational
 from pytest_tfgrpo.harness.run.commit import commit_of
 from pytest_tfgrpo.harness.run.earlier_runs import earlier_evaluations, eval_stamp
@@ -41,6 +39,7 @@ from pytest_tfgrpo.harness.run.journal_contents import (
     read_to_resume,
 )
 from pytest_tfgrpo.harness.run.resumable import find_resumable
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
@@ -51,8 +50,6 @@ from pytest_tfgrpo.llm.budget import Budget, require_affordable
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.protocols import Rewarder
     from pytest_tfgrpo.harness.recording.replay import Replay
-    from pytest_tfgrpo.llm.slots import EndpointSlots
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,113 +63,130 @@ class Prepared:
     """The recording that answers, if one does."""
 
 
-def out_folder(root: Path, settings: Settings) -> Path | None:
-    """Return the output folder, or None where nothing is to be written (plain mode, `out` unset)."""
-    out = settings["out"] or ("out" if settings.learning else None)
-    return root / out if out else None
-
-
-def prepare(
-    root: Path,
-    settings: Settings,
-    *,
-    scenarios: Sequence[Scenario],
-    phases: Sequence[Phase],
-    supplied: Supplied,
-    environ: Mapping[str, str],
-    resume: str | None = None,
-    run_id: str | None = None,
-    partial: str = "",
-    looks: Looks = MappingProxyType({}),
-    budget: Budget | None = None,
-    slots: EndpointSlots | None = None,
-    again: bool = False,
-) -> Prepared:
-    """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written.
-
-    `resume` names the run to go on with, or is ``latest``; a `run_id` that has a journal is gone on with too.
-    `environ` holds the keys that model endpoints name, `partial` says what left out a part of the suite.
-    `looks` are those that the baselines remember, `budget` and the `slots` of endpoints are shared with other
-    runs. With `again` a run to go on with may have ended: it is told from its journal.
-    """
-    budget = budget or Budget(settings.values)
-    people = open_components(root, settings, supplied, environ=environ, spending=budget, slots=slots)
-    rewarders = (*_judging(people, settings), *supplied.rewarders)
-    require_rewarders(rewarders)
-    values: SettingValues = {**settings.values, "eval_rollouts": settings.eval_rollouts}
+def prepare(request: RunRequest) -> Prepared:
+    """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written."""
+    budget = request.budget or Budget(request.settings.values)
+    request = replace(request, budget=budget)
+    people = open_components(request, budget)
     if people.replay is not None:
-        scenarios = people.replay.as_recorded(scenarios)
-    _require_fit(root, people, scenarios, values, supplied.kinds)
-    environments = find_environments(root, scenarios)
-    packs = _load_packs(root, settings)
-    library = _load_library(root, settings)
-    reference = _open_reference(root, settings, scenarios, packs, library)
-    task_id = settings["task_id"] or default_task_id(root.name)
-    out = out_folder(root, settings)
-    if settings.learning and out is not None:
-        library = with_effects_of(library, out / task_id / LIBRARY)
-    stamps = _stamps(settings, packs, scenarios, people, library)
-    if reference is not None:
-        stamps["reference"] = reference.stamp
-    log = _log_to_continue(resume, out, task_id, run_id, stamps, settings, again=again)
+        request = replace(request, scenarios=people.replay.as_recorded(request.scenarios))
+    _require_fit(request, people)
+    opened = _opened(request, people)
+    stamps = _stamps(request, people, opened)
+    log = _log_to_continue(request, stamps)
     if log is not None:
-        run_id, library = log.header["run_id"], from_wire(Library, log.header["library"])
+        opened = replace(opened, library=from_wire(Library, log.header["library"]))
         _go_on(log, people.replay)
-    run_id = run_id or new_run_id()
-    preflight = log.header.get("preflight") if log else None
-    if not preflight:
-        preflight = _findings(settings, scenarios, kinds=supplied.kinds, packs=packs, library=library)
-        preflight["evaluations"] = earlier_evaluations(
-            out, task_id, run_id, stamps["eval"], merged(looks, library.looks)
-        )
-        preflight |= _exposures(settings, out, task_id, library, stamps=stamps, people=people)
-    preflight = {**preflight, "partial": partial} if partial else preflight
-    folder, temporary = run_folder(out, task_id, run_id) if out else None, temporary_folder(root, out)
+    run_id = log.header["run_id"] if log is not None else request.run_id or new_run_id()
+    folder = run_folder(request.out, request.task_id, run_id) if request.out else None
     if folder is not None:
         people.keep_batches(folder / BATCHES)
-    job = Job(
+    before = log.header.get("preflight") if log is not None else None
+    before = before or _preflight(request, people, opened, stamps, run_id)
+    job = _job(
+        request,
+        people,
+        opened,
+        log or JournalContents(),
         run_id=run_id,
-        task_id=task_id,
-        started_at=log.header["started_at"] if log else utc_now(),
+        preflight={**before, "partial": request.partial} if request.partial else before,
+        stamps=stamps,
+        versions=_versions(_commit(request.root, folder, log, request.environ)),
+    )
+    notes = [*require_executor(job), *filter(None, [unplaced(job)])]
+    if notes:
+        job = replace(job, warnings=(*job.warnings, *notes))
+    return Prepared(job, folder, people.replay)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Opened:
+    """What rollouts are made of."""
+
+    packs: Mapping[str, PromptPack]
+    library: Library
+    reference: Reference | None
+    environments: Mapping[str, BuiltEnvironment]
+    rewarders: tuple[Rewarder, ...]
+
+
+def _opened(request: RunRequest, people: Components) -> _Opened:
+    """Open environments, packs, library and the reference to compare with; raises TfgrpoError."""
+    root, settings = request.root, request.settings
+    rewarders = (*_judging(people, settings), *request.supplied.rewarders)
+    require_rewarders(rewarders)
+    environments = find_environments(root, request.scenarios)
+    packs, library = _load_packs(root, settings), _load_library(root, settings)
+    reference = _open_reference(root, settings, request.scenarios, packs, library)
+    if settings.learning and request.out is not None:
+        library = with_effects_of(library, request.out / request.task_id / LIBRARY)
+    return _Opened(
+        packs=packs, library=library, reference=reference, environments=environments, rewarders=rewarders
+    )
+
+
+def _preflight(
+    request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str], run_id: str
+) -> dict[str, Json]:
+    """Return what is known before a new run; raises ScenarioError where its suite is contaminated."""
+    found = _findings(request, opened)
+    looks = merged(request.looks, opened.library.looks)
+    found["evaluations"] = earlier_evaluations(request.out, request.task_id, run_id, stamps["eval"], looks)
+    return found | _exposures(request, opened.library, stamps=stamps, people=people)
+
+
+def _job(
+    request: RunRequest,
+    people: Components,
+    opened: _Opened,
+    log: JournalContents,
+    *,
+    run_id: str,
+    preflight: Mapping[str, Json],
+    stamps: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Job:
+    scenarios, supplied, values = request.scenarios, request.supplied, request.values
+    temporary = temporary_folder(request.root, request.out)
+    return Job(
+        run_id=run_id,
+        task_id=request.task_id,
+        started_at=log.header["started_at"] if log.header else utc_now(),
         settings=values,
         scenarios=tuple(scenarios),
-        phases=tuple(phases),
-        packs=packs,
+        phases=tuple(request.phases),
+        packs=opened.packs,
         actor=people.actor,
         optimizer=people.optimizer,
         kinds=supplied.kinds,
-        rewarders=rewarders,
+        rewarders=opened.rewarders,
         judge=people.judge,
         user=None if people.user is None else people.user.completer,
-        budget=budget,
+        budget=request.budget,
         models=people.models,
-        reach=reached_first(people, scenarios, phases, log.complete_phases if log else frozenset()),
+        reach=reached_first(people, scenarios, request.phases, log.complete_phases),
         tracing=supplied.tracing,
         supplied_actor=supplied.actor is not None,
         replayed=people.replay is not None,
         closing=people.closing,
         identities=people.identities,
         preflight=preflight,
-        library=library,
-        reference=reference,
+        library=opened.library,
+        reference=opened.reference,
         stamps=stamps,
-        versions=_versions(_commit(root, folder, log, environ)),
-        environments=environments,
-        root=root,
+        versions=versions,
+        environments=opened.environments,
+        root=request.root,
         temporary=temporary,
-        partial_selection=bool(partial),
+        partial_selection=bool(request.partial),
         warnings=(
-            *_warnings(library, people.actor, phases, learning=settings.learning),
-            *_advice(people, scenarios, settings, phases),
-            *require_apart(values, root, scenarios, temporary),
+            *_warnings(request, opened.library, people.actor),
+            *_advice(request, people),
+            *require_apart(values, request.root, scenarios, temporary),
             *warn_of_checks(values, scenarios),
         ),
-        resumed=log or JournalContents(),
+        resumed=log,
     )
-    notes = [*require_executor(job), *filter(None, [unplaced(job)])]
-    if notes:
-        job = replace(job, warnings=(*job.warnings, *notes))
-    return Prepared(job, folder, people.replay)
 
 
 def _go_on(log: JournalContents, replay: Replay | None) -> None:
@@ -183,24 +197,21 @@ def _go_on(log: JournalContents, replay: Replay | None) -> None:
         replay.resume(log.all_rollouts(), log.calls.values())
 
 
-def _stamps(
-    settings: Settings,
-    packs: Mapping[str, PromptPack],
-    scenarios: Sequence[Scenario],
-    people: Components,
-    library: Library,
-) -> dict[str, str]:
+def _stamps(request: RunRequest, people: Components, opened: _Opened) -> dict[str, str]:
     """Return the stamps that two runs must share to be one run resumed."""
+    scenarios = request.scenarios
     stamps = {
-        "settings": _settings_stamp(settings.values),
-        "packs": combined_stamp({pack_for(packs, s.domain).stamp for s in scenarios}),
+        "settings": _settings_stamp(request.settings.values),
+        "packs": combined_stamp({pack_for(opened.packs, s.domain).stamp for s in scenarios}),
         "scenarios": stamp(sorted([s.id, s.split, s.stamp] for s in scenarios)),
         "eval": eval_stamp(scenarios),
         "actor": stamp(people.identities["actor"]),
-        "library": library.hash,
+        "library": opened.library.hash,
     }
     if people.judge is not None or people.user is not None or people.optimizer.identity:
         stamps["models"] = stamp({role: of for role, of in people.identities.items() if role != "actor"})
+    if opened.reference is not None:
+        stamps["reference"] = opened.reference.stamp
     return stamps
 
 
@@ -208,43 +219,36 @@ def _settings_stamp(values: Mapping[str, Json]) -> str:
     return stamp({name: values[name] for name in shaping("prompts", "answers")})
 
 
-def _findings(
-    settings: Settings,
-    scenarios: Sequence[Scenario],
-    *,
-    kinds: Mapping[str, CheckKind],
-    packs: Mapping[str, PromptPack],
-    library: Library,
-) -> dict[str, Json]:
+def _findings(request: RunRequest, opened: _Opened) -> dict[str, Json]:
     """Return what a learning run is contaminated with; raises ScenarioError unless that only warns."""
-    if not settings.learning:
+    scenarios = request.scenarios
+    if not request.settings.learning:
         return {}
     from pytest_tfgrpo.harness.suite.contamination.findings import complaint, found_value
     from pytest_tfgrpo.harness.suite.contamination.inspection import inspect
 
-    in_use = {s.domain: pack_for(packs, s.domain) for s in scenarios}
-    findings = inspect(scenarios, kinds=kinds, packs=in_use, library=library)
-    if findings and settings["contamination"] == "fail":
+    in_use = {s.domain: pack_for(opened.packs, s.domain) for s in scenarios}
+    findings = inspect(scenarios, kinds=request.supplied.kinds, packs=in_use, library=opened.library)
+    if findings and request.settings["contamination"] == "fail":
         raise ScenarioError(complaint(findings))
     return {"contamination": found_value(findings)}
 
 
 def _exposures(
-    settings: Settings,
-    out: Path | None,
-    task_id: str,
-    library: Library,
-    *,
-    stamps: Mapping[str, str],
-    people: Components,
+    request: RunRequest, library: Library, *, stamps: Mapping[str, str], people: Components
 ) -> dict[str, Json]:
     """Return what a learning run can know from runs before it of the lessons that it starts with."""
-    if not settings.learning:
+    if not request.settings.learning:
         return {}
     from pytest_tfgrpo.harness.learning.attribution.pooling import earlier_exposures
 
     return earlier_exposures(
-        out, task_id, library, stamps=stamps, identities=people.identities, settings=settings.values
+        request.out,
+        request.task_id,
+        library,
+        stamps=stamps,
+        identities=people.identities,
+        settings=request.settings.values,
     )
 
 
@@ -256,14 +260,9 @@ def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
     return (JudgeRewarder(settings["judge_weight"]),)
 
 
-def _require_fit(
-    root: Path,
-    people: Components,
-    scenarios: Sequence[Scenario],
-    values: SettingValues,
-    kinds: Mapping[str, CheckKind],
-) -> None:
+def _require_fit(request: RunRequest, people: Components) -> None:
     """Raise SettingError or RecordingError where it is known beforehand that the run cannot be made."""
+    scenarios, values = request.scenarios, request.values
     require_sandbox(values)
     require_checks(values, scenarios)
     _require_able(people.actor, scenarios)
@@ -271,11 +270,11 @@ def _require_fit(
     _require_judge(people, scenarios, values["judge"])
     require_affordable(people.models.values(), values)
     if people.replay is not None:
-        people.replay.begin(scenarios, values, kinds)
+        people.replay.begin(scenarios, values, request.supplied.kinds)
     if values["record"]:
         from pytest_tfgrpo.harness.recording.writing import check_recordable
 
-        check_recordable(root / values["record"], people.identities)
+        check_recordable(request.root / values["record"], people.identities)
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
@@ -316,23 +315,21 @@ def _require_judge(people: Components, scenarios: Sequence[Scenario], spec: str 
         )
 
 
-def _log_to_continue(
-    wanted: str | None,
-    out: Path | None,
-    task_id: str,
-    run_id: str | None,
-    stamps: Mapping[str, str],
-    settings: Settings,
-    *,
-    again: bool,
-) -> JournalContents | None:
+def _log_to_continue(request: RunRequest, stamps: Mapping[str, str]) -> JournalContents | None:
     """Return the log of the run to go on with: the requested one, or that of a dead xdist worker."""
-    if wanted is not None:
+    out, task_id, run_id, settings = request.out, request.task_id, request.run_id, request.settings
+    if request.resume is not None:
         if out is None:
             raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
         unset = _settings_stamp({**settings.values, "eval_rollouts": None})
         return find_resumable(
-            out, task_id, wanted, stamps, rollouts=settings.eval_rollouts, unset=unset, again=again
+            out,
+            task_id,
+            request.resume,
+            stamps,
+            rollouts=settings.eval_rollouts,
+            unset=unset,
+            again=request.again,
         )
     if run_id and out and has_begun(run_folder(out, task_id, run_id) / JOURNAL):
         return read_to_resume(run_folder(out, task_id, run_id))
@@ -392,23 +389,22 @@ def _versions(commit: str | None) -> dict[str, str]:
     return found if commit is None else found | {"commit": commit}
 
 
-def _warnings(library: Library, actor: Actor, phases: Sequence[Phase], *, learning: bool) -> list[str]:
+def _warnings(request: RunRequest, library: Library, actor: Actor) -> list[str]:
     warnings = []
     others = sorted({e.actor for e in library.experiences} - {actor.name})
     if others:
         warnings.append(f"the library contains lessons learned with another actor: {', '.join(others)}")
-    modes = {phase.mode for phase in phases}
-    if learning and "train" not in modes:
+    modes = {phase.mode for phase in request.phases}
+    if request.settings.learning and "train" not in modes:
         warnings.append("no train scenario is selected: nothing can be learned")
     if "train" in modes and "eval" not in modes:
         warnings.append("no eval scenario is selected: the run cannot show whether learning helped")
     return warnings
 
 
-def _advice(
-    people: Components, scenarios: Sequence[Scenario], settings: Settings, phases: Sequence[Phase]
-) -> Iterator[str]:
+def _advice(request: RunRequest, people: Components) -> Iterator[str]:
     """Yield a warning for each configured component that is not used, and what the suite lacks."""
+    scenarios, settings = request.scenarios, request.settings
     if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
         yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
@@ -418,7 +414,7 @@ def _advice(
         yield f"{plural(played, 'user')} of scenarios say their turns as written; set tfgrpo_user to a model"
     if people.user is not None and not played:
         yield "the model that plays users is not used: no scenario has a user"
-    if any(phase.mode == "train" for phase in phases):
+    if any(phase.mode == "train" for phase in request.phases):
         from pytest_tfgrpo.harness.run.splits import shortage
 
         yield from filter(None, [shortage(scenarios, settings.values)])

@@ -115,7 +115,7 @@ def _shared(settings: Settings, count: int) -> str:
 
 def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     """Return the agents with the runs to go on with; one whose run had not begun starts it."""
-    from pytest_tfgrpo.harness.engine.prepare import out_folder
+    from pytest_tfgrpo.harness.engine.request import out_folder
     from pytest_tfgrpo.harness.run.journal_contents import list_runs, read_log
     from pytest_tfgrpo.harness.run.resumable import is_concluded
 

@@ -5,7 +5,7 @@ The pytest plugin and the Python API call the same functions, each in its own or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.engine.prepare import Prepared
+    from pytest_tfgrpo.harness.engine.request import RunRequest
     from pytest_tfgrpo.harness.gate.baseline import Baseline
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
     from pytest_tfgrpo.harness.run.job import Job
-    from pytest_tfgrpo.llm.budget import Budget
-    from pytest_tfgrpo.llm.slots import EndpointSlots
 
 
 def load_conclusion() -> None:
@@ -90,7 +89,7 @@ def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Sce
 
 def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] | None:
     """Return the ids of the dev scenarios of the run to resume; None where it cannot be read."""
-    from pytest_tfgrpo.harness.engine.prepare import out_folder
+    from pytest_tfgrpo.harness.engine.request import out_folder
     from pytest_tfgrpo.harness.run.earlier_runs import dev_before
 
     out = out_folder(root, settings)
@@ -260,58 +259,26 @@ class Launch:
             raise RecordingError(f"{error}{later}") from error
 
 
-def open_launch(
-    root: Path,
-    settings: Settings,
-    scenarios: Sequence[Scenario],
-    supplied: Supplied,
-    *,
-    phases: Sequence[Phase],
-    gates: Iterable[NamedGate] = (),
-    environ: Mapping[str, str],
-    resume: str | None = None,
-    run_id: str | None = None,
-    partial: str = "",
-    elsewhere: Callable[[Sequence[str]], str] | None = None,
-    budget: Budget | None = None,
-    slots: EndpointSlots | None = None,
-    again: bool = False,
-) -> Launch:
-    """Return a launch of `scenarios`; raises TfgrpoError on any misuse, before a call is made.
-
-    Arguments as of `prepare`; `gates` are the named gates, whose baselines are opened here. `elsewhere` says
-    which scenarios of a baseline are where nobody looked; empty where none is.
-    """
+def open_launch(request: RunRequest) -> Launch:
+    """Return a launch, its baselines opened; raises TfgrpoError on any misuse, before a call is made."""
     from pytest_tfgrpo.harness.engine.prepare import prepare
     from pytest_tfgrpo.harness.metrics.looks import merged
 
+    root, settings, partial = request.root, request.settings, request.partial
     baseline = stored_baseline(settings, root)
-    opened = tuple(_open_gate(gate, settings, root) for gate in gates)
-    if elsewhere is not None and not partial:
-        stored = [b.scenarios for b in (baseline, *(one.baseline for one in opened)) if b is not None]
-        missing = dict.fromkeys(id_ for rows in stored for id_ in rows)
-        for scenario in scenarios:
+    opened = tuple(_open_gate(gate, settings, root) for gate in request.gates)
+    stored = [one for one in (baseline, *(gate.baseline for gate in opened)) if one is not None]
+    if request.elsewhere is not None and not partial:
+        missing = dict.fromkeys(id_ for one in stored for id_ in one.scenarios)
+        for scenario in request.scenarios:
             missing.pop(scenario.id, None)
-        partial = elsewhere(list(missing)) if missing else ""
-    prepared = prepare(
-        root,
-        settings,
-        scenarios=scenarios,
-        phases=phases,
-        supplied=supplied,
-        environ=environ,
-        resume=resume,
-        run_id=run_id,
-        partial=partial,
-        looks=merged(*(b.looks for b in (baseline, *(one.baseline for one in opened)) if b is not None)),
-        budget=budget,
-        slots=slots,
-        again=again,
-    )
+        partial = request.elsewhere(list(missing)) if missing else ""
+    looks = merged(*(one.looks for one in stored))
+    prepared = prepare(replace(request, partial=partial, looks=looks))
     return Launch(
         root=root,
         settings=settings,
-        supplied=supplied,
+        supplied=request.supplied,
         prepared=prepared,
         baseline=baseline,
         gates=_with_whole_names(opened, prepared.job),
