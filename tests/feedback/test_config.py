@@ -162,7 +162,7 @@ def test_certificates_become_the_tls_of_the_connection(tmp_path: Path) -> None:
             "nats://ann:s3cret@a:1,nats://tok@b:2",
             "nats://ann:s3cret@a:1,nats://tok@b:2",
             None,
-            "nats://a:1,nats://b:2",
+            "nats://...@a:1,nats://...@b:2",
         ),
     ],
 )

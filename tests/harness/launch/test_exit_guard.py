@@ -49,8 +49,13 @@ def test_an_end_in_the_middle_of_a_run_is_told_and_has_a_code_of_its_own(
     ended, told = list[int](), list[str]()
     tellers = [told.append, lambda text: 1 / 0, told.append] if runs else []
     monkeypatch.setattr(exit_guard, "_tellers", tellers)
-    monkeypatch.setattr(os, "_exit", ended.append)
-    really: Callable[..., object] = ended.append if name == "_exit" else lambda *_: None
+
+    def end(code: int) -> None:
+        ended.append(code)
+
+    end.really = end  # type: ignore[attr-defined]
+    monkeypatch.setattr(os, "_exit", end)
+    really: Callable[..., object] = end if name == "_exit" else lambda *_: None
     exit_guard._guard(name, really, os.getpid() + ours)(7)
     assert ended == left
     expected = 2 if runs and not ours else 0

@@ -77,7 +77,7 @@ def test_the_latest_is_the_newest_that_is_not_concluded(runs: Runs) -> None:
     runs.add("4", complete=True)
     assert runs.find("latest") == "4"
     runs.logs = {"3": runs.logs["3"]}
-    with pytest.raises(ResumeError, match="no incomplete run under .*leave --tfgrpo-resume out"):
+    with pytest.raises(ResumeError, match=r"no incomplete run under .*leave --tfgrpo-resume out"):
         runs.find("latest")
 
 
