@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -278,3 +279,48 @@ def test_whatever_breaks_the_thread_goes_on(store, start, monkeypatch):
     assert collector.flush()
     assert store.counts()["succeeded"] == 2
     assert [state.streak for _, state in store.gate_journal()][-2:] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("failures", "held", "waits_s"),
+    [
+        (1, False, [2.0]),
+        (2, False, [4.0]),
+        (3, False, [8.0]),
+        (4, False, [9.0]),
+        (0, False, []),
+        (1, True, []),
+    ],
+)
+def test_after_failures_in_a_row_it_waits_longer_each_time(
+    failures: int, held: bool, waits_s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 2.0)
+    monkeypatch.setattr(module, "LONGEST_RETRY_S", 9.0)
+    waited: list[float] = []
+    hurry = SimpleNamespace(wait=waited.append)
+    wake = SimpleNamespace(clear=list)
+    flags = {"_failures": failures, "_held": held, "_closing": True, "_more": False}
+    one: Any = SimpleNamespace(_hurry=hurry, _wake=wake, **flags)
+    Collector._wait(one)
+    assert waited == waits_s
+
+
+@pytest.mark.parametrize(
+    ("closing", "left", "held", "failures", "ends"),
+    [
+        (False, False, True, 9, False),
+        (True, False, False, 0, True),
+        (True, True, False, 0, False),
+        (True, True, False, 1, False),
+        (True, True, False, 2, True),
+        (True, True, True, 0, True),
+    ],
+)
+@pytest.mark.parametrize("what", ["_queue", "_batch", "_lost"])
+def test_it_ends_once_all_is_written_or_cannot_be(
+    what: str, closing: bool, left: bool, held: bool, failures: int, ends: bool
+) -> None:
+    nothing = {"_queue": [], "_batch": [], "_lost": []} | ({what: [1]} if left else {})
+    one: Any = SimpleNamespace(_closing=closing, _held=held, _failures=failures, **nothing)
+    assert bool(Collector._finished(one)) is ends

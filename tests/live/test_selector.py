@@ -119,6 +119,17 @@ def test_after_64_categories_the_rest_are_other() -> None:
     assert open_selector(0, None, POINTS).category("never seen") == ""
 
 
+def test_a_learned_category_keeps_its_own_logits_though_there_are_64_of_them() -> None:
+    high, low = dict.fromkeys(ARMS, 0.0), dict.fromkeys(ARMS, 0.0)
+    high["bare"], low["bare"] = 9.0, -9.0
+    own = {**{f"c{n}": low for n in range(64)}, OTHER: high}
+    point = PointPolicy(arms=ARMS, shared=dict.fromkeys(ARMS, 0.0), own=own)
+    assert point.probabilities("c63")["bare"] < 0.1
+    assert point.probabilities("new")["bare"] > 0.7
+    few = PointPolicy(arms=ARMS, shared=dict.fromkeys(ARMS, 0.0), own={"c": low, OTHER: high})
+    assert few.probabilities("new")["bare"] == pytest.approx(1 / 3)
+
+
 def test_categories_that_were_never_learned_draw_by_the_shared_logits() -> None:
     state = learned(
         shared={"bare": 0.0, "learned": 2.0, "misled": 0.0},

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.builders import make_experience, make_pack
 from support.live.session import CONFIG, Backend
@@ -15,7 +16,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
 from pytest_tfgrpo.live.config import load_live_config
 from pytest_tfgrpo.live.records import LiveEvent
-from pytest_tfgrpo.live.session import Live, LiveRun, default_choice
+from pytest_tfgrpo.live.session import Live, LiveRun, _number, default_choice
 
 
 @pytest.fixture
@@ -320,3 +321,12 @@ def test_one_run_may_be_used_by_several_threads(live: Live, backend: Backend) ->
 def test_the_default_choice_is_certain(live: Live) -> None:
     choice = default_choice(live.config.points["config"], place=2, selector=3)
     assert (choice.arm, choice.propensity, choice.control) == ("bare", 1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [(1, 1), (0.5, 0.5), (True, True), ("0.5", "0.5"), (np.float32(0.5), 0.5), (None, "None"), ([1], "[1]")],
+)
+def test_a_number_of_another_library_is_a_number_and_what_is_none_a_text(value, kept):
+    found = _number(value)
+    assert (found, type(found)) == (kept, type(kept))

@@ -14,7 +14,7 @@ import pytest
 from support.connections import is_closed
 from support.live_events import RULES, Reporter, attributes, by_score, by_turns, outcome, reset, rules, runs
 
-from pytest_tfgrpo.live import store_file
+from pytest_tfgrpo.live import store_file, store_reading
 from pytest_tfgrpo.live.records import GateState, LiveStatus
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
 
@@ -453,3 +453,27 @@ def test_the_guards_memory_of_failures_is_kept_and_not_journalled(store):
     store.set_gate(GateState(failures={"runs": 2.0}), now=NOW)
     assert store.gate().failures == {"runs": 2.0}
     assert len(store.gate_journal()) == 1
+
+
+def test_rollouts_are_read_page_by_page(store, monkeypatch):
+    write(store, [*runs(*"abcde"), *runs(*"fg", status="failed")])
+    monkeypatch.setattr(store_reading, "AT_ONCE", 2)
+    found = lambda **how: "".join(one.run for one in store.rollouts(**how))  # noqa: E731
+    assert found() == "abcdefg"
+    assert [found(limit=limit) for limit in (0, 1, 2, 3, 4, 9)] == ["", "a", "ab", "abc", "abcd", "abcdefg"]
+    assert (found(after=3), found(after=3, limit=3), found(status=LiveStatus.FAILED)) == ("defg", "def", "fg")
+
+
+@pytest.mark.parametrize("value", [-0.5, math.nan, "1", None])
+def test_a_cost_or_latency_that_is_none_is_not_known(store, value):
+    write(store, runs("a", cost_usd=value, latency_ms=value))
+    (rollout,) = store.rollouts()
+    assert rollout.trace is not None
+    assert (rollout.trace.cost_usd, rollout.trace.latency_ms) == (None, None)
+
+
+def test_a_cost_of_nothing_is_known(store):
+    write(store, runs("a", cost_usd=0, latency_ms=0.5))
+    (rollout,) = store.rollouts()
+    assert rollout.trace is not None
+    assert (rollout.trace.cost_usd, rollout.trace.latency_ms) == (0.0, 0.5)
