@@ -1,14 +1,17 @@
 """The agents of a list: what each runs with, and which runs go on."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.journals import write_run
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
 from pytest_tfgrpo.core.settings import Settings, resolve
-from pytest_tfgrpo.harness.launch.agents import agents_of, task_of
+from pytest_tfgrpo.harness.launch.agents import COMPARISONS, agents_of, compare_agents, task_of
 
 TWO = "a = python:m:a, b = python:m:b"
 
@@ -115,3 +118,18 @@ def test_a_run_that_no_agent_has_is_an_error_that_names_the_latest(tmp_path: Pat
 def test_plain_mode_without_an_output_folder_cannot_go_on(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="needs an output folder"):
         agents_of(resolve({"actor": TWO}, {}, {}), tmp_path, resume="latest")
+
+
+def test_agents_are_compared_on_a_page_in_the_folder_of_the_suite(tmp_path: Path) -> None:
+    runs = {name: replace(make_run(final={"x": [1], "y": [0]}), run_id=f"01-{name}") for name in ("a", "b c")}
+    folders = {name: tmp_path / "out" / f"demo.{name}" / "runs" / f"01-{name}" for name in runs}
+    lines = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path)
+    page = tmp_path / "out" / "demo" / COMPARISONS / "01.html"
+    assert lines[-1] == f"page   out/demo/{COMPARISONS}/01.html"
+    assert json.loads(page.with_suffix(".json").read_text())["id"] == "01"
+    for link in ("./../../demo.a/runs/01-a/report.html", "./../../demo.b%20c/runs/01-b%20c/report.html"):
+        assert link in page.read_text()
+    elsewhere = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path / "out" / "x")
+    assert elsewhere[-1] == f"page   ../demo/{COMPARISONS}/01.html"
+    told = compare_agents(runs, dict.fromkeys(runs), task="demo", verbosity=0, start=tmp_path)
+    assert told == lines[:-1]

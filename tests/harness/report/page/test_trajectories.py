@@ -290,3 +290,58 @@ def test_secrets_are_taken_out_of_texts() -> None:
 def test_digests_of_files_are_no_part_of_a_check() -> None:
     check = Check(kind="tests", params={"hidden": "a.tar.gz", "hidden_sha256": "0" * 64})
     assert trajectories.told_params(check) == {"hidden": "a.tar.gz"}
+
+
+def left_out_of(
+    sizes: Sequence[int], room: int, monkeypatch: pytest.MonkeyPatch, ratio: float = 1.0, share: float = 1.0
+) -> list[int]:
+    """Return how many items each try leaves out; a group takes `share` of its size less what is left out."""
+    tries: list[int] = []
+    items = [Item("frames", str(n), size) for n, size in enumerate(sizes)]
+
+    def made(groups: object, told: object, gone: Sequence[Item]) -> Packed:
+        tries.append(len(gone))
+        return Packed(chunks=("x" * int(share * sum(sizes) - sum(item.size for item in gone)),))
+
+    monkeypatch.setattr(trajectories, "_pack", made)
+    monkeypatch.setattr(trajectories, "_ratios", lambda *_: (ratio, ratio))
+    monkeypatch.setattr(trajectories, "expendable", lambda *_: iter(items))
+    monkeypatch.setattr(trajectories, "_size", lambda _: sum(sizes) / 4)  # RUN has four groups
+    packed(RUN, room)
+    return tries
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "how", "gone"),
+    [
+        ([10] * 10, 100, {}, 0),
+        ([10] * 10, 99, {}, 1),
+        ([10] * 10, 50, {}, 6),
+        ([10] * 10, 50, {"share": 1.2}, 8),
+        ([10] * 10, 50, {"ratio": 2.0}, 7),
+        ([10] * 10, 100, {"share": 1.2}, 3),
+        ([1] * 100, 90, {"ratio": 0.95}, 13),
+        ([10] * 2, 1, {"share": 2.0}, 2),
+    ],
+)
+def test_as_much_is_left_out_as_is_needed_and_too_much_is_put_back(
+    sizes: list[int], room: int, how: dict[str, float], gone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert left_out_of(sizes, room, monkeypatch, **how)[-1] == gone
+
+
+def test_a_chunk_that_is_not_full_is_kept_and_every_group_says_where_it_lies() -> None:
+    found = packed(RUN)
+    assert found.chunk_of == {(0, 0): 0, (0, 1): 0, (1, 0): 0, (1, 1): 0}
+    assert found.left_out == {}
+    (chunk,) = unpacked(found)
+    ids = {place: group["scenario"] for place, group in chunk["groups"].items()}
+    assert ids == {"0.0": "a", "0.1": "a", "1.0": "b", "1.1": "b"}
+
+
+def test_equal_ends_of_a_group_are_two_rollouts() -> None:
+    rollouts = tuple(make_rollout(i, 1, tokens=5) for i in range(3))
+    assert extremes(make_group([1, 1, 1], rollouts=rollouts)) == (
+        rollouts[0].rollout_id,
+        rollouts[2].rollout_id,
+    )
