@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.answer import number_texts
+from pytest_tfgrpo.harness.scoring.checks.math_worker import ANSWER_MAX_CHARACTERS
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
     CheckContext,
@@ -34,6 +35,8 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     failed,
     verdict,
 )
+from pytest_tfgrpo.harness.scoring.numerals.formula import with_plain_numerals
+from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
 
 LIMIT_S = 5.0
 """Longest time that one answer may take."""
@@ -192,7 +195,10 @@ def _compare(params: Mapping[str, Json], answer: str) -> Mapping[str, Any]:
 def _math(check: Check, context: CheckContext) -> CheckResult:
     wanted, shown = short(check.params["value"]), short(context.answer[-200:])
     try:
-        found = _compare(check.params, context.answer)
+        answer = with_plain_numerals(context.answer[-ANSWER_MAX_CHARACTERS:], str(check.params["value"]))
+        found = _compare(check.params, answer)
+    except UnsureNumeral as unsure:
+        raise Undecided(f"expected {wanted}; the last number, {unsure}") from None
     except _Slow:
         raise Undecided(f"expected {wanted}; reading {shown} took more than {LIMIT_S:g} s") from None
     except _DiedOfValue as error:

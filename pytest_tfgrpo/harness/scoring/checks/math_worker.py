@@ -15,6 +15,7 @@ import re
 import resource
 import signal
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -26,6 +27,16 @@ DECIMALS = 6
 
 _MARKED = re.compile(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
 _LEAD = re.compile(r"^.*\b(?:answer|result|solution)\b\s*(?:is\b|[:=])*\s*", re.IGNORECASE)
+_CASELESS_LEAD = re.compile(
+    r"^.*(?:答案|答え|答|结果|結果|解|정답|답|คำตอบ|उत्तर|الجواب|התשובה)"
+    r"\s*(?:应该是|應該是|是|为|為|は|은|는|คือ|है|هو|היא|[:：=])*\s*"
+)
+_CASELESS = re.compile(
+    "[\u05d0-\u05ea\u0620-\u065f\u066e-\u06ef\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_TAIL = re.compile(r"\s*(?:です|である|だ|입니다|이다|है|ครับ|ค่ะ)?\s*[。．।؟]*$")
+"""What leads to an answer and follows it in scripts that have no capitals."""
 _NAMES = frozenset(
     {"sqrt", "sin", "cos", "tan", "log", "ln", "exp", "pi", "oo", "inf", "infinity"}
     | {"or", "and", "minus", "negative"}
@@ -33,12 +44,35 @@ _NAMES = frozenset(
 """Words that mathematics is written with."""
 _TAGS = re.compile(r"</?(?:answer|final|final_answer|result|solution)>", re.IGNORECASE)
 _SIGNS = str.maketrans({
-    "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NO-BREAK SPACE}": " ", "\N{THIN SPACE}": " ",
-    "\N{NARROW NO-BREAK SPACE}": " ", "\N{MULTIPLICATION SIGN}": r"\times ", "\N{DOT OPERATOR}": r"\cdot ",
-    "\N{DIVISION SIGN}": "/", "\N{INFINITY}": r"\infty ", "\N{GREEK SMALL LETTER PI}": r"\pi ",
+    **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
+    "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{HYPHEN}": "-", "\N{NON-BREAKING HYPHEN}": "-",
+    "\N{NO-BREAK SPACE}": " ", "\N{THIN SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ", "\N{FIGURE SPACE}": " ",
+    "\N{MULTIPLICATION SIGN}": r"\times ", "\N{DOT OPERATOR}": r"\cdot ", "\N{MIDDLE DOT}": r"\cdot ",
+    "\N{BULLET OPERATOR}": r"\cdot ", "\N{ASTERISK OPERATOR}": "*", "\N{DIVISION SIGN}": "/",
+    "\N{DIVISION SLASH}": "/", "\N{RATIO}": ":", "\N{INFINITY}": r"\infty ", "\N{GREEK SMALL LETTER PI}": r"\pi ",
     "\N{UNION}": r"\cup ", "\N{INTERSECTION}": r"\cap ", "\N{LESS-THAN OR EQUAL TO}": r"\le ",
-    "\N{GREATER-THAN OR EQUAL TO}": r"\ge ", "\N{SUPERSCRIPT TWO}": "^{2}", "\N{SUPERSCRIPT THREE}": "^{3}",
+    "\N{GREATER-THAN OR EQUAL TO}": r"\ge ", "\N{LESS-THAN OR SLANTED EQUAL TO}": r"\le ",
+    "\N{GREATER-THAN OR SLANTED EQUAL TO}": r"\ge ", "\N{ELEMENT OF}": r"\in ", "\N{PRIME}": "'",
 })  # fmt: skip
+_RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙᵢₓ"
+_LEVEL = str.maketrans(_RAISED + _LOWERED, "0123456789+-=()nixy" + "0123456789+-=()nix")
+_ROOTS = {"\N{SQUARE ROOT}": r"\sqrt", "\N{CUBE ROOT}": r"\sqrt[3]", "\N{FOURTH ROOT}": r"\sqrt[4]"}
+_UNICODE = [
+    (re.compile(f"[{_RAISED}]+"), lambda found: f"^{{{found[0].translate(_LEVEL)}}}"),
+    (re.compile(f"[{_LOWERED}]+"), lambda found: f"_{{{found[0].translate(_LEVEL)}}}"),
+    (
+        re.compile(r"([√∛∜])\s?(?:\(([^()]{1,100})\)|\{([^{}]{1,100})\}|(\d{1,30}(?:\.\d{1,30})?|[A-Za-z]))"),
+        lambda found: f"{_ROOTS[found[1]]}{{{found[2] or found[3] or found[4]}}}",
+    ),
+    (re.compile("(?<=[0-9]) ?(?=[¼-¾⅐-⅞])"), lambda _: ""),
+    (
+        re.compile("[¼-¾⅐-⅞]"),
+        lambda found: r"\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", found[0]).split("⁄")),
+    ),
+    (re.compile(r"(\d{1,30})⁄(\d{1,30})"), lambda found: rf"\frac{{{found[1]}}}{{{found[2]}}}"),
+    (re.compile(r"[^\x00-\x7f]"), lambda found: _digit(found[0])),
+]
+"""Signs of Unicode whose meaning needs more than one character of LaTeX."""
 _REWRITES = [
     (re.compile(r"(?<![\w\\.])(\d{1,30}(?:\.\d{1,30})?)[eE]([+-]?\d{1,9})(?![\w^])"), r"\1\\times 10^{\2}"),
     (re.compile(r"\^(-?\d{2,30})(?!\d)"), r"^{\1}"),
@@ -69,13 +103,17 @@ def marked(text: str) -> str:
 
     What has none of LaTeX's marks but is mathematics from start to end of its last line gets them.
     """
-    text = text.translate(_SIGNS)
+    if not text.isascii():
+        text = text.translate(_SIGNS)
+        for sign, plain in _UNICODE:
+            text = sign.sub(plain, text)
     if not _MARKED.search(text):
         text = _TAGS.sub("\n", text)
         line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
-        line = _LEAD.sub("", line).strip().strip("*`").strip().removesuffix(".")
+        line = _LEAD.sub("", line).strip().strip("*`").strip()
+        line = _TAIL.sub("", _CASELESS_LEAD.sub("", line)).removesuffix(".")
         if not _is_bare(line):
-            return text.replace(r"\$", "$")
+            return _CASELESS.sub(r" \g<0> ", text).replace(r"\$", "$")
         for pattern, plain in _PLAIN_REWRITES:
             line = pattern.sub(plain, line)
         text = f"${line}$"
@@ -86,9 +124,15 @@ def marked(text: str) -> str:
 
 def _is_bare(line: str) -> bool:
     """Return whether a line is mathematics alone: no word stands in it but names of functions."""
+    if _CASELESS.search(line):
+        return False
     words = [word.strip("()[]{}<>.,:;!?\"'") for word in line.split()]
     known = all(len(word) < 2 or not word.isalpha() or word in _NAMES for word in words)
     return any(words) and known and "$" not in line
+
+
+def _digit(character: str) -> str:
+    return str(unicodedata.decimal(character)) if character.isdecimal() else character
 
 
 def _fraction(match: re.Match[str]) -> str:

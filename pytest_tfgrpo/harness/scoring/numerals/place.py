@@ -77,19 +77,24 @@ FOLDS = _Folds({
 _EXPONENT = str.maketrans(dict(zip(_RAISED, "0123456789-+", strict=True)) | dict.fromkeys("−–", "-"))
 
 
-def prepared(text: str) -> str:
-    """Return `text` without what readers do not see of it: colours, marks of direction, LaTeX's blanks."""
+def unhidden(text: str) -> str:
+    """Return `text` without what readers do not see of it: colours, marks of direction, names of signs."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "&" in text:
         text = _ENTITY.sub(lambda found: unescape(found[0]), text)
     if "<sup" in text:
         text = text.replace("<sup>", "^{").replace("</sup>", "}")
+    return text if text.isascii() else _INVISIBLE.sub("", text)
+
+
+def prepared(text: str) -> str:
+    """Return `text` unhidden and without LaTeX's blanks and spellings."""
     if "\\" in text:
         text = _LATEX.sub(lambda found: _LATEX_PLAIN.get(found[0][1:], found[0][1:]), text)
     if "{,}" in text:
         text = text.replace("{,}", ",")
-    return text if text.isascii() else _INVISIBLE.sub("", text)
+    return unhidden(text)
 
 
 def exponent(text: str) -> str:

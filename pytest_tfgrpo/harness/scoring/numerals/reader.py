@@ -167,10 +167,10 @@ def number_at(text: str, found: re.Match[str]) -> str | None:
 
     Raises UnsureNumeral.
     """
-    return _Numeral(Place(text, found)).number()
+    return Numeral(Place(text, found)).number()
 
 
-class _Numeral:
+class Numeral:
     """The reading of one numeral."""
 
     def __init__(self, place: Place) -> None:
@@ -202,6 +202,24 @@ class _Numeral:
             raise place.unsure("it is part of a formula", formula=True)
         self._check_multiplier(money)
         return "-" + plain if minus else plain
+
+    def in_formula(self) -> tuple[str, bool, int] | None:
+        """Return the number without its sign, whether it is money with a minus, and where that starts.
+
+        None where there is no number, or a fraction; raises UnsureNumeral.
+        """
+        place = self._place
+        if (
+            not is_one(self._body)
+            or not self._starts()
+            or self._point
+            or place.left.rstrip()[-1:] in ("/", "⁄")
+        ):
+            return None
+        plain = self._scaled(self._size())
+        minus, money, rest = sign(place, self._body)
+        self._check_multiplier(money)
+        return plain, minus and money, len(place.left) - len(rest)
 
     def _starts(self) -> bool:
         """Return whether a number starts here, or behind the blanks that follow digits of a word."""

@@ -78,7 +78,7 @@ def _is_minus(mark: str, bare: str, place: Place) -> bool:
     if not before or before.isspace() or before == "~":
         last = bare.rstrip(" ~")[-1:]
         if mark == "—" or (mark == "–" and last.isdigit()):
-            raise place.unsure("the dash before it may be its sign")
+            raise place.unsure("the dash before it may be its sign", formula=True)
         return True
     if before == "_" or before.isdigit() or (before.isalpha() and before.lower() != before.upper()):
         return False
@@ -95,7 +95,7 @@ def _is_minus_apart(bare: str, mark: str, place: Place) -> bool:
         return True
     alone = starts and "\n" not in place.text.strip()
     if alone or before.endswith(":") or COPULA.search(before):
-        raise place.unsure("the dash before it may be its sign")
+        raise place.unsure("the dash before it may be its sign", formula=True)
     return False
 
 
@@ -114,4 +114,4 @@ def _in_brackets(place: Place, bare: str, body: str, money: bool, after: int) ->
     stands_alone = not before.strip(" ~*") or before.rstrip(" ~*").endswith((":", "=", "|", "\n", "\t"))
     if money and stands_alone:
         return True
-    raise place.unsure("the brackets around it may stand for a minus")
+    raise place.unsure("the brackets around it may stand for a minus", formula=not money)

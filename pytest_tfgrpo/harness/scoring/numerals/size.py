@@ -107,7 +107,7 @@ def _grouped(grouped: re.Match[str], place: Place) -> str:
     parts = body.rstrip(".,d").split(separator)
     if separator == "," and not mark:
         if _encloses(place) == "[":
-            raise place.unsure(f"it could be {''.join(parts)} or several numbers")
+            raise place.unsure(f"it could be {''.join(parts)} or several numbers", formula=True)
         if len(parts) == 2:
             shown, likely, other = _conventions(place)
             if shown and not other:
@@ -135,7 +135,7 @@ def _listed(pieces: list[str], place: Place) -> str:
     bracket = _encloses(place)
     if len(pieces) == 2 and whole.isdigit() and rest.isdigit():
         if bracket == "(":
-            raise place.unsure(f"it could be {whole}.{rest} or two numbers")
+            raise place.unsure(f"it could be {whole}.{rest} or two numbers", formula=True)
         is_date = len(rest) == 4 and MONTH.search(place.left)
         return rest if bracket or is_date else f"{whole}.{rest}"
     if bracket != "[" and not (

@@ -10,6 +10,20 @@ from pytest_tfgrpo.harness.scoring.checks.math_worker import marked
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
 
+def test_a_numeral_that_cannot_be_read_for_certain_is_undecided(judge, monkeypatch):
+    monkeypatch.setattr(math, "_compare", lambda params, answer: {"found": True, "equal": True})
+    for negated in ({}, {"not": True}):
+        reason = judge("math", "it is 5 million", value=5, **negated).reason
+        assert reason.startswith("expected 5; the last number, '5' cannot be read for certain: 'million'")
+
+
+def test_numerals_are_compared_as_they_are_read(judge, monkeypatch):
+    monkeypatch.setattr(
+        math, "_compare", lambda params, answer: {"found": True, "equal": answer == "it is -1234.50"}
+    )
+    assert judge("math", "it is -€1.234,50", value=-1234.5).passed
+
+
 def test_there_are_many_pairs():
     pairs = EQUAL + DIFFERENT
     assert len(EQUAL) >= 80
@@ -70,6 +84,14 @@ def test_whose_fault_the_end_of_a_reader_is_depends_on_what_it_read(judge, monke
         ("The answer is: 2^10", "$2^{10}$"),
         ("**3 1/2**", r"$3\frac{1}{2}$"),
         ("", ""),
+        ("2√3", r"$2\sqrt{3}$"),
+        ("x² + √(x+1)", r"$x^{2} + \sqrt{x+1}$"),
+        ("3½", r"$3\frac{1}{2}$"),
+        ("a₁₀⁻¹", "$a_{10}^{-1}$"),
+        ("４２", "$42$"),
+        ("٤٢", "$42$"),
+        ("答案是x+1。", "$x+1$"),
+        ("共有42個。", " 共有 42 個 。"),
     ],
 )
 def test_mathematics_without_marks_gets_them(text, read):
@@ -77,7 +99,24 @@ def test_mathematics_without_marks_gets_them(text, read):
 
 
 @pytest.mark.parametrize(
-    "piece", ["$", "\\boxed{", "answer ", "answer is", "1e", "1 2/", "^(", "0.", "(", " or"]
+    "piece",
+    [
+        "$",
+        "\\boxed{",
+        "answer ",
+        "answer is",
+        "1e",
+        "1 2/",
+        "^(",
+        "0.",
+        "(",
+        " or",
+        "√(",
+        "x²",
+        "3⁄",
+        "答案",
+        "√",
+    ],
 )
 def test_the_time_for_a_long_answer_grows_with_its_length(piece):
     assert growth(lambda n: marked(piece * n), 2_000 // len(piece)) < 64

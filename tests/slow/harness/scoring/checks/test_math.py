@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.math_pairs import DIFFERENT, EQUAL, UNREADABLE, WRONGLY_DIFFERENT, WRONGLY_EQUAL
+from support.math_pairs import DIFFERENT, EQUAL, UNREADABLE, UNSURE, WRONGLY_DIFFERENT, WRONGLY_EQUAL
 
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.harness.scoring.checks import math
@@ -38,6 +38,14 @@ def test_what_differs_fails_and_the_reason_shows_the_expected_value(judge, value
     result = judge("math", answer, value=value)
     assert not result.passed
     assert result.reason.startswith("expected ")
+
+
+@pytest.mark.parametrize(("value", "answer"), UNSURE)
+def test_a_numeral_that_cannot_be_read_for_certain_fails_with_that_reason(judge, value, answer):
+    for negated in ({}, {"not": True}):
+        result = judge("math", answer, value=value, **negated)
+        assert not result.passed
+        assert "cannot be read for certain" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -85,7 +93,7 @@ def test_an_answer_that_takes_for_ever_fails_and_the_next_one_is_judged(judge, i
     "answer",
     [
         "9**9**9**9", r"\input{/etc/passwd}", r"$\input{/etc/passwd}$", r"\write18{touch x}", "\0", "4\0",
-        "\ud800", "\ud800 4", "٣", "𝟜𝟜", "$" * 5000, "\\boxed{" * 2000, "}" * 5000, "\\frac" * 3000,
+        "\ud800", "\ud800 4", "𝟜𝟜", "$" * 5000, "\\boxed{" * 2000, "}" * 5000, "\\frac" * 3000,
         "__import__('os').system('touch x')", "(" * 200 + "4" + ")" * 200, "1e999999999",
         "nan", "zoo", "$\\text{" + "a" * 15_000 + "}$", "4" * 5000, "1/0", "$0^0/0$", "\r\n\u2028", "[" * 999,
     ],

@@ -1,0 +1,79 @@
+"""Numerals in mathematics, written anew as LaTeX and programs write them; formulas stay as they are."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from pytest_tfgrpo.harness.scoring.numerals.place import NUMERAL, VULGAR, Place, UnsureNumeral, unhidden
+from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral
+
+_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_LISTED = re.compile(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b(?:or|and)\b")
+_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
+_OPEN = re.compile(r"(?:\\\{|[(\[])[^()\[\]{}\n]*$")
+_MARKED = re.compile(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
+_LEADS = re.compile(r"(?<![A-Za-z])(?:answer|result|solution)(?![A-Za-z])|答案|答え|정답", re.IGNORECASE)
+_SENTENCE_ENDS = re.compile(r"[.。](?:\s|$)|\n")
+_POWER_MAX = 30
+"""Larger powers of ten stay powers."""
+
+
+def with_plain_numerals(text: str, value: str) -> str:
+    """Return `text` with numerals such as ``-€1.234,50`` written ``-1234.50``.
+
+    A comma between digits stays where the expected `value` is no single number, since it may part items.
+    Raises UnsureNumeral when the numeral that the answer ends in cannot be read for certain.
+    """
+    text = unhidden(text)
+    is_list = _LISTED.search(value) is not None
+    text = text if is_list else _LATEX_COMMA.sub(",", text)
+    parts, end = list[str](), 0
+    scope = _scope(text)
+    unsure: UnsureNumeral | None = None
+    for found in NUMERAL.finditer(text):
+        unsure = None
+        try:
+            start, plain = _plain(text, found, is_list=is_list) or (0, "")
+        except UnsureNumeral as error:
+            unsure = None if error.formula or not scope[0] <= found.start() < scope[1] else error
+            continue
+        if plain and start >= end:
+            parts += (text[end:start], plain)
+            end = found.end()
+    if unsure is not None:
+        raise unsure
+    return "".join((*parts, text[end:]))
+
+
+def _plain(text: str, found: re.Match[str], *, is_list: bool) -> tuple[int, str] | None:
+    """Return where a numeral with its sign and currency starts, and how it is written; None to let it be."""
+    written, start = found[0], found.start()
+    is_plain = _PLAIN.fullmatch(written) is not None
+    if any(one in VULGAR for one in written) or (is_list and _DECIMAL_COMMA.fullmatch(found["body"])):
+        return None
+    if _DECIMAL_COMMA.fullmatch(found["body"]) and _OPEN.search(text, max(0, start - 200), start):
+        return None
+    number = Numeral(Place(text, found)).in_formula()
+    if number is None:
+        return None
+    plain, minus, before = number
+    if "e" in plain and not is_plain:
+        size = Decimal(plain)
+        plain = f"{size:f}" if size.is_finite() and abs(size.adjusted()) < _POWER_MAX else plain
+    if minus:
+        return start - before, "-" + plain
+    return None if is_plain else (start, plain)
+
+
+def _scope(text: str) -> tuple[int, int]:
+    """Return where the answer of a text without LaTeX stands: behind the last "answer", or the last line."""
+    if _MARKED.search(text):
+        return 0, 0
+    leads = [found.end() for found in _LEADS.finditer(text)]
+    if leads:
+        end = _SENTENCE_ENDS.search(text, leads[-1] + 2)
+        return leads[-1], end.start() if end else len(text)
+    stripped = text.rstrip()
+    return stripped.rfind("\n") + 1, len(stripped)
