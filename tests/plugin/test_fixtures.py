@@ -490,3 +490,30 @@ def test_sweep(rollout, tfgrpo_agent, queue):
         "pytest.ini", "[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n"
     )
     project.plugins("asyncio").run().assert_outcomes(passed=1)
+
+
+INTERRUPTED = """
+@pytest.fixture
+def tfgrpo_agent(tmp_path):
+    def solve(context):
+        if len(list(tmp_path.parent.iterdir())) > 1:  # another rollout had a folder before
+            raise {ends}
+        return "3"
+    return solve
+
+@pytest.mark.tfgrpo(split="eval", **MARK)
+def test_sweep(rollout, tfgrpo_agent):
+    pass
+"""
+
+
+@pytest.mark.parametrize("ends", ["KeyboardInterrupt", "pytest.exit.Exception('enough')"])
+def test_a_run_that_is_interrupted_while_its_agent_works_is_resumed(project: Project, ends: str) -> None:
+    """The folder of tmp_path is taken away at the end, by what its fixture knows of the set-up."""
+    (project.root / "pytest.ini").write_text("[pytest]\n")
+    project.checker(INTERRUPTED.format(ends=ends))
+    args = ("-p", "no:cacheprovider", "--tfgrpo", "--tfgrpo-eval-rollouts=2")
+    result = project.pytester.runpytest_inprocess(*args, no_reraise_ctrlc=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["the run is cancelled: interrupted*", "*finish it with --tfgrpo-resume*"])
+    result.stdout.no_fnmatch_line("*StashKey*")
