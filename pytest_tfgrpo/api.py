@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_tfgrpo.core.agent_list import listed_agents
@@ -120,6 +121,12 @@ def _object(name: str, value: str | _One | None, wanted: Sequence[str]) -> _One 
 
 
 def _complete(name: str, value: _One, wanted: Sequence[str]) -> _One:
+    if isinstance(value, type):
+        raise SettingError(f"{name}: {value.__name__!r} is a class; give an instance")
+    if name == "actor" and isinstance(value, FunctionType | MethodType):
+        raise SettingError(
+            f"actor: {value.__qualname__!r} is a function; name it, for example python:<module>:<function>"
+        )
     missing = [attribute for attribute in wanted if not hasattr(value, attribute)]
     if missing:
         raise SettingError(f"{name}: {value!r} has no attribute {missing[0]!r}; add it")

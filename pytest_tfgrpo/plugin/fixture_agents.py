@@ -14,6 +14,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ProviderError, SettingError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.agent_signature import why_no_agent
 from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.plugin.main_thread import ENDS, MainThreadCall
@@ -30,8 +31,8 @@ def fixture_agent(name: str, function: Callable[[AgentContext], Any], post: Post
 
     Fails the fixture if it is none.
     """
-    if not callable(function):
-        pytest.fail(f"the fixture {name!r} must return a callable agent, not {function!r}", pytrace=False)
+    if why := why_no_agent(function, getattr(function, "__qualname__", "the value"), ""):
+        pytest.fail(f"the fixture {name!r} must return a callable agent: {why}", pytrace=False)
 
     async def run(agent: Callable[[], Any]) -> Any:
         call = MainThreadCall(agent)

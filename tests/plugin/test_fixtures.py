@@ -149,7 +149,7 @@ def test_sweep(rollout, tfgrpo_agent):
 
 FAULTS = (
     ("raise RuntimeError('no database')", "fixture", "a fixture failed: no database"),
-    ("return 3", "fixture", "the fixture 'tfgrpo_agent' must return a callable agent, not 3"),
+    ("return 3", "fixture", "the fixture 'tfgrpo_agent' must return a callable agent: 'the value' is 3"),
     ("return lambda context: 1 / 0", "crash", "ZeroDivisionError"),
     ("return lambda context: pytest.skip('not today')", "crash", "not today"),
 )
@@ -385,7 +385,7 @@ def test_sweep(tfgrpo_agent): pass
         .run()
     )
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["the fixture 'tfgrpo_agent' must return a callable agent, not 'gpt-x'"])
+    result.stdout.fnmatch_lines(["the fixture 'tfgrpo_agent' must return a callable agent: *is 'gpt-x'*"])
     result.stdout.no_fnmatch_line("*checkers.py*")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import reported
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 
 TOTAL_FACTOR = 8
@@ -59,8 +60,7 @@ def read_trajectory(
         return Trajectory(answer=answer, frames=(closing,))
     data = _plain(value, answer_max_bytes)
     if not isinstance(data.get("answer"), str):
-        hint = "" if "answer" in data else _near_miss(data.get("extra", ()), ["answer"])
-        raise AgentFailure(f"the answer must be a string, not {_brief(data.get('answer'))}{hint}", "garbage")
+        raise AgentFailure(_no_answer(data), "garbage")
     answer = _sized(data["answer"], answer_max_bytes)
     listed = data.get("frames", [])
     if not isinstance(listed, list):
@@ -142,6 +142,11 @@ def _plain(value: Any, answer_max_bytes: int) -> dict[str, Json]:
     """Return a mapping or trajectory as plain JSON values, with lone surrogates replaced."""
     if isinstance(value, Trajectory):
         value = {"answer": value.answer, "frames": value.frames, "extra": value.extra}
+    if isinstance(value, Iterator | AsyncIterator):
+        raise AgentFailure(
+            f"the agent returned {_brief(value)}, which streams; join its parts and return one string",
+            "garbage",
+        )
     if not isinstance(value, Mapping):
         raise AgentFailure(
             f"the agent returned {_brief(value)}; return a string, a mapping with 'answer', or a Trajectory",
@@ -262,6 +267,15 @@ def _near_miss(unknown: Iterable[str], missing: Collection[str]) -> str:
     """Return a hint where an unknown key may be meant to be a missing one."""
     hints = ((key, nearest(key, missing)) for key in unknown)
     return next((f"; unknown key {_brief(key)}{hint}" for key, hint in hints if hint), "")
+
+
+def _no_answer(data: Mapping[str, Json]) -> str:
+    """Return what is wrong with a mapping without a text as answer."""
+    if "answer" in data:
+        return f"the answer must be a string, not {_brief(data['answer'])}"
+    unknown = data.get("extra", {})
+    keys = [_brief(key) for key in (*unknown, *(key for key in data if key != "extra"))]
+    return f"no key 'answer'; it has {few(keys) or 'none'}{_near_miss(unknown, ['answer'])}"
 
 
 def _usage_fields(value: Any) -> Json:

@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.core.tracebacks import traceback_text
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.agent_signature import why_no_agent
 from pytest_tfgrpo.harness.actors.agent_spans import UNUSED, AgentSpans
 from pytest_tfgrpo.harness.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.harness.actors.network import network_fault
@@ -223,8 +224,8 @@ def open_python(argument: str, root: Path) -> PythonActor:
         function = attrgetter(attribute)(module)
     except AttributeError:
         raise ActorError(f"{spec!r}: module {module_name!r} has no {attribute!r}") from None
-    if not callable(function):
-        raise ActorError(f"{spec!r}: {attribute!r} is {function!r}, not a callable")
+    if why := why_no_agent(function, attribute, spec):
+        raise ActorError(f"{spec!r}: {why}")
     identity: dict[str, Json] = {"spec": spec}
     if sources := stamps_of_sources([module], root):
         (identity["sha256"],) = sources.values()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_tfgrpo.core.errors import AWAY, LOST_WORKER
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.harness.engine.first_crashes import FirstCrashes
 from pytest_tfgrpo.llm import patience
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Breaker:
         """A rollout that worked."""
         self.in_a_row = 0
         """Errors since something worked that began after the last of them."""
+        self.first = FirstCrashes(self.stop, watching=watching)
+        """How the first rollouts of the run failed."""
         self._notice = notice
         self._watching = watching
         self._limit = IN_A_ROW
@@ -118,6 +121,8 @@ class Breaker:
         """Keep a rollout, perhaps of an interrupted run, to find out later whether the provider is away."""
         if answered or self.known is None:
             self.known = slot
+        if answered:
+            self.first.end()
 
     async def pause(self, probe: Callable[[Slot], Awaitable[bool]]) -> None:
         """Hold further rollouts until the provider answers, or set `reason`; `probe` makes one again.
@@ -196,6 +201,8 @@ class LostRollouts:
         self._take = take
         self._forget = forget
         self._refuse = refuse
+        self._held: list[Attempted] = []
+        """Those that failed alike, as all rollouts of the run so far."""
         self._waiting: dict[str, Attempted] = {}
         """Attempts by id whose other side has not ended yet."""
         self._failed: set[str] = set()
@@ -219,9 +226,31 @@ class LostRollouts:
             self._failed.add(slot.rollout_id)
         else:
             self._breaker.worked(attempted)
-        self._settle(attempted)
+        await self._hold_or_settle(attempted)
         if slot.rollout_id in self._failed and self._breaker.due:
             await self._breaker.pause(self._probe)
+
+    async def _hold_or_settle(self, attempted: Attempted) -> None:
+        """Hold an attempt back as long as all fail alike; then take all, or none if that ended the run."""
+        if self._breaker.first.holds(attempted.outcome, attempted.slot.question.scenario.id):
+            self._held.append(attempted)
+            if self._breaker.first.stopped:
+                await self._drop_held()
+            return
+        self._settle_held()
+        self._settle(attempted)
+
+    async def _drop_held(self) -> None:
+        held, self._held = self._held, []
+        for attempted in held:
+            self._forget(attempted.rollout)
+            self._refuse(attempted.slot)
+            await self._tear_down(attempted.slot)
+
+    def _settle_held(self) -> None:
+        held, self._held = self._held, []
+        for attempted in held:
+            self._settle(attempted)
 
     def _settle(self, attempted: Attempted) -> None:
         """Take an attempt, or keep it among the lost; one of a pair waits for its other side."""
@@ -240,6 +269,7 @@ class LostRollouts:
 
     async def make_again(self, executor: Executor) -> None:
         """Make what was lost again, each rollout once while the provider answers; then its error stands."""
+        self._settle_held()
         while self._lost:
             if self._breaker.in_a_row and not self._breaker.reason:
                 await self._breaker.pause(self._probe)
@@ -262,7 +292,11 @@ class LostRollouts:
 
     def forget(self) -> None:
         """Keep only what attempts cost that are still lost, or without their other side: the run ended."""
-        for attempted in (*(one for both in self._lost for one in both), *self._waiting.values()):
+        for attempted in (
+            *(one for both in self._lost for one in both),
+            *self._waiting.values(),
+            *self._held,
+        ):
             self._forget(attempted.rollout)
 
     async def _probe(self, slot: Slot) -> bool:

@@ -223,6 +223,8 @@ class Cohort:
             self._observe(LostRollout(rollout_id=slot.rollout_id))
             attempted = await self._made_with_fixtures(slot)
         if attempted is not None:
+            scenario = slot.question.scenario.id  # its item waits for it, so it is not held back
+            self._breaker.first.holds(attempted.outcome, scenario)
             self._take(attempted)
         self._context.let_go()
 

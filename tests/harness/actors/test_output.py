@@ -72,8 +72,8 @@ HUGE = 10**400
         (42, "the agent returned 42"),
         (["42"], "a value of type list"),
         ({"answer": 42}, "the answer must be a string, not 42"),
-        ({}, "the answer must be a string, not None"),
-        ({"anwser": "2"}, "not None; unknown key 'anwser'; did you mean 'answer'?"),
+        ({}, "no key 'answer'; it has none"),
+        ({"anwser": "2"}, "it has 'anwser'; unknown key 'anwser'; did you mean 'answer'?"),
         ({"answer": "2", "frames": "many"}, "frames must be a list, not 'many'"),
         (
             {"answer": "2", "frames": [{**TOOL_FRAME, "kind": "magic"}]},
