@@ -118,6 +118,8 @@ class FakeTests:
         """What a run says that has a problem."""
         self.test = b"new"
         """What the fix's file of tests holds."""
+        self.uses: dict[str, tuple[str, ...]] = {}
+        """What the code under test uses, by tree."""
 
     def validate(
         self,
@@ -159,6 +161,7 @@ class FakeTests:
                     if end != "passed"
                 },
                 elapsed_s=0.5,
+                uses=self.uses.get(name, ()),
             )
 
         plan = ValidationPlan(

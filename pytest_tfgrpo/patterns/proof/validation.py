@@ -106,7 +106,7 @@ def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTest
         environment=plan.environment.stamp if plan.environment else None,
         isolation=plan.isolation,
         relaxed=plan.relaxed,
-        uses=tuple(sorted({use for run in series.runs["fix"] for use in run.run.uses})),
+        uses=tuple(sorted(series.uses)),
     )
 
 
@@ -125,6 +125,8 @@ class _Series:
         self.runs: dict[TreeName, list[_Ran]] = {name: [] for name in ORDER}
         self.hang_s = FIX_HANG_S
         self.files = plan.files
+        self.uses: set[str] = set()
+        """What the code with the fix used, also where a test failed that expects something else."""
 
     def prove(self) -> FixValidation:
         """Run round after round; return what they prove.
@@ -168,7 +170,9 @@ class _Series:
         def run(changed: Mapping[str, bytes]) -> SuiteRun:
             entries = {name: ArchiveEntry(name=name, data=data) for name, data in changed.items()}
             self.work.become(tree | entries)
-            return self.run(self._request(tree, files))
+            ran = self.run(self._request(tree, files))
+            self.uses.update(ran.uses)
+            return ran
 
         if self.plan.changes is not None:
             return still_proven(texts, self.plan.changes, (*fixed, *kept), run)
@@ -221,6 +225,8 @@ class _Series:
             ran = self.run(self._request(tree, files))
         else:  # without files the runner would run all that it finds
             ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
+        if name == "fix":
+            self.uses.update(ran.uses)
         if name == "fix" and ran.problem is None:
             self.hang_s = max(HANG_S, HANG_TIMES * max(ran.seconds.values(), default=0.0))
         self.runs[name].append(_Ran(ran, frozenset(files)))

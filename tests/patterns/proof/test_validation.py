@@ -46,6 +46,14 @@ def test_changes_of_tests_are_proven_by_runs_after_the_fix(fake, ends, kept, run
     assert len(fake.requests) == 9 + runs
 
 
+def test_what_the_fix_uses_where_a_test_expects_something_else_is_allowed_too(fake):
+    """Hypothesis, for one, traces the code only of a test that fails."""
+    fake.test = ASSERTS
+    fake.uses = {"base_with_tests": ("native",), "fix": ("ctypes",), "changed": ("tracing",)}
+    found = fake.validate(base_with_tests={X: "f", Y: "p"}, fix={X: "p", Y: "p"}, changed={X: "f", Y: "p"})
+    assert found.uses == ("ctypes", "tracing")
+
+
 @pytest.mark.parametrize(("seconds", "hang_s"), [(0.5, 5.0), (2.0, 10.0)])
 def test_a_test_that_hangs_where_it_expects_something_else_is_waited_for_a_short_time(fake, seconds, hang_s):
     fake.test = ASSERTS

@@ -12,8 +12,10 @@ import os
 import re
 import sys
 import types
+from itertools import chain
 from operator import is_ as same
-from typing import Any, Callable, Dict, List, Set, Tuple
+from operator import itemgetter
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Set, Tuple
 
 DECIDING = (
     "pytest_runtest_protocol", "pytest_runtest_makereport", "pytest_pyfunc_call", "pytest_runtest_call",
@@ -28,6 +30,7 @@ VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runt
 LATE = ("_getini_unknown_type",)
 """What pytest itself replaces after the guard is open, and puts back before the end."""
 PACKAGES = ("site-packages" + os.sep, "dist-packages" + os.sep)
+TRACES = re.compile(rb"settrace|setprofile|monitoring|ctypes")
 _compile = compile
 
 
@@ -42,6 +45,7 @@ def open_guard(
     """
     replaced, decided, spoken = _replaced(config, kept), _decided(config, tree), _spoken(config, bottom)
     own = {id(vars(module)) for module in _of_runner()}
+    kept.installed.keep_rewritten(config, kept.rewritten)
 
     def guard(frame: Any) -> str:
         fault = replaced(frame) or decided()
@@ -70,7 +74,6 @@ def open_guard(
     seen, functions = SeenTests(kept, _types(config)), set()  # type: Tuple[SeenTests, Set[int]]
     plugin = config.pluginmanager.get_plugin("pytest_results")
     lookers = {plugin.pytest_collection_finish.__code__, plugin.pytest_runtest_call.__code__}
-    gc.collect()
     gc.freeze()  # what is frozen is in no list of objects
     gc.unfreeze = lambda: None
     return guard, is_of_runner, look, seen.knows
@@ -83,25 +86,30 @@ def _replaced(config: Any, kept: Any) -> Callable[[Any], str]:
     """
     before = _snapshot()
     held = [row for row in before if row[1] not in LATE]
-    modules = [row for row in held if type(row[0]) is dict]
-    classes = [row for row in held if type(row[0]) is not dict]
-    looked = [
-        (get, [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
-        for get, rows in ((dict.get, modules), (types.MappingProxyType.get, classes))
-    ]
+    spaces: Dict[int, Tuple[Any, List[str], List[Any]]] = {}
+    for where, name, was, _ in held:
+        _, names, values = spaces.setdefault(id(where), (where, [], []))
+        names.append(name)
+        values.append(was)
+    looked = [(itemgetter(*names, names[0]), where) for where, names, _ in spaces.values()]
+    wanted = [value for _, _, values in spaces.values() for value in (*values, values[0])]
     stand_ins = _stand_ins(config)
 
     def stands_in(name: str, now: Any) -> bool:
         plugins = stand_ins.get(name, ()) if type(now) is types.MethodType else ()
         return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
 
+    def is_as_before() -> bool:
+        try:
+            return all(map(same, chain.from_iterable([get(where) for get, where in looked]), wanted))
+        except KeyError:
+            return False
+
     def replaced(frame: Any) -> str:
         for where, name, was, code in before if frame is None else ():
             if code is not None and where.get(name) is was and was.__code__ is not code:
                 return f"{name} of pytest was replaced"
-        if frame is not None and all(
-            all(map(same, map(get, spaces, names), values)) for get, spaces, names, values in looked
-        ):
+        if frame is not None and is_as_before():
             return ""
         for where, name, was, _ in before if frame is None else held:
             now = where.get(name)
@@ -184,6 +192,17 @@ class Installed:
         """Return whether a file that is installed is of the standard library."""
         return path.startswith(self._library) and not any(name in path for name in PACKAGES)
 
+    def keep_rewritten(self, config: Any, rewritten: Callable[[str], Any]) -> None:
+        """Keep the codes of plugins' files that may trace, which pytest rewrites as it does tests.
+
+        `rewritten` does so, before anything of the workspace is imported and could replace how.
+        """
+        hook = getattr(config.pluginmanager, "rewrite_hook", None)
+        places = [place + os.sep for place in sys.path if self.has(place + os.sep)]
+        for path in _files_of(getattr(hook, "_must_rewrite", ()), places):
+            if _may_trace(path) and (code := rewritten(path)) is not None:
+                self._codes[path] = _codes_in(path) | _codes_below(code)
+
     def is_genuine(self, code: Any) -> bool:
         """Return whether code is of the installed file that it names, as anybody can give it a name."""
         path = code.co_filename
@@ -224,15 +243,36 @@ def watch(installed: Installed, kept: List[Any]) -> Callable[[str, Tuple[Any, ..
     return watched
 
 
+def _files_of(names: Iterable[str], places: List[str]) -> Iterator[str]:
+    """Yield the files that modules and packages may have in folders."""
+    for found in [os.path.join(place, *name.split(".")) for name in names for place in places]:  # noqa: PTH118
+        yield found + ".py"
+        for folder, _, files in os.walk(found):
+            yield from (os.path.join(folder, file) for file in files if file[-3:] == ".py")  # noqa: PTH118
+
+
+def _may_trace(path: str) -> bool:
+    """Return whether a file names what `watch` looks for."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return TRACES.search(file.read()) is not None
+    except OSError:
+        return False
+
+
 def _codes_in(path: str) -> Set[Any]:
     """Return the codes in a file, none where it cannot be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            left = [_compile(file.read(), path, "exec", dont_inherit=True)]
+            return _codes_below(_compile(file.read(), path, "exec", dont_inherit=True))
     except (OSError, SyntaxError, ValueError):
         return set()
-    for code in left:
-        left += [one for one in code.co_consts if type(one) is types.CodeType]
+
+
+def _codes_below(code: Any) -> Set[Any]:
+    left = [code]
+    for one in left:
+        left += [held for held in one.co_consts if type(held) is types.CodeType]
     return set(left)
 
 
@@ -416,11 +456,10 @@ def _codes_of(value: Any) -> List[Any]:
 
 def _codes_of_function(value: Any) -> List[Any]:
     value = getattr(value, "fget", None) or getattr(value, "__func__", value)
-    found, left = [], [value]
-    for one in left:
-        if isinstance(one, types.FunctionType):
-            left += [one.__code__, getattr(one, "__wrapped__", None)]
-        elif isinstance(one, types.CodeType):
-            found.append(one)
-            left += list(one.co_consts)
+    found: List[Any] = [value] if isinstance(value, types.CodeType) else []
+    while isinstance(value, types.FunctionType):
+        found.append(value.__code__)
+        value = getattr(value, "__wrapped__", None)
+    for code in found:
+        found += [one for one in code.co_consts if type(one) is types.CodeType]
     return found

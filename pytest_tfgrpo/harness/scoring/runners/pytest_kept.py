@@ -30,7 +30,7 @@ class KeptTests:
 
     def __init__(self, tree: str, listed: List[str], beside: List[str], installed: Any) -> None:
         """Read files of `tree`: those with tests, which are compiled as pytest does, and others."""
-        self._tree, self._installed = tree, installed
+        self._tree, self.installed = tree, installed
         self._texts: Dict[str, bytes] = {}
         self._handed: Dict[str, Any] = {}
         self._names: Dict[str, Dict[str, List[Any]]] = {}
@@ -56,13 +56,18 @@ class KeptTests:
             return
 
     def _rewrite(self, path: str) -> None:
-        """Compile a file as pytest does; one that does not compile is told by pytest."""
-        rewrite: Any = sys.modules["_pytest.assertion.rewrite"]
+        code = self.rewritten(path)
+        if code is not None:
+            self._handed[path] = code
+            self._imported[path] = _imported(self._module(path))
+
+    @staticmethod
+    def rewritten(path: str) -> Any:
+        """Return the code of a file as pytest compiles it; None where that fails, as pytest will tell."""
         try:
-            self._handed[path] = rewrite._rewrite_test(Path(path), None)[1]
-        except (*UNREADABLE, TypeError, AttributeError):
-            return
-        self._imported[path] = _imported(self._module(path))
+            return sys.modules["_pytest.assertion.rewrite"]._rewrite_test(Path(path), None)[1]
+        except (*UNREADABLE, OSError, TypeError, AttributeError):
+            return None
 
     def _hand(self) -> None:
         """Let pytest import what was compiled here."""
@@ -142,7 +147,7 @@ class KeptTests:
         It is of an installed file; or of none, as Hypothesis makes it, but called as of that of the test.
         """
         if code.co_filename not in self._texts:
-            return bool(self._installed.is_genuine(code))
+            return bool(self.installed.is_genuine(code))
         last = name.rpartition(".")[2]
         return self.has(code) or any(
             one.rpartition(".")[2] == last for one in self._may_differ(code.co_filename)
