@@ -71,6 +71,8 @@ class Frame:
     """What the agent reported of this call besides."""
     sampled: Sampled | None = field(default=None, metadata=SPARSE)
     """Log-probabilities of a model's tokens; None unless they were asked for."""
+    thoughts: str = field(default="", metadata=SPARSE)
+    """What a model thought before its output, which nothing scores."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

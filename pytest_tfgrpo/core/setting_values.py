@@ -22,6 +22,7 @@ class SettingValues(TypedDict, total=False):
     tools: str | None
     record: str | None
     command_output: Literal["frames", "claude", "codex"]
+    part_thoughts: bool
     group_size: int
     eval_rollouts: int
     epochs: int

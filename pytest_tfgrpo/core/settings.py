@@ -106,6 +106,9 @@ TABLE: tuple[Setting, ...] = (
             "file to record the run's answers in, for the actor replay:<file>"),
     Setting("command_output", "answers", choice("frames", "claude", "codex"), "frames",
             "what the command actor prints: frames, or the events of a coding agent (claude, codex)"),
+    Setting("part_thoughts", "answers", parse_bool, False,
+            "take thoughts, as <think>...</think>, from the beginning of each agent's answer; replies of "
+            "openai:<model> never have them", "bool"),
     Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int"),
     Setting("eval_rollouts", "prompts", whole(1), None,
             "rollouts per scenario in a sweep; default: 5 where the run learns, else 1", "int"),

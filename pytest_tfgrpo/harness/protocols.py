@@ -39,6 +39,8 @@ class ActorCall:
     """The engine cancels the call after this long and scores 0."""
     answer_max_bytes: int
     """A larger answer counts as the agent's failure."""
+    part_thoughts: bool = False
+    """Thoughts before the answer, as `<think>...</think>`, are no part of it."""
     traceparent: Callable[[], str] | None = None
     """Returns the W3C trace context for spans of the agent's own; None without telemetry."""
     span_counts: SpanCounts | None = None

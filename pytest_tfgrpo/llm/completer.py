@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import REDACTED, Sampled, temperature_of
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.concurrency import AUTO
 from pytest_tfgrpo.llm.config import HOSTED, MaxTokensField
 from pytest_tfgrpo.llm.door import Door
 from pytest_tfgrpo.llm.hedging import Hedges, hedged
-from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
+from pytest_tfgrpo.llm.http_errors import HttpRefusal, read_fault, read_refusal
 from pytest_tfgrpo.llm.model_call import (
     BUDGET,
     NOTHING,
@@ -32,9 +32,11 @@ from pytest_tfgrpo.llm.model_call import (
 from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Request, Spending, ToolCall
+from pytest_tfgrpo.llm.provider_faults import ProviderFault
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
 from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_sampled, read_usage
 from pytest_tfgrpo.llm.slots import AdaptiveSlots, SlotEnd, Slots
+from pytest_tfgrpo.llm.streamed import BrokenStream, by_stream, is_stream, put_together
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
 
 if TYPE_CHECKING:
@@ -100,6 +102,8 @@ class ChatCompleter:
         self._answered = False
         self._forms: bool | None = None
         """Whether the server can hold an answer to a form; None: not known yet."""
+        self._streams = False
+        """Whether the server answers by stream alone, as it said."""
         hosted = door.address.host == HOSTED
         self._limit_field: MaxTokensField = door.endpoint.max_tokens_field or (
             "max_completion_tokens" if hosted else "max_tokens"
@@ -122,6 +126,7 @@ class ChatCompleter:
             "structured": endpoint.structured,
             "reasoning_effort": endpoint.reasoning_effort,
             "extra_body": dict(endpoint.extra_body),
+            **({} if endpoint.thoughts is True else {"thoughts": to_wire(endpoint.thoughts)}),
         }
 
     def bound(self, request: Request) -> Mapping[str, float | None]:
@@ -201,11 +206,21 @@ class ChatCompleter:
             limit_s=limit_s,
             sampled=sampled,
             max_bytes=self._endpoint.response_max_bytes + more_bytes,
+            tools=frozenset(tool.name for tool in request.tools),
             seed=request.seed,
         )
+        if self._streams:
+            self._by_stream(call)
         slots = self._door.slots
         async with slots if isinstance(slots, Slots) else nullcontext():
             return await self._complete(call)
+
+    @staticmethod
+    def _by_stream(call: ModelAttempts) -> None:
+        """Ask by stream, which spends some bytes on each token."""
+        call.body, call.streamed = by_stream(call.body), True
+        call.in_words = by_stream(call.in_words) if call.in_words else b""
+        call.max_bytes += min(SAMPLED_BYTES * call.completion_tokens, SAMPLED_MOST_BYTES)
 
     def _to_sample(self, request: Request) -> Sampled | None:
         kind = self._endpoint.logprobs
@@ -235,6 +250,10 @@ class ChatCompleter:
             except AttemptFailed as failed:
                 if failed.form and call.in_words and not self._forms:
                     call.body, call.in_words, refused_form = call.in_words, b"", True
+                    continue
+                if failed.stream and not call.streamed and self.batches is None:
+                    self._streams = True
+                    self._by_stream(call)
                     continue
                 if failed.lasting and not self._answered and not self._pooled:
                     self._broken = failed.error
@@ -344,15 +363,20 @@ class ChatCompleter:
 
     def _refused(self, reply: Reply) -> AttemptFailed:
         """Return what a reply that is no success means for a call."""
-        refusal = read_refusal(reply._replace(body=self._door.scrubber.scrub_bytes(reply.body)))
-        wait_s = (retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0
+        return self._failed(read_refusal(self._scrubbed(reply)), NOTHING)
+
+    def _scrubbed(self, reply: Reply) -> Reply:
+        return reply._replace(body=self._door.scrubber.scrub_bytes(reply.body))
+
+    def _failed(self, refusal: HttpRefusal, used: Used) -> AttemptFailed:
         return AttemptFailed(
             self._error(refusal.message, refusal.code),
-            NOTHING,
+            used,
             again=refusal.again,
             lasting=refusal.lasting,
             form=refusal.form,
-            wait_s=wait_s,
+            stream=refusal.stream,
+            wait_s=refusal.wait_s,
         )
 
     def _read(self, reply: Reply, call: ModelAttempts) -> Completion:
@@ -362,9 +386,16 @@ class ChatCompleter:
             raise AttemptFailed(self._error(text, "oversize"), self._used(None))
         usage: Usage | None = None
         try:
-            body = parse_body(reply.body, lenient=call.sampled is not None)
+            whole = put_together(reply.body) if is_stream(reply.body) else reply.body
+            body = parse_body(whole, lenient=call.sampled is not None)
             usage = read_usage(body, call.prompt_tokens, call.completion_tokens)
-            answer = read_answer(body)
+            answer = read_answer(body, self._endpoint.thoughts, call.tools)
+        except BrokenStream as error:
+            raise AttemptFailed(self._error(str(error), "connection"), self._used(None), again=True) from None
+        except ProviderFault as error:
+            known = usage is not None or body.get("choices")
+            used = self._used(usage) if known else NOTHING  # where nothing was generated, nobody pays
+            raise self._failed(read_fault(error, self._scrubbed(reply)), used) from None
         except Malformed as error:
             text = f"the answer is not a completion: {error}"
             raise AttemptFailed(self._error(text, "bad_response"), self._used(usage)) from None
@@ -378,13 +409,17 @@ class ChatCompleter:
             for c in answer.tool_calls
         )
         sampled = call.sampled
-        if sampled is not None and (text, calls) != (answer.text, answer.tool_calls):
+        thoughts = scrub(answer.thoughts) if answer.thoughts else ""
+        as_it_was = (text, calls, thoughts) == (answer.text, answer.tool_calls, answer.thoughts)
+        if sampled is not None and not as_it_was:
             sampled = sampled.without_tokens(REDACTED)  # the ids would say what the text no longer does
         elif sampled is not None:
             sampled = read_sampled(body, sampled.kind, sampled.temperature, usage)
         call.pay(self._used(usage)[0])
         return Completion(
             text=text,
+            thoughts=thoughts,
+            why_empty=answer.why_empty,
             tool_calls=calls,
             finish=answer.finish,
             usage=usage,

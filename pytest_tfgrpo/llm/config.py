@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import LogProbKind
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.prices import PriceTable
+from pytest_tfgrpo.llm.thoughts import ThoughtTags
 
 DEFAULT = "default"
 """Name of the endpoint that a spec without ``@<endpoint>`` means."""
@@ -82,6 +83,8 @@ class Endpoint:
     structured: Structured = "json_schema"
     """How the server receives the schema of an answer; as text if it cannot enforce one."""
     reasoning_effort: str | None = None
+    thoughts: ThoughtTags = True
+    """How thoughts that the server leaves in the text of a reply are told from the answer."""
     logprobs: LogProbs = "off"
     """What the server's log-probabilities are, which no answer says; off: none are asked for."""
     extra_body: Mapping[str, Json] = field(default_factory=dict)

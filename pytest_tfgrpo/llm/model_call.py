@@ -27,11 +27,12 @@ class AttemptFailed(Exception):
         again: bool = False,
         lasting: bool = False,
         form: bool = False,
+        stream: bool = False,
         wait_s: float = 0.0,
     ) -> None:
         """`again`: the same request may succeed; `lasting`: none will; `form`: one without a form may.
 
-        The server asks to wait `wait_s`.
+        `stream`: one for a stream may. The server asks to wait `wait_s`.
         """
         super().__init__(str(error))
         self.error = error
@@ -39,6 +40,7 @@ class AttemptFailed(Exception):
         self.again = again
         self.lasting = lasting
         self.form = form
+        self.stream = stream
         self.wait_s = wait_s
 
 
@@ -84,6 +86,10 @@ class ModelAttempts:
     """What is known of its tokens before they come; None when nobody asks for them."""
     max_bytes: int
     """What an answer may have."""
+    tools: frozenset[str] = frozenset()
+    """Names of the tools that the model may call."""
+    streamed: bool = False
+    """The reply is asked for by stream."""
     seed: int | None = None
     """Of the rollout, also where it is not sent."""
     unanswered: int = 0

@@ -207,6 +207,8 @@ class Models:
                 f"or say 'insecure: true' for this endpoint{self._where()}"
             )
         headers = {"Content-Type": "application/json", **endpoint.headers}
+        if AUTHORIZATION in keys and endpoint.api_key_env is not None:
+            self._require_bare(endpoint.api_key_env, keys[AUTHORIZATION])
         sent = {header: Secret(value) for header, value in headers.items()} | keys
         if endpoint.api_key_env is not None and AUTHORIZATION in keys:
             sent[AUTHORIZATION] = Secret(f"Bearer {keys[AUTHORIZATION].reveal()}")
@@ -217,6 +219,15 @@ class Models:
             scrubber=Scrubber(keys.values()),
             slots=self._slots_of(endpoint, name),
         )
+
+    def _require_bare(self, variable: str, key: Secret) -> None:
+        """Raise SettingError for a key with the words that are sent before each key."""
+        scheme = key.reveal().partition(" ")[0].rstrip(":")
+        if scheme.lower() in ("bearer", AUTHORIZATION.lower()):
+            raise SettingError(
+                f"environment variable {variable} must hold the key alone, which is sent as "
+                f"'{AUTHORIZATION}: Bearer' and the key; leave out {scheme!r}{self._where()}"
+            )
 
     def _slots_of(self, endpoint: Endpoint, name: str) -> Slots | AdaptiveSlots | None:
         number = endpoint.concurrency

@@ -83,6 +83,11 @@ class Completion:
     """What a model answered."""
 
     text: str
+    """What it answered, without its thoughts."""
+    thoughts: str = ""
+    """What it thought before, where the server says it; never sent back, never scored."""
+    why_empty: str = ""
+    """What is known of why there is neither text nor a call."""
     tool_calls: tuple[ToolCall, ...] = ()
     finish: Finish = "stop"
     usage: Usage | None = None

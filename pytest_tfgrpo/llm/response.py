@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Usage
@@ -13,20 +13,34 @@ from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Finish, ToolCall
+from pytest_tfgrpo.llm.provider_faults import broken_off, fault_in
+from pytest_tfgrpo.llm.thoughts import ThoughtTags, part_thoughts
+from pytest_tfgrpo.llm.written_calls import read_written_calls
 
 MAX_CALLS = 256
 """More tool calls in one answer are no answer."""
 FINISHES: Mapping[str, Finish] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
+    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence", "complete"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length", "max_length"), "length"),
+    **dict.fromkeys(("token_limit", "context_length", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(
+        ("content_filter", "content_filtered", "safety", "recitation", "blocklist"), "content_filter"
+    ),
+    **dict.fromkeys(
+        ("prohibited_content", "spii", "image_safety", "sensitive", "moderation"), "content_filter"
+    ),
+    "guardrail_intervened": "content_filter",
     "refusal": "refusal",
 }
+"""What reasons to finish mean, in lower case; any other counts as stop, and explains an empty answer."""
+THINKING = ("reasoning_content", "reasoning", "thinking", "thought", "reasoning_details", "thinking_blocks")
+"""Members of a message that hold thoughts."""
+THOUGHT_TEXTS = ("text", "thinking", "reasoning", "content", "summary", "reasoning_content")
+THOUGHT_PARTS = frozenset(
+    {"thinking", "reasoning", "reasoning_text", "reasoning_content", "thought", "redacted_thinking"}
+)
+MAX_DEPTH = 5
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_float=finite, parse_constant=finite)
@@ -48,6 +62,10 @@ class RawCompletion:
     tool_calls: tuple[ToolCall, ...]
     finish: Finish
     model: str
+    thoughts: str = ""
+    """What the model thought before it answered, where the server says it."""
+    why_empty: str = ""
+    """What is known of why there is neither text nor a call."""
 
 
 def parse_body(body: bytes, *, lenient: bool = False) -> Mapping[str, Json]:
@@ -67,8 +85,16 @@ def parse_body(body: bytes, *, lenient: bool = False) -> Mapping[str, Json]:
     return value
 
 
-def read_answer(body: Mapping[str, Json]) -> RawCompletion:
-    """Return the first choice of a completion; raises Malformed."""
+def read_answer(
+    body: Mapping[str, Json], tags: ThoughtTags = True, tools: Collection[str] = ()
+) -> RawCompletion:
+    """Return the first choice of a completion, its thoughts apart; raises Malformed, and ProviderFault.
+
+    A model that was offered `tools` may have written its calls as text.
+    """
+    fault = fault_in(body)
+    if fault is not None:
+        raise fault
     choices = body.get("choices")
     if not isinstance(choices, list):
         raise Malformed(f"no choices{_complaint(body)}")
@@ -78,10 +104,15 @@ def read_answer(body: Mapping[str, Json]) -> RawCompletion:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
         raise Malformed(f"choices[0] has no message{_complaint(choice)}")
+    reason = choice.get("finish_reason")
+    if (broken := broken_off(reason)) is not None:
+        raise broken
     calls = _tool_calls(message)
-    text = _text(message.get("content"))
+    text, thoughts, unclosed = _said(message, tags)
+    if not calls:
+        text, thoughts, calls = _written(text, thoughts, unclosed, tools)
     refusal = message.get("refusal")
-    finish = _finish(choice.get("finish_reason"), calls)
+    finish = _finish(reason, calls)
     if isinstance(refusal, str) and refusal:
         text, finish = text or _sound(refusal), "refusal"
     model = body.get("model")
@@ -90,17 +121,68 @@ def read_answer(body: Mapping[str, Json]) -> RawCompletion:
         tool_calls=calls,
         finish=finish,
         model=_sound(model[:200]) if isinstance(model, str) else "",
+        thoughts=thoughts,
+        why_empty="" if calls or text.strip() else _why_empty(choice, thoughts, unclosed),
     )
+
+
+def _said(message: Mapping[str, Json], tags: ThoughtTags) -> tuple[str, str, str]:
+    """Return text and thoughts of a message, and the tag of thoughts that never end."""
+    content = message.get("content")
+    parted = part_thoughts(_text(content), tags)
+    found = [_thought(message.get(key), MAX_DEPTH) for key in THINKING]
+    if isinstance(content, list):
+        parts = (part for part in content if isinstance(part, dict) and part.get("type") in THOUGHT_PARTS)
+        found += [_thought(part, MAX_DEPTH) for part in parts]
+    apart = [_sound(thought.strip()) for thought in dict.fromkeys([*found, parted.thoughts])]
+    return parted.answer, "\n\n".join(thought for thought in dict.fromkeys(apart) if thought), parted.unclosed
+
+
+def _thought(value: Json, depth: int) -> str:
+    """Return the text of thoughts: a text, an object that has it, or a list of either."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and depth:
+        return "".join(_thought(part, depth - 1) for part in value)
+    if isinstance(value, dict) and depth:
+        return next((said for key in THOUGHT_TEXTS if (said := _thought(value.get(key), depth - 1))), "")
+    return ""
+
+
+def _written(
+    text: str, thoughts: str, unclosed: str, tools: Collection[str]
+) -> tuple[str, str, tuple[ToolCall, ...]]:
+    """Return text, thoughts and calls, where the model has written its calls as text.
+
+    A call ends thoughts that are still open.
+    """
+    if unclosed:
+        thoughts_left, calls = read_written_calls(thoughts, tools)
+        return (text, thoughts_left, calls) if calls else (text, thoughts, ())
+    text_left, calls = read_written_calls(text, tools)
+    return text_left, thoughts, calls
+
+
+def _why_empty(choice: Mapping[str, Json], thoughts: str, unclosed: str) -> str:
+    if unclosed:
+        return f"its thoughts begin with {unclosed} and never end"
+    if thoughts:
+        return "it returned thoughts alone"
+    reasons = [choice.get("native_finish_reason"), choice.get("finish_reason")]
+    named = [reason for reason in reasons if isinstance(reason, str) and _flat(reason) not in FINISHES]
+    return f"finish_reason {short(named[0], 40)}" if named else ""
+
+
+def _flat(reason: str) -> str:
+    return reason.strip().lower().replace("-", "_")
 
 
 def _finish(reason: Json, calls: tuple[ToolCall, ...]) -> Finish:
     """Return why the model stopped; servers that say ``stop`` after tool calls mean tool calls."""
     if reason is None:
         finish: Finish = "stop"
-    elif isinstance(reason, str) and reason in FINISHES:
-        finish = FINISHES[reason]
-    elif isinstance(reason, str) and reason != "error":
-        finish = "stop"
+    elif isinstance(reason, str):
+        finish = FINISHES.get(_flat(reason), "stop")
     else:
         raise Malformed(f"finish_reason {short(reason, 40)}")
     if calls and finish == "stop":
@@ -135,6 +217,9 @@ def _parts(content: list[Json]) -> Iterator[str]:
 
 def _tool_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
     calls = message.get("tool_calls")
+    older = message.get("function_call")
+    if not calls and isinstance(older, dict):
+        calls = [{"function": older}]
     if calls is None:
         return ()
     if not isinstance(calls, list):

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.llm.waits import is_about_waiting
 
 if TYPE_CHECKING:
     from pyreqwest.client import Client
@@ -32,7 +33,8 @@ class Reply(NamedTuple):
     """As far as the limit allowed."""
     cut: bool
     """There was more than the limit."""
-    retry_after: str
+    waits: Mapping[str, str]
+    """Headers that may say how long to wait, by lower-case name."""
     location: str
 
 
@@ -92,7 +94,7 @@ class Transport:
                     response.status,
                     data,
                     cut,
-                    response.get_header("retry-after") or "",
+                    _about_waiting(response),
                     response.get_header("location") or "",
                 )
         except RequestTimeoutError as error:  # also one that is called a timeout of connecting
@@ -131,6 +133,10 @@ async def _read(response: Response, max_bytes: int) -> tuple[bytes, bool]:
         if size > max_bytes:
             return b"".join(chunks)[:max_bytes], True
     return b"".join(chunks), False
+
+
+def _about_waiting(response: Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items() if is_about_waiting(name.lower())}
 
 
 def _causes(error: Exception) -> str:

@@ -49,7 +49,7 @@ def test_every_default_but_none_passes_its_own_guard(setting):
 def test_the_table_says_what_each_setting_shapes():
     words = {"prompts", "answers", "gate"}
     assert all(setting.shapes == ["none"] or words.issuperset(setting.shapes) for setting in TABLE)
-    assert shaping("answers") == ("max_tokens", "max_steps", "tools", "command_output")
+    assert shaping("answers") == ("max_tokens", "max_steps", "tools", "command_output", "part_thoughts")
     assert {"lesson_dropout", "dev_share", "seed", "sandbox", "gate_sequential"} <= set(shaping("prompts"))
     assert {"actor", "out", "concurrency", "gate_margin"}.isdisjoint(shaping("prompts", "answers"))
 

@@ -1,5 +1,6 @@
 """Specs, endpoints and keys: what is refused before anything is asked."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,3 +236,19 @@ def test_other_routes_of_a_server_keep_its_query() -> None:
     assert plain.route("/batches", {}) == "https://a.example/v1/batches"
     assert plain.route("/batches", {"limit": "1"}) == "https://a.example/v1/batches?limit=1"
     assert azure.route("/files", {"after": "x y"}) == "https://b.example/v1/files?api-version=1&after=x+y"
+
+
+@pytest.mark.parametrize(
+    "key", ["Bearer sk-abcdefgh", "bearer  sk-abcdefgh", "Authorization: Bearer sk-abcdefgh"]
+)
+def test_a_key_with_the_words_before_it_is_an_error_that_says_so(key: str) -> None:
+    with pytest.raises(SettingError, match=r"OPENAI_API_KEY must hold the key alone.*leave out") as caught:
+        models_of(OPENAI_API_KEY=key).open("openai:m")
+    assert "abcdefgh" not in str(caught.value)
+
+
+def test_how_thoughts_are_told_from_answers_is_part_of_a_models_identity_unless_it_is_as_usual() -> None:
+    tags = ((True, "usual"), (False, False), ((("a", "b"),), [["a", "b"]]))
+    for given, shown in tags:
+        found = opened(models_of(replace(LOCAL, thoughts=given)), "openai:m@local")
+        assert found.identity.get("thoughts", "usual") == shown

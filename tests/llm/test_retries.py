@@ -9,7 +9,6 @@ from support.fake_model import Body, FakeModel, Reply
 from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.llm.http_errors import retry_after_s
 from pytest_tfgrpo.llm.pace import BACKOFF_MOST_S, Pace
 
 pytestmark = pytest.mark.asyncio
@@ -100,29 +99,6 @@ async def test_a_wait_is_drawn_anew_below_a_bound_that_doubles_and_ends() -> Non
     assert [round(pace.backoff_s(attempt), 1) for attempt in range(5)] == [0.5, 1.0, 2.0, 4.0, 8.0]
     assert pace.backoff_s(1000) <= BACKOFF_MOST_S
     assert Pace(chance=lambda: 0.0).backoff_s(3) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("0", 0.0),
-        ("12", 12.0),
-        (" 1.5 ", 1.5),
-        ("Wed, 21 Oct 2026 07:28:10 GMT", 10.0),
-        ("Wed, 21 Oct 2026 07:27:00 GMT", 0.0),
-        ("Wed, 21 Oct 2026 09:28:10 +0200", 10.0),
-        ("Wed, 21 Oct 2026 07:28:10", 10.0),
-        ("", None),
-        ("soon", None),
-        ("-5", None),
-        ("NaN", None),
-        ("1e400", None),
-        ("9" * 5000, None),
-        ("Wed, 99 Oct 99999999 07:28:10 GMT", None),
-    ],
-)
-async def test_what_retry_after_means(value: str, seconds: float | None) -> None:
-    assert retry_after_s(value, datetime(2026, 10, 21, 7, 28, tzinfo=UTC)) == seconds
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 307])

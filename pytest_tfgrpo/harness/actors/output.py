@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.sampled import reported
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.llm.thoughts import part_thoughts
 
 TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""
@@ -203,6 +204,28 @@ def limited(trajectory: Trajectory) -> Trajectory:
     extras = _Extras()
     frames = tuple(replace(f, extra=extras.keep(f.extra)) if f.extra else f for f in trajectory.frames)
     return replace(trajectory, frames=frames, extra=extras.keep(trajectory.extra))
+
+
+def without_thoughts(trajectory: Trajectory) -> Trajectory:
+    """Return a trajectory whose answer has no thoughts before it; its last model frame keeps them.
+
+    Raises AgentFailure where nothing is left.
+    """
+    parted = part_thoughts(trajectory.answer)
+    if parted.answer == trajectory.answer:
+        return trajectory
+    frames = list(trajectory.frames)
+    place = next((n for n in reversed(range(len(frames))) if frames[n].kind == "model"), None)
+    if place is not None:
+        said = frames[place].output
+        said = parted.answer if said == trajectory.answer else said
+        frames[place] = replace(frames[place], output=said, thoughts=parted.thoughts)
+    if not parted.answer.strip():
+        why = f"; they begin with {parted.unclosed} and never end" if parted.unclosed else ""
+        raise AgentFailure(
+            f"the agent returned thoughts and no answer{why}", "no_answer", frames=tuple(frames)
+        )
+    return replace(trajectory, answer=parted.answer, frames=tuple(frames))
 
 
 def _is_small(extra: object) -> bool:

@@ -26,7 +26,7 @@ from pytest_tfgrpo.core.records import Failure, Frame, Phase, Rollout, Status, T
 from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.sampled import is_plain, reported
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited
+from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited, without_thoughts
 from pytest_tfgrpo.harness.engine.conversation import converse, repeat
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall, User, as_conversational
 from pytest_tfgrpo.llm.queueing import current_ticket
@@ -229,6 +229,8 @@ async def ask_once(
             talker = None if user is None else as_conversational(actor)  # none in a replay, which has it all
             if user is None or talker is None:
                 made = await repeat(actor, call, user)
+                if call.part_thoughts and isinstance(made, Trajectory):
+                    made = without_thoughts(_sound(made, call, talks=user is not None))
             else:
                 made = await converse(talker, call, user)
             return _sound(made, call, talks=user is not None)
@@ -301,6 +303,7 @@ def _has_sound_fields(frame: Frame) -> bool:
         and (frame.error is None or type(frame.error) is str)
         and type(frame.tokens) is int
         and type(frame.finish) is str
+        and type(frame.thoughts) is str
         and isinstance(frame.extra, Mapping)
         and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or is_usage(frame.usage))

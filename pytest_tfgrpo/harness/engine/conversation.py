@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.errors import (
 )
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.actors.output import without_thoughts
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall, Conversational, Session, User
 
 SCRIPT = "script"
@@ -72,6 +73,12 @@ class _Talk:
             raise self.failed(f"turn {self.turn}: the actor returned {what}", "garbage")
         if any(isinstance(frame, Frame) and frame.kind == USER for frame in trajectory.frames):
             raise self.failed(f"turn {self.turn}: the actor returned a frame of its user", "garbage")
+        if self.call.part_thoughts:
+            try:
+                trajectory = without_thoughts(trajectory)
+            except AgentFailure as error:
+                self.frames += error.frames
+                raise self.failed(f"turn {self.turn}: {error}", error.code) from None
         self.frames += trajectory.frames
         self.extra |= trajectory.extra
         self.size += len(trajectory.answer.encode("utf-8", "surrogatepass"))

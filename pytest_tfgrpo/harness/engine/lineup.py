@@ -205,6 +205,7 @@ class Lineup:
             workspace=self._context.workspaces.new(name, *job.made_of(scenario)),
             timeout_s=scenario.timeout_s or job.settings["timeout_s"],
             answer_max_bytes=job.settings["answer_max_bytes"],
+            part_thoughts=job.settings.get("part_thoughts", False),
             traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
             span_counts=self._context.span_counts,
         )

@@ -146,6 +146,8 @@ def _frame(n: int, frame: Frame) -> Iterator[str]:
         f"cost {money(frame.cost_usd)}, {duration(frame.latency_ms)}"
     )
     parts = (("input", None if frame.input is None else _json(frame.input)), ("output", frame.output))
+    if frame.thoughts:
+        yield from _indented(_section("thoughts", frame.thoughts, LONG))
     for title, text in (*parts, ("error", frame.error), ("extra", _json(frame.extra) if frame.extra else "")):
         if text:
             yield from _indented(_section(title, text, LONG))

@@ -82,7 +82,9 @@ def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
         fields = {"api_key_env": KEY_ENV, **fields}
     batch = fields.get("batch")
     batching = (Batching() if batch is True else Batching(**batch)) if batch else None
-    return Endpoint(**{**fields, "name": name, "batch": batching})
+    tags = fields.get("thoughts", True)
+    thoughts = tags if isinstance(tags, bool) else tuple((begin, end) for begin, end in tags)
+    return Endpoint(**{**fields, "name": name, "batch": batching, "thoughts": thoughts})
 
 
 def _prices(value: Mapping[str, Json]) -> PriceTable:

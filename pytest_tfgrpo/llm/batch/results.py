@@ -65,9 +65,9 @@ def _reply(value: Mapping[str, Json]) -> Reply | None:
         status, body = response.get("status_code"), response.get("body")
         if type(status) is not int or not 100 <= status <= 599 or not isinstance(body, dict | None):
             raise ValueError("no response")
-        return Reply(status, json.dumps(body or {}).encode(), False, "", "")
+        return Reply(status, json.dumps(body or {}).encode(), False, {}, "")
     if not isinstance(error, dict):
         raise ValueError("neither response nor error")
     if error.get("code") in UNMADE:
         return None
-    return Reply(500, json.dumps({"error": error}).encode(), False, "", "")
+    return Reply(500, json.dumps({"error": error}).encode(), False, {}, "")

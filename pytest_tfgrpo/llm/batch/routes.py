@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.http_errors import read_refusal, retry_after_s
+from pytest_tfgrpo.llm.http_errors import read_refusal
 from pytest_tfgrpo.llm.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.model_call import BatchFailed
 from pytest_tfgrpo.llm.response import Malformed, parse_body
@@ -160,9 +160,12 @@ class BatchRoutes:
         if 200 <= reply.status < 300:
             return reply.body
         refusal = read_refusal(reply._replace(body=self._scrubber.scrub_bytes(reply.body)))
-        wait_s = (retry_after_s(reply.retry_after) or 0.0) if refusal.again else 0.0
         raise BatchFailed(
-            refusal.message, refusal.code, again=refusal.again, lasting=refusal.lasting, wait_s=wait_s
+            refusal.message,
+            refusal.code,
+            again=refusal.again,
+            lasting=refusal.lasting,
+            wait_s=refusal.wait_s,
         )
 
 

@@ -22,7 +22,7 @@ from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.llm.queueing import current_ticket, take_ticket
 
 
-def ask(answer: Any, tmp_path: Path, timeout_s: float = 100.0) -> AttemptResult:
+def ask(answer: Any, tmp_path: Path, timeout_s: float = 100.0, *, part: bool = False) -> AttemptResult:
     call = ActorCall(
         task=make_scenario().task(),
         prompt=Prompt(system="", user="?"),
@@ -31,6 +31,7 @@ def ask(answer: Any, tmp_path: Path, timeout_s: float = 100.0) -> AttemptResult:
         workspace=Workspace(tmp_path / "work"),
         timeout_s=timeout_s,
         answer_max_bytes=1000,
+        part_thoughts=part,
     )
 
     async def in_turn() -> AttemptResult:
@@ -237,3 +238,27 @@ def test_an_actor_that_raises_an_error_without_a_text_has_crashed(tmp_path: Path
         raise Mute
 
     assert code(ask(answer, tmp_path)) == ("failed", "crash")
+
+
+THINKS = "<think>Paris? No.</think>\nRome"
+
+
+def test_an_agents_answer_stays_as_it_is_unless_its_thoughts_are_to_be_parted(tmp_path: Path) -> None:
+    frames = (Frame(kind="model", name="m", output=THINKS), Frame(kind="tool", name="t"))
+
+    async def answer(call: ActorCall) -> Trajectory:
+        return Trajectory(answer=THINKS, frames=frames)
+
+    assert ask(answer, tmp_path).answer == THINKS
+    parted = ask(answer, tmp_path, part=True)
+    assert (parted.status, parted.answer) == ("ok", "Rome")
+    assert [(f.output, f.thoughts) for f in parted.frames] == [("Rome", "Paris? No."), ("", "")]
+
+
+def test_an_agent_that_only_thinks_has_not_answered(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> Trajectory:
+        return Trajectory(answer="<think>hm", frames=(Frame(kind="model", name="m"),))
+
+    outcome = ask(answer, tmp_path, part=True)
+    assert code(outcome) == ("failed", "no_answer")
+    assert outcome.frames[0].thoughts == "hm"

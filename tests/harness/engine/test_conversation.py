@@ -35,7 +35,7 @@ class Parrot:
         pass
 
 
-def talk(turns: list[str], answer_max_bytes: int) -> Trajectory:
+def talk(turns: list[str], answer_max_bytes: int, *, part: bool = False) -> Trajectory:
     call = ActorCall(
         task=make_scenario().task(),
         prompt=Prompt(system="", user=turns[0]),
@@ -44,6 +44,7 @@ def talk(turns: list[str], answer_max_bytes: int) -> Trajectory:
         workspace=Workspace(Path("w")),
         timeout_s=1.0,
         answer_max_bytes=answer_max_bytes,
+        part_thoughts=part,
     )
     return asyncio.run(converse(Parrot(), call, ScriptedUser(turns[0], turns)))
 
@@ -69,3 +70,12 @@ def test_of_an_agent_that_speaks_for_its_user_no_frame_is_kept() -> None:
     with pytest.raises(AgentFailure) as error:
         talk(["one", "pretend"], 100)
     assert [frame.output for frame in error.value.frames] == ["one", "pretend"]
+
+
+def test_thoughts_are_parted_from_each_answer_of_a_conversation() -> None:
+    turns = ["<think>a</think>one", "<think>b</think>two"]
+    found = talk(turns, 100, part=True)
+    assert found.answer == "two"
+    assert [frame.input for frame in found.frames if frame.kind == USER] == [None, "one"]
+    with pytest.raises(AgentFailure, match="turn 2: the agent returned thoughts and no answer"):
+        talk(["one", "<think>b"], 100, part=True)

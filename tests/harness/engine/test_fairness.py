@@ -134,7 +134,7 @@ def test_a_models_answer_is_found_by_every_part_of_the_request_and_the_model() -
 
 
 def identity_of_a_model() -> set[str]:
-    endpoint = Endpoint(name="fake", base_url="http://127.0.0.1:1/v1")
+    endpoint = Endpoint(name="fake", base_url="http://127.0.0.1:1/v1", thoughts=False)
     config = ModelsConfig(endpoints={"fake": endpoint})
     models = Models(config, environ={}, spending=Ledger(), max_tokens=1000)
     return set(models.open("openai:m@fake").identity)

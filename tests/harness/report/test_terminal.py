@@ -200,6 +200,7 @@ def test_a_group_of_errors_shows_an_error() -> None:
 def test_a_rollout_is_told_whole(golden: Golden) -> None:
     frames = (
         make_frame("split_words", input={"text": "a b c"}, output="a\nb\nc"),
+        make_frame("m-1", kind="model", output="4", thoughts="a b c\nmakes 4"),
         make_frame("m-1", kind="model", output="", error="rate limit", cost_usd=None, latency_ms=1500.0),
     )
     checks = (

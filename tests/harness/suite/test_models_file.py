@@ -33,6 +33,7 @@ endpoints:
     temperature: false
     reasoning_effort: high
     logprobs: processed
+    thoughts: [[<plan>, </plan>]]
     extra_body: {service_tier: flex, metadata: {team: a}}
     insecure: true
     response_max_bytes: 100000
@@ -83,6 +84,7 @@ def test_endpoints_are_read_with_all_their_fields(file: Path) -> None:
         temperature=False,
         reasoning_effort="high",
         logprobs="processed",
+        thoughts=(("<plan>", "</plan>"),),
         extra_body={"service_tier": "flex", "metadata": {"team": "a"}},
         insecure=True,
         response_max_bytes=100_000,

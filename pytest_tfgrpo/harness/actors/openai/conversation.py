@@ -26,6 +26,7 @@ from pytest_tfgrpo.harness.actors.output import total_max_bytes
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
 from pytest_tfgrpo.llm.queueing import Ticket, current_ticket
+from pytest_tfgrpo.llm.written_calls import begins_call
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
@@ -53,6 +54,7 @@ class Conversation:
         self._context: ToolContext | None = None
         self._written = 0
         self._told = 0
+        self._thoughts_left = call.answer_max_bytes
         user = Message(role="user", content=clean(call.prompt.user), images=pictures)
         system = Message(role="system", content=clean(call.prompt.system))
         self._messages = [system, user] if call.prompt.system else [user]
@@ -129,9 +131,16 @@ class Conversation:
                 started_at=utc_now(ago_ms=latency_ms),
                 extra={"response_model": clean(completion.model)} if completion.model else {},
                 sampled=completion.sampled,
+                thoughts=self._thoughts(completion),
             )
         )
         return completion
+
+    def _thoughts(self, completion: Completion) -> str:
+        """Return what the model thought, within what a rollout keeps of thoughts."""
+        kept = _cut(clean(completion.thoughts), self._thoughts_left)
+        self._thoughts_left -= len(kept.encode())
+        return kept
 
     def _left_s(self) -> float:
         """Return how much is left of the time limit; waiting for room in the budget does not count."""
@@ -185,7 +194,14 @@ class Conversation:
         if size > limit:
             raise self._failure(f"the answer has {size} bytes, more than {limit}", "oversize")
         if not answer.strip():
-            raise self._failure("the model returned an empty answer", "no_answer")
+            why = f": {clean(completion.why_empty)}" if completion.why_empty else ""
+            raise self._failure(f"the model returned an empty answer{why}", "no_answer")
+        if self._offer.specs and begins_call(answer):
+            message = (
+                f"the model wrote a call of a tool as text that cannot be read as one: {answer[:200]}; "
+                "start its server with a parser for tool calls"
+            )
+            raise self._failure(message, "no_answer", answer)
         self._messages.append(Message(role="assistant", content=answer))
         return Trajectory(answer=answer, frames=tuple(self._frames))
 

@@ -365,6 +365,8 @@ class ChunkWriter:
             value["error"] = self._text(frame.error)
         if frame.finish:
             value["finish"] = frame.finish
+        if frame.thoughts:
+            value["thoughts"] = self._text(frame.thoughts)
         return value
 
 
@@ -383,7 +385,8 @@ def _size(group: Group) -> int:
 
 def _frames_size(rollout: Rollout) -> int:
     return sum(
-        100 + _held(frame.output) + _held(frame.input) + _held(frame.error) for frame in rollout.frames
+        100 + _held(frame.output) + _held(frame.input) + _held(frame.error) + _held(frame.thoughts)
+        for frame in rollout.frames
     )
 
 

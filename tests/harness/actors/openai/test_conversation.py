@@ -1,6 +1,7 @@
 """What an actor says to a model, and how a conversation ends."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -291,3 +292,37 @@ def test_an_actor_is_told_by_model_steps_and_tools(bench: Bench) -> None:
     two = bench.actor(max_steps=6)
     assert one.identity != two.identity
     assert two.identity["tools"]["sha256"].keys() == {"tools_under_test.py"}
+
+
+def test_thoughts_are_kept_in_the_frame_and_neither_answered_nor_sent_back(bench: Bench) -> None:
+    bench.tools(ADD)
+    thinks = wants(ADD_1_2, text="Let me see.")
+    outcome = bench.ask(script(replace(thinks, thoughts="a sum"), Completion(text="3", thoughts="done")))
+    assert outcome.answer == "3"
+    assert [(f.output, f.thoughts) for f in outcome.frames if f.kind == "model"] == [
+        ("Let me see.", "a sum"),
+        ("3", "done"),
+    ]
+    assert "a sum" not in str(bench.model.requests[-1].messages)
+
+
+def test_thoughts_are_kept_within_what_an_answer_may_have(bench: Bench) -> None:
+    thinks = Completion(text="3", thoughts="ä" * 100)
+    (frame,) = bench.ask(script(thinks), answer_max_bytes=11).frames
+    assert frame.thoughts == "ä" * 5
+
+
+def test_thoughts_without_an_answer_are_none_and_named(bench: Bench) -> None:
+    outcome = bench.ask(script(Completion(text="", thoughts="hm", why_empty="it returned thoughts alone")))
+    assert outcome.failure is not None
+    assert (outcome.status, outcome.failure.code) == ("failed", "no_answer")
+    assert outcome.failure.message == "the model returned an empty answer: it returned thoughts alone"
+    assert outcome.frames[0].thoughts == "hm"
+
+
+def test_a_call_that_nobody_can_read_is_named(bench: Bench) -> None:
+    bench.tools(ADD)
+    outcome = bench.ask(script("<tool_call>please add 1 and 2</tool_call>"))
+    assert outcome.failure is not None
+    assert outcome.failure.code == "no_answer"
+    assert "a call of a tool as text that cannot be read" in outcome.failure.message

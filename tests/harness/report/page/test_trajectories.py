@@ -53,6 +53,14 @@ def packed(run: Run, room: int = 10_000_000) -> Packed:
 RUN = make_run({"a": [1, 0, 0], "b": [1, 1, 1]}, {"a": [1, 1, None], "b": [0, 1, 1]})
 
 
+def test_thoughts_are_shown_apart_from_what_was_answered() -> None:
+    frames = [make_frame(kind="model", thoughts="hm", output="Rome"), make_frame(kind="model", output="Rome")]
+    (chunk,) = unpacked(packed(with_frames(make_run(final={"a": [1]}), frames)))
+    thinks, plain = chunk["groups"]["0.0"]["rollouts"][0]["frames"]
+    assert [chunk["texts"][thinks[key]] for key in ("thoughts", "output")] == ["hm", "Rome"]
+    assert "thoughts" not in plain
+
+
 def test_every_group_is_held_with_its_rollouts_scores_and_frames() -> None:
     (chunk,) = unpacked(packed(RUN))
     assert sorted(chunk["groups"]) == ["0.0", "0.1", "1.0", "1.1"]

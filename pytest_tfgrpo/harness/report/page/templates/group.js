@@ -72,6 +72,7 @@ function frameCard(frame, text, n) {
   const parts = [make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} ${frame.kind}`), " ",
     make("b", {}, text(frame.name)), make("span", { className: "soft" }, " " + figures.join(", ")))];
   if (text(frame.input) !== "") parts.push(make("p", { className: "label" }, "input"), textBlock(text(frame.input), "input"));
+  if (frame.thoughts !== undefined) parts.push(make("details", { className: "thoughts" }, make("summary", { className: "label" }, "thoughts"), textBlock(text(frame.thoughts), "thoughts")));
   if (frame.error === undefined || text(frame.output) !== "") parts.push(make("p", { className: "label" }, "output"), textBlock(text(frame.output), "output"));
   if (frame.error !== undefined) parts.push(make("p", { className: "label bad" }, "error"), textBlock(text(frame.error), "error"));
   return make("div", { className: `frame ${frame.kind}` }, parts);

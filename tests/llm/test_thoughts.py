@@ -1,0 +1,131 @@
+"""What of a reply is thoughts, and what is the answer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_tfgrpo.llm.thoughts import PAIRS, part_thoughts
+
+HARMONY = "<|channel|>analysis<|message|>Paris? No.<|end|><|start|>assistant<|channel|>final<|message|>Rome"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>Paris? No.</think>Rome",
+        "<think>\nParis? No.\n</think>\n\nRome",
+        "\n <THINK>Paris? No.</Think> Rome",
+        "<thinking>Paris? No.</thinking>\nRome",
+        "<thought>Paris? No.</thought>Rome",
+        "<reasoning>Paris? No.</reasoning>Rome",
+        "<seed:think>Paris? No.</seed:think>Rome",
+        "<longcat_think>Paris? No.</longcat_think>Rome",
+        '<think effort="low">Paris? No.</think>Rome',
+        "[THINK]Paris? No.[/THINK]Rome",
+        "◁think▷Paris? No.◁/think▷Rome",
+        "<|begin_of_thought|>Paris? No.<|end_of_thought|>\n<|begin_of_solution|>Rome<|end_of_solution|>",
+        "<|START_THINKING|>Paris? No.<|END_THINKING|><|START_RESPONSE|>Rome<|END_RESPONSE|>",
+        "<unused94>thought\nParis? No.<unused95>Rome",
+        "<|channel>thought\nParis? No.<channel|>Rome",
+        '<details type="reasoning" done="true">\nParis? No.\n</details>\nRome',
+        "Here is my thought process: Paris? No. Here is my response: Rome",
+        "Paris? No.\n</think>\n\nRome",
+        "Paris? No.</think>Rome",
+        "Paris? No.[/THINK]Rome",
+        HARMONY,
+        f"<|start|>assistant{HARMONY}<|return|>",
+        "analysisParis? No.assistantfinalRome",
+        "\ufeff<think>Paris? No.</think>Rome",
+    ],
+)
+def test_thoughts_at_the_beginning_are_parted(text: str) -> None:
+    found = part_thoughts(text)
+    assert (found.answer, found.thoughts, found.unclosed) == ("Rome", "Paris? No.", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "thoughts"),
+    [
+        ("<think></think>Rome", "Rome", ""),
+        ("</think>\n\nRome", "Rome", ""),
+        ("<think>a</think>\n<think>b</think>Rome", "Rome", "a\n\nb"),
+        ("hm</think><think>b</think>Rome", "Rome", "hm\n\nb"),
+        ("<think>a<think>b</think>c</think>Rome", "Rome", "a<think>b</think>c"),
+        ("<think>the <think> tag</think>Rome", "Rome", "the <think> tag"),
+        ("<think>its end `</think>`</think>Rome", "Rome", "its end `</think>`"),
+        ("<think>a</think>Write <think>x</think> so", "Write <think>x</think> so", "a"),
+        ("<think>a</think>\n\n    def f():\n        pass", "    def f():\n        pass", "a"),
+        ("<think>a</think><answer>Rome</answer>", "<answer>Rome</answer>", "a"),
+    ],
+)
+def test_which_end_is_the_end(text: str, answer: str, thoughts: str) -> None:
+    assert part_thoughts(text)[:2] == (answer, thoughts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rome",
+        "",
+        " Rome\n",
+        "Sure. <think>Paris? No.</think>Rome",
+        "The tag <think> begins thoughts.",
+        "Use `<think>a</think>` for it.",
+        "`</think>` ends thoughts.",
+        'It ends with "</think>", always.',
+        "```html\n<think>a</think>\n```",
+        "```\nanswer</think>\n```\nis a stray end",
+        "<thinker>Rodin</thinker>",
+        "Here is my thought process: none",
+        "analysis of the final: Rome",
+    ],
+)
+def test_a_tag_further_on_in_code_or_in_quotes_is_part_of_the_answer(text: str) -> None:
+    assert part_thoughts(text) == (text, "", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "unclosed"),
+    [
+        ("<think>Paris? N", "<think>"),
+        ("[THINK]Paris? N", "[THINK]"),
+        ("<|channel|>analysis<|message|>Paris? N", "<|channel|>analysis"),
+    ],
+)
+def test_thoughts_that_never_end_leave_no_answer(text: str, unclosed: str) -> None:
+    assert part_thoughts(text) == ("", "Paris? N", unclosed)
+
+
+def test_other_tags_may_be_named_and_all_be_switched_off() -> None:
+    text = "<plan>a</plan>Rome"
+    assert part_thoughts(text) == (text, "", "")
+    assert part_thoughts(text, (("<plan>", "</plan>"),)) == ("Rome", "a", "")
+    assert part_thoughts("<think>a</think>b", (("<plan>", "</plan>"),)).answer == "<think>a</think>b"
+    assert part_thoughts("<think>a</think>b", False) == ("<think>a</think>b", "", "")
+
+
+def test_a_call_in_the_harmony_format_stays_to_be_read() -> None:
+    call = '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"q": 1}'
+    found = part_thoughts(f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant{call}<|call|>")
+    assert (found.answer, found.thoughts) == (call, "hm")
+
+
+TAGS = ["<think>", "</think>", "<thinking>", "`", '"', "\n", "```\n", " ", "a", *PAIRS[0], HARMONY, "<|end|>"]
+
+
+@given(st.lists(st.sampled_from(TAGS), max_size=12).map("".join))
+def test_nothing_is_invented_and_what_is_parted_stays_parted(text: str) -> None:
+    found = part_thoughts(text)
+    assert found.answer in text
+    assert not (found.unclosed and found.answer)
+    if not found.thoughts and not found.unclosed and "think" not in text.lower():
+        assert found.answer.strip() in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<think>" * 100_000, "<think><think></think>" * 50_000, " " * 500_000 + "x", "<|channel|>" * 50_000],
+    ids=["open", "nested", "blank", "channels"],
+)
+def test_a_hostile_reply_takes_no_long_time(text: str) -> None:
+    part_thoughts(text)
