@@ -18,8 +18,8 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.engine.observers import Observer
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
     from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.launch.launch import Launch
     from pytest_tfgrpo.harness.launch.running import RunResult
@@ -100,7 +100,7 @@ def _supplied(
     rules: Iterable[GateRule],
 ) -> Supplied:
     """Return what is given as objects; raises SettingError when a check kind takes a known name."""
-    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
     for name in checks or ():

@@ -19,7 +19,7 @@ from pytest_tfgrpo.plugin.distributed import RUN_ID
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Phase
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.launch.agents import Agent
     from pytest_tfgrpo.harness.launch.launch import Launch
@@ -110,7 +110,7 @@ def _supplied(
     config: pytest.Config, agent: Agent, kinds: Mapping[str, CheckKind], scenarios: Sequence[Scenario]
 ) -> Supplied:
     """Return what hooks supply; raises pytest.UsageError when one breaks."""
-    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
 
     settings = agent.settings
     actor, optimizer, named = settings["actor"], settings["optimizer"], ("name", "identity")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +13,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.concurrency import AUTO, most_at_once, with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Spending
@@ -25,30 +22,11 @@ from pytest_tfgrpo.llm.queueing import current_ticket
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.request import RunRequest
     from pytest_tfgrpo.harness.engine.simulated_user import UserModel
-    from pytest_tfgrpo.harness.gate.verdict import GateRule
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.llm.models import Models
 
 MODEL = "openai"
 REPLAY = "replay"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Supplied:
-    """What a caller brings itself: hooks of pytest plugins, or arguments."""
-
-    actor: Actor | None = None
-    """Stands in for the setting `actor`."""
-    optimizer: Optimizer | None = None
-    """Stands in for the setting `optimizer`."""
-    rewarders: tuple[Rewarder, ...] = ()
-    """Score beside ground truth and relative rank."""
-    kinds: Mapping[str, CheckKind] = field(default_factory=lambda: KINDS)
-    """All check kinds, the built-in ones included."""
-    rules: tuple[GateRule, ...] = ()
-    """Judge beside the built-in rules of the gate."""
-    tracing: Tracing | None = None
-    """Where the run's spans go."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

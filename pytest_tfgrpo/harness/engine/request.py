@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.harness.metrics.looks import Looks
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.engine.components import Supplied
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.llm.budget import Budget
     from pytest_tfgrpo.llm.slots import EndpointSlots

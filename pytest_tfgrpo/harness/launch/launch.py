@@ -20,9 +20,9 @@ from pytest_tfgrpo.harness.run.schedule import outline, plan
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Phase, Rollout, Run
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.harness.engine.components import Supplied
     from pytest_tfgrpo.harness.engine.prepare import Prepared
     from pytest_tfgrpo.harness.engine.request import RunRequest
+    from pytest_tfgrpo.harness.engine.supplied import Supplied
     from pytest_tfgrpo.harness.gate.baseline import Baseline
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate
