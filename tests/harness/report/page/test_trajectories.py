@@ -353,3 +353,56 @@ def test_equal_ends_of_a_group_are_two_rollouts() -> None:
         rollouts[0].rollout_id,
         rollouts[2].rollout_id,
     )
+
+
+def test_a_page_finds_what_it_shows_under_the_names_that_its_scripts_know() -> None:
+    run = with_frames(
+        make_run(final={"a": [1, 0.5, 0]}), [make_frame(latency_ms=1.234, cost_usd=0.5, tokens=7)]
+    )
+    (chunk,) = unpacked(packed(run))
+    group, scenario = chunk["groups"]["0.0"], chunk["scenarios"]["a"]
+    source = run.phases[-1].groups[0]
+    first, score = source.rollouts[0], source.scores[0]
+    assert group["pair"] == list(extremes(source))
+    assert (group["id"], group["informative"], group["scenario"]) == (
+        source.group_id,
+        source.informative,
+        "a",
+    )
+    rollout = group["rollouts"][0]
+    assert {
+        name: rollout[name] for name in ("id", "index", "status", "seed", "temperature", "score", "reward")
+    } == {
+        "id": first.rollout_id,
+        "index": 0,
+        "status": first.status,
+        "seed": str(first.seed),
+        "temperature": first.temperature,
+        "score": score.gt_score,
+        "reward": score.reward,
+    }
+    assert {name: rollout[name] for name in ("rank", "advantage", "tokens", "cost", "ms", "prompt")} == {
+        "rank": score.relative_rank,
+        "advantage": score.advantage,
+        "tokens": first.tokens,
+        "cost": first.cost_usd,
+        "ms": round(first.latency_ms, 2),
+        "prompt": first.prompt_stamp,
+    }
+    frame = rollout["frames"][0]
+    assert [frame[name] for name in ("kind", "tokens", "cost", "ms")] == ["tool", 7, 0.5, 1.23]
+    checks = [[check.kind, check.weight, check.credit] for check in first.checks]
+    assert [row[:3] for row in rollout["checks"]] == checks
+    assert (scenario["truth"], scenario["checker"], scenario["attachments"]) == ("checks", "", [])
+    assert scenario["stamp"] == run.scenarios[0].stamp
+
+
+def test_a_text_counts_once_to_the_size_of_a_chunk() -> None:
+    told = trajectories.told_of(RUN)
+    group = with_frames(RUN, [make_frame(output="x" * 1000)]).phases[-1].groups[0]
+    writer = trajectories.ChunkWriter()
+    writer.add((0, 0), group, told)
+    once = writer.size
+    assert once > 1000 + len(writer.groups["0.0"])
+    writer.add((1, 0), group, told)
+    assert writer.size - once == len(writer.groups["1.0"])
