@@ -129,10 +129,13 @@ def test_a_worker_that_is_lost_with_others_or_with_its_node_is_no_failure_of_the
 ) -> None:
     _, workers = workers_of()
     worker = worker_of(Link(lambda _: WorkerLost("it is gone", alone=alone)), places=places)
+    workers._workers = [worker_of(Link()), worker]
     with pytest.raises(ProviderError, match="the worker on host-1 was lost: it is gone") as raised:
         ask(workers, worker, turn(tmp_path))
     assert raised.value.code == LOST_WORKER
     assert (worker.is_lost, workers.lost, len(workers.suspects)) == (True, 1, suspects)
+    assert worker not in workers._workers
+    assert len(workers._workers) == 1
 
 
 def test_a_suspect_gets_a_worker_of_its_own_on_the_same_node_which_ends_with_it(tmp_path: Path) -> None:

@@ -340,3 +340,31 @@ def test_environments_that_nodes_lack_are_named_by_their_suite_and_secrets_by_th
         ["1 file did not travel to the cluster, by their names secrets: a"],
         ["9 files did not travel to the cluster, by their names secrets: a, b, c, d, e, f, g, h, ..."],
     ]
+
+
+@pytest.mark.parametrize(("need", "places", "kept"), [({}, 4, 2), ({"cpu": 1.0}, 1, 0)])
+def test_workers_of_the_check_before_a_run_are_used_where_rollouts_take_nothing(
+    need: dict[str, float], places: int, kept: int
+) -> None:
+    asked, killed = list[int](), list[str]()
+    fields: dict[str, Any] = {"setup": b"", "run": "r", "paths": (), "suites": {}}
+    nodes = [
+        (ClusterNode(id=id_, host=id_), SimpleNamespace(kill=lambda id_=id_: killed.append(id_)), FACTS)
+        for id_ in "12"
+    ]
+
+    def probe(opening: object, places: int) -> Any:
+        asked.append(places)
+        return nodes
+
+    outfit = Outfit(need=Resources(**need), most=4, **fields)  # type: ignore[arg-type]
+    ready: Any = SimpleNamespace(outfit=outfit, cluster=SimpleNamespace(probe=probe))
+    workers, found = executor._probed(ready, "agent", 4)
+    assert (asked, len(workers), len(found), len(killed)) == ([places], kept, 2, 2 - kept)
+    assert [(worker.node, worker.places, worker.host) for worker in workers] == [
+        ("1", 4, "a"),
+        ("2", 4, "a"),
+    ][:kept]
+    nodes[1] = (*nodes[1][:2], NodeFacts(problem="no module", host="b", packages={}, pid=1))
+    with pytest.raises(SettingError, match="the node 'b' cannot open the actor 'agent': no module; what it"):
+        executor._probed(ready, "agent", 4)
