@@ -6,6 +6,8 @@ import pytest
 
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 
+REMOVAL = {"kind": "remove", "targets": ["l7", "l8"], "reason": "", "lesson": None}
+
 
 def lesson(fate: str, value: float = 0.031) -> dict[str, Any]:
     return {
@@ -62,3 +64,29 @@ def test_each_lesson_is_listed_with_an_effect_that_is_said_to_be_shrunken() -> N
     text = told(epoch("accepted"), every=True)
     assert "expected effect on the mean score, drawn towards the other lessons" in text
     assert "accepted: +0.031, 94%; 40 rollouts with it, 38 without: do text: Count the words." in text
+
+
+def test_of_many_epochs_the_newest_are_shown_and_all_are_counted() -> None:
+    rows = [epoch("accepted") | {"epoch": n, "kept": n, "rejected": [REMOVAL] * (n % 2)} for n in range(1, 6)]
+    rows.insert(0, epoch() | {"epoch": 9, "verdict": "not_tried"})
+    value: Any = {"rule": "safe", "epochs": rows}
+    few = acceptance_lines(value, 200, every=False)
+    assert few[0] == "dev split  5 epochs: 15 changes kept, 3 rejected; -v shows each"
+    assert [text.split()[2] for text in few[1:]] == ["epoch4", "epoch5"]
+    every = [text.split()[2] for text in acceptance_lines(value, 200, every=True) if text.startswith("dev")]
+    assert every == [f"epoch{n}" for n in range(1, 6)]
+    value["epochs"] = rows[:4]
+    assert [text.split()[2] for text in acceptance_lines(value, 200, every=False)] == [
+        "epoch1",
+        "epoch2",
+        "epoch3",
+    ]
+    assert acceptance_lines(None, 80, every=True) == []
+
+
+def test_what_was_not_removed_is_named_with_every_detail() -> None:
+    addition: Any = REMOVAL | {"lesson": {"id": "l9"}}
+    row = epoch("accepted") | {"rejected": [REMOVAL, addition]}
+    assert told(row, every=True).endswith("not removed: l7, l8")
+    assert "not removed" not in told(row)
+    assert told(row, every=True).count("not removed") == 1
