@@ -295,3 +295,26 @@ def test_a_worker_ends_what_its_agent_started_where_that_is_its_own_group(
         monkeypatch.setattr(worker_main.os, "getpid", lambda pid=pid: pid)
         worker_main._end()
     assert done == [(0, signal.SIGKILL), 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("frames", "reply", "begun"),
+    [
+        ([(BEGUN, b""), (REPLY, b"data")], b"data", True),
+        ([(REPLY, b"")], b"", False),
+        ([(BEGUN, b"")], None, True),
+        ([], None, False),
+    ],
+)
+def test_a_reply_is_what_follows_the_word_that_the_agent_is_asked(
+    frames: list[tuple[bytes, bytes]], reply: bytes | None, begun: bool
+) -> None:
+    async def main() -> tuple[bytes | None, bool]:
+        worker: Any = WorkerProcess(lambda _: None)
+        worker._reader = asyncio.StreamReader()
+        for what, data in frames:
+            worker._reader.feed_data(HEADER.pack(what, len(data)) + data)
+        worker._reader.feed_eof()
+        return await worker._receive(), worker._begun
+
+    assert asyncio.run(main()) == (reply, begun)

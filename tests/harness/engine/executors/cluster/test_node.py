@@ -17,7 +17,7 @@ import pytest
 from support import ROOT
 from support.executors import asked
 
-from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, SettingError
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
@@ -229,3 +229,20 @@ def test_a_turn_that_is_cancelled_is_answered_with_neither_and_an_unknown_one_is
 
     answer, why = run("faulty", main)
     assert (why, answer.left) == ("", None)
+
+
+def test_an_environment_of_the_run_is_built_on_the_node_or_lacks_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: Any = object()
+
+    def find(suite: Path, stamp: str) -> Any:
+        assert suite == Path.cwd() / "suite"
+        if stamp == "gone":
+            raise SettingError("it is not built")
+        return built
+
+    monkeypatch.setattr(node_module, "find_built", find)
+    node = NodeWorker()
+    assert [node._has(stamp, "suite") for stamp in ("here", "gone")] == [True, False]
+    assert node._environments == {"here": built}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -368,3 +369,23 @@ def test_workers_of_the_check_before_a_run_are_used_where_rollouts_take_nothing(
     nodes[1] = (*nodes[1][:2], NodeFacts(problem="no module", host="b", packages={}, pid=1))
     with pytest.raises(SettingError, match="the node 'b' cannot open the actor 'agent': no module; what it"):
         executor._probed(ready, "agent", 4)
+
+
+@pytest.mark.parametrize(
+    ("head", "others"),
+    [("127.0.0.1:1", False), ("[::1]:1", False), ("localhost:1", False), ("10.0.0.1:1", True)],
+)
+def test_a_cluster_that_starts_here_is_for_this_machine_alone(
+    head: str, others: bool, ray: Ray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_cluster, "_found", lambda: "")
+    monkeypatch.setattr(ray_cluster, "_on_loopback", nullcontext)
+    ray.head = head
+    if others:
+        with pytest.raises(SettingError, match=r"would listen for others at 10\.0\.0\.1:1; start a cluster"):
+            RayCluster("", package())
+        assert ray.calls == ["init", "shutdown"]
+        RayCluster("host:1", package("b"))  # that one is somebody else's
+    else:
+        RayCluster("", package())
+        assert (ray.opened["address"], ray.calls) == ("local", ["init"])
