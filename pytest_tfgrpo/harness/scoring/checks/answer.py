@@ -49,8 +49,9 @@ def _number(check: Check, context: CheckContext) -> CheckResult:
     if got is None or not math.isfinite(got):
         return verdict(check, f"expected {wanted!r}, found no finite number in {short(context.answer)}")
     tolerance = max(check.params.get("abs_tol", 0), check.params.get("rel_tol", 1e-9) * abs(wanted))
-    reason = f"expected {wanted!r} within {tolerance:g}, got {got!r} as the last number"
-    return verdict(check, None if abs(got - wanted) <= tolerance else reason)
+    if abs(got - wanted) <= tolerance:
+        return verdict(check, None)
+    return verdict(check, f"expected {wanted!r} within {tolerance:g}, got {got!r} as the last number")
 
 
 def _finite(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:

@@ -43,21 +43,22 @@ _NAMES = frozenset(
 )
 """Words that mathematics is written with."""
 _TAGS = re.compile(r"</?(?:answer|final|final_answer|result|solution)>", re.IGNORECASE)
-_SIGNS = str.maketrans({
-    **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
+_SIGNS = {0xFF01 + n: chr(0x21 + n) for n in range(94)} | str.maketrans({
     "\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{HYPHEN}": "-", "\N{NON-BREAKING HYPHEN}": "-",
-    "\N{NO-BREAK SPACE}": " ", "\N{THIN SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ", "\N{FIGURE SPACE}": " ",
+    "\N{NO-BREAK SPACE}": " ", "\N{THIN SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " ",
+    "\N{FIGURE SPACE}": " ", "\N{PRIME}": "'",
     "\N{MULTIPLICATION SIGN}": r"\times ", "\N{DOT OPERATOR}": r"\cdot ", "\N{MIDDLE DOT}": r"\cdot ",
     "\N{BULLET OPERATOR}": r"\cdot ", "\N{ASTERISK OPERATOR}": "*", "\N{DIVISION SIGN}": "/",
-    "\N{DIVISION SLASH}": "/", "\N{RATIO}": ":", "\N{INFINITY}": r"\infty ", "\N{GREEK SMALL LETTER PI}": r"\pi ",
+    "\N{DIVISION SLASH}": "/", "\N{RATIO}": ":", "\N{INFINITY}": r"\infty ",
+    "\N{GREEK SMALL LETTER PI}": r"\pi ", "\N{ELEMENT OF}": r"\in ",
     "\N{UNION}": r"\cup ", "\N{INTERSECTION}": r"\cap ", "\N{LESS-THAN OR EQUAL TO}": r"\le ",
     "\N{GREATER-THAN OR EQUAL TO}": r"\ge ", "\N{LESS-THAN OR SLANTED EQUAL TO}": r"\le ",
-    "\N{GREATER-THAN OR SLANTED EQUAL TO}": r"\ge ", "\N{ELEMENT OF}": r"\in ", "\N{PRIME}": "'",
+    "\N{GREATER-THAN OR SLANTED EQUAL TO}": r"\ge ",
 })  # fmt: skip
 _RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱˣʸ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₙᵢₓ"
 _LEVEL = str.maketrans(_RAISED + _LOWERED, "0123456789+-=()nixy" + "0123456789+-=()nix")
 _ROOTS = {"\N{SQUARE ROOT}": r"\sqrt", "\N{CUBE ROOT}": r"\sqrt[3]", "\N{FOURTH ROOT}": r"\sqrt[4]"}
-_UNICODE = [
+_UNICODE: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = [
     (re.compile(f"[{_RAISED}]+"), lambda found: f"^{{{found[0].translate(_LEVEL)}}}"),
     (re.compile(f"[{_LOWERED}]+"), lambda found: f"_{{{found[0].translate(_LEVEL)}}}"),
     (
@@ -105,8 +106,8 @@ def marked(text: str) -> str:
     """
     if not text.isascii():
         text = text.translate(_SIGNS)
-        for sign, plain in _UNICODE:
-            text = sign.sub(plain, text)
+        for signs, in_latex in _UNICODE:
+            text = signs.sub(in_latex, text)
     if not _MARKED.search(text):
         text = _TAGS.sub("\n", text)
         line = next((line for line in reversed(text.splitlines()) if line.strip()), "")

@@ -56,8 +56,18 @@ _SUFFIX_AND_CURRENCY = re.compile(
     rf"[ ~]?(?:[kKMmGT]|[mb]n)[ ~]?(?:[{SYMBOLS}]|EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|kr)"
 )
 _AND_PART = re.compile(r"[ ~](?:and|plus) (?:an? |one |two |three )?(?:half|halves|third|quarter|fourth)")
+_NOTABLE = re.compile(
+    "|".join(
+        form.pattern
+        for form in (
+            _FORMULA_AFTER, _OTHER_BASE, _LOOSE_EXPONENT, _MONEY_SUFFIX, _SUFFIX, _SUFFIX_AND_CURRENCY, _AND_PART,
+        )
+    )
+)  # fmt: skip
+"""Whatever behind a numeral needs a closer look, but words."""
 _PLAIN = re.compile(
-    r"(?P<number>[-$0-9](?:(?<=[-$])[-$]?[0-9]+|(?<=[0-9])[0-9]*)(?P<groups>(?:,[0-9]{3})*)(?P<decimals>(?:\.[0-9]+)?))"
+    r"(?P<number>[-$0-9](?:(?:(?<=-)\$|(?<=\$)-|(?<=[-$]))[0-9]+|(?<=[0-9])[0-9]*)"
+    r"(?P<groups>(?:,[0-9]{3})*)(?P<decimals>(?:\.[0-9]+)?))"
     r"(?:%|(?P<unit>[ -]?[A-Za-z]{2,12})(?: [A-Za-z]+){0,4})?[.,!$*`)\s]*\Z"
 )
 """What ends most answers: a number, its unit, a few words."""
@@ -68,7 +78,7 @@ _NO_UNITS = MULTIPLIERS | {"and", "plus", "mn", "bn", "tn", "mm", "to", "pi", "o
 _BOUNDARY = re.compile(r"[a-cf-wyz\n]")
 TRIES = 300
 """How many numerals at the end of a text may be parts of words, before the one that counts."""
-_AROUND = (re.compile(r"[\s$(]*[-+−–]?[\s$]*"), re.compile(r"[\s$)]*"))
+_AROUND = (re.compile(r"[\s$(]*[-+−–]?[\s$]*\.?"), re.compile(r"[\s$)]*"))
 
 
 def last_number(text: str) -> float | None:
@@ -109,9 +119,10 @@ def _plain(text: str) -> str | None:
         is_alone = text.count(",") == written.count(",") and text.count(".") <= written.count(".") + 1
         if (len(decimals) == 4 and not groups) or len(whole) > 3 or whole[0] == "0" or not is_alone:
             return None
-    unit = (unit or "").strip(" -")
-    if written.startswith(("--", "$$")) or unit.lower() in _NO_UNITS or (unit.isupper() and len(unit) > 3):
-        return None
+    if unit is not None:
+        unit = unit.strip(" -")
+        if unit.lower() in _NO_UNITS or (len(unit) > 3 and unit.isupper()):
+            return None
     start = found.start()
     if not start:
         return number
@@ -178,6 +189,7 @@ class Numeral:
         self._found = place.found
         self._body = place.body()
         self._point = ""
+        self._is_notable = place.right != "" and _NOTABLE.match(place.right) is not None
 
     def number(self) -> str | None:
         """Return what it says as Python writes numbers; raises UnsureNumeral."""
@@ -257,12 +269,13 @@ class Numeral:
     def _check_around(self) -> None:
         """Raise UnsureNumeral where what follows, or a currency amid the digits, makes it no lone numeral."""
         place = self._place
-        if _FORMULA_AFTER.match(place.right):
-            raise place.unsure("it is part of a formula", formula=True)
-        if self._body == "0" and _OTHER_BASE.match(place.right):
-            raise place.unsure("it is not written with base ten")
-        if _LOOSE_EXPONENT.match(place.right):
-            raise place.unsure("what follows it may be its exponent")
+        if self._is_notable:
+            if _FORMULA_AFTER.match(place.right):
+                raise place.unsure("it is part of a formula", formula=True)
+            if self._body == "0" and _OTHER_BASE.match(place.right):
+                raise place.unsure("it is not written with base ten")
+            if _LOOSE_EXPONENT.match(place.right):
+                raise place.unsure("what follows it may be its exponent")
         if place.left[-2:-1].isdigit() and _CURRENCY_INSIDE.match(place.left, len(place.left) - 2):
             raise place.unsure("a currency stands among its digits")
 
@@ -316,6 +329,8 @@ class Numeral:
     def _scaled(self, plain: str) -> str:
         """Return digits with the exponent, power or fraction that follows them."""
         found, place = self._found, self._place
+        if found[0] == found["body"]:
+            return plain
         if found["vulgar"]:
             if not plain.isdigit() or len(plain) > 15:
                 raise place.unsure("a fraction follows it")
@@ -338,6 +353,8 @@ class Numeral:
         word = _WORD.match(right)
         if word and (word[1].casefold() in MULTIPLIERS or CASELESS_MULTIPLIERS.match(right, word.start(1))):
             raise self._place.unsure(f"{word[1][:20]!r} follows it, and words are not read as numbers")
+        if not self._is_notable:
+            return
         suffix = _MONEY_SUFFIX if money else _SUFFIX
         if found := suffix.match(right) or _SUFFIX_AND_CURRENCY.match(right):
             raise self._place.unsure(f"{found[0].strip()!r} follows it, which may make it larger")

@@ -48,7 +48,9 @@ def sign(place: Place, body: str) -> tuple[bool, bool, str]:
     bare, money = without_currency(head)
     if money and not mark and bare.endswith(SIGNS):
         bare, mark = bare[:-1], bare[-1]
-    after = currency_after(place.right)
+    after = currency_after(place.right) if place.right else 0
+    if not bare and not mark and not after and not place.right.startswith(("-", "−")):
+        return False, money, bare
     if not mark and _TRAILING.match(place.right[after:]):
         raise place.unsure("its sign seems to stand behind it")
     if mark:

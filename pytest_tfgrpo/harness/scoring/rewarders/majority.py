@@ -10,9 +10,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from pytest_tfgrpo.core.records import Rollout
+from pytest_tfgrpo.harness.scoring.numerals.reader import whole_number
 
 MIN_ANSWERS = 2
 """With fewer, nobody agrees or disagrees: there is no score."""
@@ -20,7 +21,8 @@ TAIL = 20_000
 """Characters at the end of an answer that are looked at."""
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d{1,400})?(?:\.\d{0,400})?(?:e[-+]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{0,400})?(?:e[-+]?\d{1,3})?", re.ASCII)
+"""What is compared as a number; longer ones are texts."""
 _WRAPPING = "*_`$ \t"
 _ENDING = ".,;:!?。*_`$ \t"
 
@@ -67,14 +69,14 @@ def normalised(answer: str) -> str:
     """Return what an answer amounts to: its last ``\\boxed{...}``, else its last line that is not blank.
 
     Case, white space, emphasis and final punctuation are folded, and numbers are written one way
-    (``1,000`` and ``1000.0`` are ``1000``).
+    (``1,000``, ``1 000`` and ``1000.0`` are ``1000``).
     """
     tail = answer[-TAIL:]
     said = _last_boxed(tail)
     if said is None:
         said = next((line for line in reversed(tail.splitlines()) if line.strip(_ENDING)), "")
-    folded = " ".join(said.casefold().split()).lstrip(_WRAPPING).rstrip(_ENDING)
-    return _canonical_number(folded) or folded
+    bare = said.strip().lstrip(_WRAPPING).rstrip(_ENDING)
+    return _canonical_number(bare) or " ".join(bare.casefold().split())
 
 
 def _last_boxed(text: str) -> str | None:
@@ -95,13 +97,10 @@ def _last_boxed(text: str) -> str | None:
 
 
 def _canonical_number(text: str) -> str | None:
-    plain = text.replace("\N{MINUS SIGN}", "-")
-    if not _NUMBER.fullmatch(plain):
+    plain = whole_number(text)
+    if plain is None or not _NUMBER.fullmatch(plain):
         return None
-    try:
-        value = Decimal(plain.replace(",", ""))
-    except InvalidOperation:  # no digit in it
-        return None
+    value = Decimal(plain)
     if value == 0:
         return "0"
     written = f"{value:f}"  # exact, where normalize() would round

@@ -109,6 +109,13 @@ def test_scenarios_with_and_without_ground_truth_are_scored_side_by_side():
         (".5", "0.50"),
         ("\N{MINUS SIGN}5", "-5"),
         ("```\n42\n```", "42"),
+        ("1.234,50", "1234.5"),
+        ("1\u00a0000", "1000"),
+        ("٤٢", "42"),
+        ("½", "0.5"),
+        ("1.5 × 10^3", "1500"),
+        (r"\boxed{1{,}000}", "1000"),
+        ("-$5.00", "-5"),
     ],
 )
 def test_answers_that_mean_the_same_are_the_same(one, other):
@@ -125,6 +132,9 @@ def test_answers_that_mean_the_same_are_the_same(one, other):
         (r"\boxed{1}", r"\boxed{2}"),
         ("1 2", "12"),
         ("42 kg", "42"),
+        ("1,2,3", "3"),
+        ("5", "5 million"),
+        ("-$5.00", "5"),
     ],
 )
 def test_answers_that_differ_stay_different(one, other):
