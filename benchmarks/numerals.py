@@ -3,7 +3,7 @@
     python benchmarks/numerals.py [ROUNDS]
 
 The peer takes the last digits that a regular expression finds, as most programs do. A third of the answers is
-a number alone, a third a sentence, a quarter a page of reasoning that ends in a number, and 9 % are numerals of
+a number alone, a third a sentence, a quarter a page of reasoning that ends in a number, 9 % numerals of
 other countries, currencies and sciences.
 """
 
@@ -47,7 +47,8 @@ def answers() -> list[str]:
     """Return seeded answers."""
     rng = random.Random(0)
     frames = {
-        "{}": 33, "The answer is {}.": 12, "It takes {} minutes": 11, "So the total is **{}**": 5, "x = {}": 5,
+        "{}": 33, "The answer is {}.": 12, "It takes {} minutes": 11, "So the total is **{}**": 5,
+        "x = {}": 5,
         REASONING * 4 + "So it is {}.": 25, **dict.fromkeys(OTHERS, 9 / len(OTHERS)),
     }  # fmt: skip
     drawn = rng.choices(list(frames), list(frames.values()), k=ANSWERS)

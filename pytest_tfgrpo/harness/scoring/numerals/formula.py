@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from pytest_tfgrpo.harness.scoring.numerals.place import NUMERAL, VULGAR, Place, UnsureNumeral, unhidden
+from pytest_tfgrpo.harness.scoring.numerals.place import (
+    NUMERAL,
+    VULGAR,
+    NumeralPlace,
+    UnsureNumeral,
+    unhidden,
+)
 from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -55,7 +61,7 @@ def _plain(text: str, found: re.Match[str], *, is_list: bool) -> tuple[int, str]
         return None
     if _DECIMAL_COMMA.fullmatch(found["body"]) and _OPEN.search(text, max(0, start - 200), start):
         return None
-    number = Numeral(Place(text, found)).in_formula()
+    number = Numeral(NumeralPlace(text, found)).in_formula()
     if number is None:
         return None
     plain, minus, before = number

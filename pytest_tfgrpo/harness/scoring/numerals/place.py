@@ -106,7 +106,7 @@ def _folded(text: str) -> str:
     return text if text.isascii() else text.translate(FOLDS)
 
 
-class Place:
+class NumeralPlace:
     """A numeral where it stands; `left` and `right` are folded and at most WINDOW characters long."""
 
     def __init__(self, text: str, found: re.Match[str]) -> None:

@@ -12,7 +12,7 @@ from pytest_tfgrpo.harness.scoring.numerals.place import (
     NUMERAL,
     VULGAR,
     WINDOW,
-    Place,
+    NumeralPlace,
     UnsureNumeral,
     exponent,
     prepared,
@@ -27,10 +27,10 @@ from pytest_tfgrpo.harness.scoring.numerals.words import (
 
 _BEFORE_EXPONENT = frozenset("^_*")
 _IS_EXPONENT = re.compile(r"(?:\^\s?[({]?\s?[-+−–]?|_[({]\s?-?|[A-Za-z)\]]\*\*\(?[-+−–]?)$")
-_BEFORE_FORMULA = frozenset("×÷·*xX√∛∜(±+-−–/{t]")
+_BEFORE_FORMULA = frozenset(".×÷·*xX√∛∜(±∓+-−–/{t]")
 _FORMULA_BEFORE = re.compile(
-    r"(?:[\d)\]}%]\s?[×÷·]|\d\s?\*|\d[ ~][xX][ ~]|[√∛∜]\(?|\\sqrt(?:\[[^\[\]]*\])?\{?|±|\+/[-−–]?"
-    r"|\d\s?\+[-−–]|\d\s?\+$|\d\.?\(|\\(?:overline|bar|dot)\{)[ ~]?$"
+    r"(?:[\d)\]}%]\s?[×÷·]|\d\s?\*|\d[ ~][xX][ ~]|[√∛∜]\(?|\d[ ~]\.[ ~]|\\sqrt(?:\[[^\[\]]*\])?\{?"
+    r"|[±∓]|\+/[-−–]?|\d\s?\+[-−–]|\d\s?\+$|\d\.?\(|\\(?:overline|bar|dot)\{)[ ~]?$"
 )
 _FORMULA_AFTER = re.compile(
     r"[ ~]?(?:π|√|∛|\\sqrt|\^\s?(?!\{?\\?(?:circ|prime|degree|°|o\b|th\b|st\b|nd\b|rd\b|text|mathrm)))"
@@ -38,6 +38,13 @@ _FORMULA_AFTER = re.compile(
 )
 _OTHER_BASE = re.compile(r"[xX][0-9a-fA-F]|[bB][01]|[oO][0-7]")
 _LOOSE_EXPONENT = re.compile(r"[ ~][eE][-+−]?\d+(?!\w)|\*\^[-+−]?\d|[dD]\d+(?!\w)")
+_LOOSE_BEFORE = re.compile(
+    r"(?:\d[ ~]?[eE][ ~]|[×xX*·][ ~]?10[ ~]?[-−–+]?[ ~]?|(?:^|[ ~\n\-−–$€£]),|\d[ ~]?(?:分の|分之|분의)[ ~]?"
+    r"|(?:\d|zero|one|two|three|four|five|six|seven|eight|nine|null|zéro)[ ~]"
+    r"(?:point|comma|komma|virgule)[ ~])$",
+    re.IGNORECASE,
+)
+_LOOSE_ENDS = frozenset("eE0-−–+,の之의 ~")
 _CURRENCY_INSIDE = re.compile(rf"\d[{SYMBOLS}]$")
 _FRACTION = re.compile(
     r"(?:(?<![\d.,/])(?P<whole>\d{1,9})\s?)?\\frac\s?"
@@ -53,17 +60,15 @@ _WORD = re.compile(r"[ ~}$*_`-]{0,4}(?:\\(?:text\w*|mathrm)\s?\{)?[ ~]?([^\W\d_]
 _SUFFIX = re.compile(r"(?:[kKMB]|[Mm]n|bn|tn)(?!\w)")
 _MONEY_SUFFIX = re.compile(r"[ ~]?(?:[kKmMbBtTG]|[mM][mn]|bn|tn|MM)(?!\w)")
 _SUFFIX_AND_CURRENCY = re.compile(
-    rf"[ ~]?(?:[kKMmGT]|[mb]n)[ ~]?(?:[{SYMBOLS}]|EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|kr)"
+    rf"[ ~]?(?:[kKMmGT]|[mb]n)[ ~]?"
+    rf"(?:[{SYMBOLS}]|EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|kr|euro|dollar|pound|yen)"
 )
 _AND_PART = re.compile(r"[ ~](?:and|plus) (?:an? |one |two |three )?(?:half|halves|third|quarter|fourth)")
-_NOTABLE = re.compile(
-    "|".join(
-        form.pattern
-        for form in (
-            _FORMULA_AFTER, _OTHER_BASE, _LOOSE_EXPONENT, _MONEY_SUFFIX, _SUFFIX, _SUFFIX_AND_CURRENCY, _AND_PART,
-        )
-    )
-)  # fmt: skip
+_NOTABLE_FORMS = (
+    *(_FORMULA_AFTER, _OTHER_BASE, _LOOSE_EXPONENT),
+    *(_MONEY_SUFFIX, _SUFFIX, _SUFFIX_AND_CURRENCY, _AND_PART),
+)
+_NOTABLE = re.compile("|".join(form.pattern for form in _NOTABLE_FORMS))
 """Whatever behind a numeral needs a closer look, but words."""
 _PLAIN = re.compile(
     r"(?P<number>[-$0-9](?:(?:(?<=-)\$|(?<=\$)-|(?<=[-$]))[0-9]+|(?<=[0-9])[0-9]*)"
@@ -73,7 +78,7 @@ _PLAIN = re.compile(
 """What ends most answers: a number, its unit, a few words."""
 _PLAIN_TAIL = 96
 _PLAIN_BEFORE = frozenset("abcdefghijklmnopqrstuvwyz:=,")
-_PLAIN_EXCEPT = ("minus", "negative", "menos", "moins", "meno", "eksi")
+_PLAIN_EXCEPT = ("minus", "negative", "menos", "moins", "meno", "eksi", "point", "comma", "komma", "virgule")
 _NO_UNITS = MULTIPLIERS | {"and", "plus", "mn", "bn", "tn", "mm", "to", "pi", "or"}
 _BOUNDARY = re.compile(r"[a-cf-wyz\n]")
 TRIES = 300
@@ -121,6 +126,8 @@ def _plain(text: str) -> str | None:
             return None
     if unit is not None:
         unit = unit.strip(" -")
+        if number[-1] == "0" and unit[0] in "xXbBoO":
+            return None
         if unit.lower() in _NO_UNITS or (len(unit) > 3 and unit.isupper()):
             return None
     start = found.start()
@@ -178,13 +185,13 @@ def number_at(text: str, found: re.Match[str]) -> str | None:
 
     Raises UnsureNumeral.
     """
-    return Numeral(Place(text, found)).number()
+    return Numeral(NumeralPlace(text, found)).number()
 
 
 class Numeral:
     """The reading of one numeral."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: NumeralPlace) -> None:
         self._place = place
         self._found = place.found
         self._body = place.body()
@@ -205,12 +212,12 @@ class Numeral:
             plain = self._scaled(self._size())
         else:
             plain = fraction
+        if place.left[-1:] in _LOOSE_ENDS and _LOOSE_BEFORE.search(place.left, max(0, len(place.left) - 16)):
+            raise place.unsure("it may be the end of a longer numeral")
         minus, money, rest = sign(place, self._body)
-        if (
-            rest.rstrip(" ~")[-1:] in _BEFORE_FORMULA
-            and _FORMULA_BEFORE.search(rest)
-            and not (rest.rstrip(" ~")[-1:] == "*" and place.right[:1] == "*")
-        ):
+        last = rest.rstrip(" ~")[-1:]
+        is_emphasis = last == "*" and place.right[:1] == "*"
+        if last in _BEFORE_FORMULA and not is_emphasis and _FORMULA_BEFORE.search(rest):
             raise place.unsure("it is part of a formula", formula=True)
         self._check_multiplier(money)
         return "-" + plain if minus else plain

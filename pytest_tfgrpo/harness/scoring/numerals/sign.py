@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_tfgrpo.harness.scoring.numerals.place import Place
+from pytest_tfgrpo.harness.scoring.numerals.place import NumeralPlace
 from pytest_tfgrpo.harness.scoring.numerals.words import (
     BEFORE_A_SIGN,
     COPULA,
@@ -39,7 +39,7 @@ def currency_after(right: str) -> int:
     return found.end() if found else 0
 
 
-def sign(place: Place, body: str) -> tuple[bool, bool, str]:
+def sign(place: NumeralPlace, body: str) -> tuple[bool, bool, str]:
     """Return whether a numeral is negative, whether it is money, and what stands before sign and currency.
 
     Raises UnsureNumeral.
@@ -72,7 +72,7 @@ def sign(place: Place, body: str) -> tuple[bool, bool, str]:
     return False, money or after > 0, bare
 
 
-def _is_minus(mark: str, bare: str, place: Place) -> bool:
+def _is_minus(mark: str, bare: str, place: NumeralPlace) -> bool:
     """Return whether a mark is a sign, and not the dash of a range or between words."""
     before = bare[-1:]
     if mark == "+":
@@ -89,7 +89,7 @@ def _is_minus(mark: str, bare: str, place: Place) -> bool:
     return not _RANGE.search(bare)
 
 
-def _is_minus_apart(bare: str, mark: str, place: Place) -> bool:
+def _is_minus_apart(bare: str, mark: str, place: NumeralPlace) -> bool:
     """Return whether a mark with a blank behind it is a sign, and not a dash, a bullet or a subtraction."""
     before = bare.rstrip(" ~")
     starts = not before or before.endswith(("\n", "\r", "|", "\t"))
@@ -101,7 +101,7 @@ def _is_minus_apart(bare: str, mark: str, place: Place) -> bool:
     return False
 
 
-def _in_brackets(place: Place, bare: str, body: str, money: bool, after: int) -> bool:
+def _in_brackets(place: NumeralPlace, bare: str, body: str, money: bool, after: int) -> bool:
     """Return whether brackets around a numeral make it negative, as accountants write."""
     if not place.right[after:].lstrip(" ~").startswith(")"):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_tfgrpo.harness.scoring.numerals.place import FOLDS, VULGAR, Place
+from pytest_tfgrpo.harness.scoring.numerals.place import FOLDS, VULGAR, NumeralPlace
 from pytest_tfgrpo.harness.scoring.numerals.words import COMMA_CURRENCY, MONTH
 
 _GROUPED = re.compile(r"([1-9]\d{0,2})([,.'_ ])\d{3}(?:\2\d{3})*+(?:([.,d])(\d++))?")
@@ -20,7 +20,7 @@ _POINT_SHOWN = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})++\.\d|(?:,\d{3}){2,}
 _LIST_OPENS = re.compile(r"(?<!\\)\[\s?$|(?:^|[^A-Za-z\^_}])\{\s?$")
 
 
-def last_of_blanks(body: str, place: Place, *, money: bool) -> tuple[str, str]:
+def last_of_blanks(body: str, place: NumeralPlace, *, money: bool) -> tuple[str, str]:
     """Return what stands before the last numeral among digits that blanks part, and that numeral.
 
     Groups of three digits after one or two are one numeral; raises UnsureNumeral where they may be several.
@@ -49,7 +49,7 @@ def is_one(body: str) -> bool:
     return any(form.fullmatch(body) for form in (_ONE, _GROUPED, _INDIAN)) or body in VULGAR
 
 
-def size(body: str, place: Place) -> str:
+def size(body: str, place: NumeralPlace) -> str:
     """Return the digits of a numeral with a point before its decimals; raises UnsureNumeral."""
     if body.isdigit():
         return body
@@ -76,19 +76,19 @@ def size(body: str, place: Place) -> str:
     raise place.unsure("its digits are parted in no known way")
 
 
-def _pointed(whole: str, rest: str, place: Place) -> str:
+def _pointed(whole: str, rest: str, place: NumeralPlace) -> str:
     """Read 1.234: a decimal point, unless the text or the currency is of where points part thousands."""
     if len(rest) == 3 and len(whole) < 4 and whole[0] != "0":
         thousands = f"it could be {whole}.{rest} or {whole}{rest}"
         shown, likely, other = _conventions(place)
         if shown and not other:
             return whole + rest
-        if shown or likely or COMMA_CURRENCY.search(place.left[-6:] + " " + place.right[:6].strip()):
+        if shown or likely or COMMA_CURRENCY.search(place.left[-6:] + " " + place.right[:10].strip()):
             raise place.unsure(thousands)
     return f"{whole}.{rest}"
 
 
-def _conventions(place: Place) -> tuple[bool, bool, bool]:
+def _conventions(place: NumeralPlace) -> tuple[bool, bool, bool]:
     """Return whether another numeral of the text has a decimal comma, may have one, has a decimal point."""
     start, end = place.found.span()
     others = (place.text[:start], place.text[end:])
@@ -99,7 +99,7 @@ def _conventions(place: Place) -> tuple[bool, bool, bool]:
     return shown, likely, other
 
 
-def _grouped(grouped: re.Match[str], place: Place) -> str:
+def _grouped(grouped: re.Match[str], place: NumeralPlace) -> str:
     separator, mark, decimals = grouped[2], grouped[3], grouped[4] or ""
     if separator == mark:
         raise place.unsure("its digits are parted in no known way")
@@ -119,7 +119,7 @@ def _grouped(grouped: re.Match[str], place: Place) -> str:
     return "".join(parts) + ("." + decimals if mark else "")
 
 
-def _encloses(place: Place) -> str:
+def _encloses(place: NumeralPlace) -> str:
     """Return the bracket that opens right before a numeral and closes right behind it."""
     left, right = place.left.rstrip(" "), place.right.lstrip(" ")
     if right[:1] in ("]", "}") and _LIST_OPENS.search(left):
@@ -127,7 +127,7 @@ def _encloses(place: Place) -> str:
     return "(" if left[-1:] == "(" and right[:1] == ")" else ""
 
 
-def _listed(pieces: list[str], place: Place) -> str:
+def _listed(pieces: list[str], place: NumeralPlace) -> str:
     """Read what commas part without a blank: a decimal comma, or a list whose last number counts."""
     if not all(map(_PIECE.fullmatch, pieces)):
         raise place.unsure("its digits are parted in no known way")

@@ -28,7 +28,8 @@ MAYBE_CURRENCY = re.compile(rf"[A-Z{SYMBOLS}]|kr|z\u0142|лв|руб|дин|де
 """Found in every currency."""
 COMMA_CURRENCY = re.compile(
     r"R\$|[\u20ac\u20ab\u20ba\u20bd\u20b4\u20b2]|EUR|BRL|ARS|CLP|COP|IDR|VND|UYU|PYG|DKK|NOK|SEK|ISK|PLN|CZK|"
-    r"HUF|RUB|UAH|TRY|RON|BGN|RSD|BAM|MKD|[Kk]r\b|z\u0142|K\u010d|Ft\b|Rp|руб|лв|грн|[Ll]ei\b|TL\b"
+    r"HUF|RUB|UAH|TRY|RON|BGN|RSD|BAM|MKD|[Kk]r\b|z\u0142|K\u010d|Ft\b|Rp|руб|лв|грн|[Ll]ei\b|TL\b|[Ee]uros?\b"
+    r"|đồng|[Rr]upiah|[Rr]eais|[Pp]esos|[Kk]roner|[Kk]ronor|złotych|рубл"
 )
 """Currencies of countries where a point parts thousands."""
 
@@ -44,13 +45,17 @@ _LATIN = (
     "ngàn triệu tỷ tỉ trăm ribu juta miliar triliun ratus tuhat tuhatta miljoona miljoonaa miljardi "
     "miljardia ezer millió milliárd mii milioane miliarde elfu milioni libo myriad myriads "
 )
+_PARTS = (
+    "thirds fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths billionths "
+    "drittel fünftel sechstel achtel zehntel hundertstel tausendstel millionstel"
+)
 _OTHER = (
     "тысяча тысячи тысяч тыс млн миллион миллиона миллионов млрд миллиард миллиарда миллиардов трлн триллион "
     "триллиона триллионов сотен сотни дюжина тисяча тисячі тисяч мільйон мільйона мільйонів млрд мільярд "
     "мільярди мільярдів хил хиляди милион милиона милиарда χιλιάδες χιλ εκατομμύρια εκατ δισεκατομμύρια δισ"
 )
-MULTIPLIERS = frozenset((_LATIN + " " + _OTHER).split())
-"""Words and short forms that make a numeral before them larger, in small letters."""
+MULTIPLIERS = frozenset(f"{_LATIN} {_PARTS} {_OTHER}".split())
+"""Words and short forms that make a numeral before them larger or smaller, in small letters."""
 CASELESS_MULTIPLIERS = re.compile(
     r"[十百拾佰仟萬万億亿兆]|千(?![克米瓦卡赫帕焦伏字兆比])|[천백십만억조](?!\w*[가-힣]{3})"
     r"|(?:พัน|หมื่น|แสน|ล้าน|ร้อย|लाख|करोड़|करोड|हज़ार|हजार|अरब|सौ|লাখ|লক্ষ|কোটি|হাজার|ஆயிரம்|லட்சம்|கோடி"

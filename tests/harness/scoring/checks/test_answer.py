@@ -40,7 +40,8 @@ def test_contains_wants_the_value_or_all_values(judge):
 
 
 @given(
-    st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["{}", "it is {}.", "1 2 {} m", "({})"])
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["{}", "it is {}.", "1, 2, {} m", "({}, so)"]),
 )
 def test_every_way_python_writes_a_number_is_read_back(number, frame):
     assert last_number(frame.format(repr(number))) == number
