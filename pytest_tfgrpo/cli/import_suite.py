@@ -46,11 +46,13 @@ def import_suite(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.core.text import line, plural
     from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
     from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
+    from pytest_tfgrpo.harness.suite.imports.trial import CheckTrial
 
     columns = TableColumns(**{name: getattr(arguments, name) for name in COLUMNS})
     found = read_files(arguments.format, arguments.files, columns=columns, expect=arguments.expect)
     stem = arguments.files[0].name.partition(".")[0] or arguments.format
-    target, n = write_scenarios(found, arguments.into, stem, force=arguments.force)
+    trial = CheckTrial()
+    target, n = write_scenarios(found, arguments.into, stem, force=arguments.force, trial=trial)
     yield f"{plural(n, 'scenario')} in {line(os.path.relpath(target))}"
-    yield from found.trial.report()
+    yield from trial.report()
     yield from found.report()

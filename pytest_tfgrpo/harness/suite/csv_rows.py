@@ -17,6 +17,8 @@ SEPARATORS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
 _DECLARED = re.compile(r"sep=([^\r\n])(?=\r|\n|\Z)", re.IGNORECASE)
 """The first line by which Excel names its separator."""
 
+_BLANK_AND_QUOTE = re.compile(', +"')
+
 
 class CsvTable(NamedTuple):
     """The names of the columns, and the rows as they are read."""
@@ -55,19 +57,34 @@ def csv_table(text: str, known: Collection[str]) -> CsvTable:
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    other = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    beside = other if _BLANK_AND_QUOTE.search(text) else None
     while True:
         start = reader.line_num + 1
-        limit = csv.field_size_limit(CELL_MAX_CHARS)  # of the whole process, so it is put back at once
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise Refused(reader.line_num, f"not CSV: {error}") from None
-        finally:
-            csv.field_size_limit(limit)
+        cells = _next(reader)
         if cells is None:
             return
+        if beside is not None and not _alike(cells, _next(beside)):
+            raise Refused(start, "blanks stand between a comma and a quoted cell; remove them")
         if any(cell and not cell.isspace() for cell in cells):
             yield start, [_newlines(cell) if "\r" in cell else cell for cell in cells]
+
+
+def _next(reader: Iterator[list[str]]) -> list[str] | None:
+    limit = csv.field_size_limit(CELL_MAX_CHARS)  # of the whole process, so it is put back at once
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise Refused(getattr(reader, "line_num", 1), f"not CSV: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _alike(cells: Sequence[str], others: Sequence[str] | None) -> bool:
+    """Return whether cells are the same as others that were read without blanks before quotes."""
+    if others is None or len(cells) != len(others):
+        return False
+    return all(a in (b, " " * (len(a) - len(b)) + b) for a, b in zip(cells, others, strict=True))
 
 
 def _newlines(text: str) -> str:

@@ -155,6 +155,9 @@ def _calls(found: Imported, tools: Json, where: str) -> list[dict[str, Json]]:
         try:
             tools = _parsed(tools, "")
         except ValueError:
+            if tools.lstrip().startswith(("[", "{")):
+                found.leave_out("expected tools that are no JSON", where)
+                return []
             tools = [name.strip() for name in tools.split(";") if name.strip()]
     if not isinstance(tools, list | None):
         found.leave_out(f"expected tools that are {shape(tools)}", where)

@@ -19,6 +19,7 @@ from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.inspect_samples import read_samples
 from pytest_tfgrpo.harness.suite.imports.promptfoo import read_config
 from pytest_tfgrpo.harness.suite.imports.tables import TableColumns, read_table
+from pytest_tfgrpo.harness.suite.imports.trial import CheckTrial
 from pytest_tfgrpo.harness.suite.scenario import Invalid, Loader
 
 SUFFIX = ".scenarios.jsonl"
@@ -67,12 +68,14 @@ def read_files(form: str, paths: Iterable[Path], *, columns: TableColumns, expec
     return found
 
 
-def write_scenarios(found: Imported, folder: Path, stem: str, *, force: bool) -> tuple[Path, int]:
+def write_scenarios(
+    found: Imported, folder: Path, stem: str, *, force: bool, trial: CheckTrial | None = None
+) -> tuple[Path, int]:
     """Write the valid scenarios to a file in `folder`, and the files that they name beside it.
 
-    Return the file and how many scenarios it has. What is not valid is noted in `found`. Raises ScenarioError
-    where there is nothing to write, or a file is there and `force` is not, and JournalError where one cannot
-    be written.
+    Return the file and how many scenarios it has; `trial` tries the checks of each. What is not valid is
+    noted in `found`. Raises ScenarioError where there is nothing to write, or a file is there and `force` is
+    not, and JournalError where one cannot be written.
     """
     target = folder / f"{stem}{SUFFIX}"
     for place in (target, *(folder / name for name in found.files)):
@@ -93,7 +96,8 @@ def write_scenarios(found: Imported, folder: Path, stem: str, *, force: bool) ->
             found.leave_out(f"scenarios that are not valid: {pointer(path)}: {message}", scenario["id"])
         else:
             kept.append(scenario)
-            found.trial.add(built, found.origins[scenario["id"]])
+            if trial is not None:
+                trial.add(built, found.origins[scenario["id"]])
     if not kept:
         raise ScenarioError("\n".join(["nothing could be imported", *found.report()]))
     write_text(target, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in kept))

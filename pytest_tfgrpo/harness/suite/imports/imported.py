@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
-from pytest_tfgrpo.harness.suite.imports.trial import Trial
 
 LONGEST_ID = 100
 LONGEST_CRITERION = 2_000
@@ -37,8 +36,6 @@ class Imported:
     """Files that scenarios name, by their path beside the scenario file."""
     origins: dict[str, str] = field(default_factory=dict)
     """Where each scenario came from, by its id."""
-    trial: Trial = field(default_factory=Trial)
-    """Whether the checks of the scenarios that were written can fail."""
     _bytes: int = 0
 
     def free_id(self, id_: str) -> str:

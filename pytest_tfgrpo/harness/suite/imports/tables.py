@@ -107,6 +107,7 @@ def read_table(found: Imported, path: Path, columns: TableColumns, expect: str) 
 
 def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableColumns, expect: str) -> None:
     """Add a scenario for each row; raises ScenarioError where a column is missing."""
+    n = 0
     for n, (where, cells) in enumerate(rows, 1):
         prompt = _column(cells, where, "prompt", columns.prompt, PROMPT)
         answer = _column(cells, where, "answer", columns.answer, ANSWER)
@@ -120,6 +121,8 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
         fields |= placed(found, cells, where, columns)
         id_ = _plain(found, cells, where, columns.id, "ids") if columns.id else None
         found.add(id_ or f"{stem}-{n}", fields, where)
+    if not n:
+        found.refuse(stem, "it has no rows")
 
 
 def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:

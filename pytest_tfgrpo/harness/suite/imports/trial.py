@@ -32,7 +32,7 @@ _PIECE = re.compile(r"\(\?=\[\\s\\S\]\*((?:\\.|[^()\\])*)\)")
 
 
 @dataclass(slots=True)
-class Trial:
+class CheckTrial:
     """What the checks of the scenarios so far found in an empty and a wrong answer."""
 
     can_fail: int = 0

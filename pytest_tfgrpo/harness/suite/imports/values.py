@@ -108,7 +108,10 @@ def expected(found: Imported, value: Json, kind: str, where: str) -> dict[str, J
         if not distinct:
             raise ValueError("expected answers that are an empty list")
         return any_of(distinct, kind)
-    return expectation(_answer(found, value, where, "expected answers that"), kind)
+    answer = _answer(found, value, where, "expected answers that")
+    if kind == "contains" and answer != answer.strip():
+        found.note("the blanks around an expected answer must be in the answer, too", where)
+    return expectation(answer, kind)
 
 
 def any_of(answers: Sequence[str], kind: str) -> dict[str, Json]:

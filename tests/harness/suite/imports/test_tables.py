@@ -93,6 +93,7 @@ def test_columns_that_nobody_named_are_counted(imported):
         ("question,answer,note\na?,6\nb?,7,x\n", [("a?", "6"), ("b?", "7")], {"`note`": (1, "x.csv:3")}),
         ('question,answer\r"a\r\nb?",6\r', [("a\nb?", "6")], {}),
         (f"question,answer\n{'a' * 200_000},6\n", [("a" * 200_000, "6")], {}),
+        ('question,answer\n"a ""b"", ""c""","x, ""y"""\n', [('a "b", "c"', 'x, "y"')], {}),
         ('"question","answer"\n"Say ""a, b""","x\ny"\n', [('Say "a, b"', "x\ny")], {}),
     ],
 )
@@ -119,6 +120,8 @@ def test_a_table_is_read_as_programs_save_it(imported, text, rows, told):
         ("question,Answer,ANSWER\na?,6,7\n", r"x\.csv:2: the columns Answer, ANSWER differ in capitals only"),
         ("q\0u\0,a\n", r"x\.csv:1: holds a NUL character; if it is UTF-16, save the file as UTF-8"),
         ("instruction,input,output\na?,,6\n", r"x\.csv:2: is the prompt in 'instruction' or in 'input'\?"),
+        ('question,answer\na?, "6"\n', r"x\.csv:2: blanks stand between a comma and a quoted cell; remove"),
+        ('question, "answer"\na?,6\n', r"x\.csv:1: blanks stand between a comma and a quoted cell; remove"),
         ("question,answer\na?,6,7\n", r"x\.csv:2: a row must have 2 cells, not 3"),
     ],
 )
@@ -247,6 +250,10 @@ def test_an_answer_that_is_none_is_left_out_with_its_row(imported, answer, told)
             "an expected answer that looks like a list is one text; write a list in JSON lines",
         ),
         ("p,“Lima”", "an expected answer in curly quotes expects these, too"),
+        (
+            '"[{""a"": 1}]",None',
+            "the expected answer `None` is a text; leave the row out if it means no answer",
+        ),
         ("<|im_start|>user p,x", "the marks of a chat template in a prompt are part of the task"),
     ],
 )
@@ -254,6 +261,15 @@ def test_what_may_not_be_meant_is_carried_over_with_a_note(imported, row, told):
     found = imported("csv", "t.csv", f"prompt,answer\n{row}\n")
     assert (len(found.scenarios), found.notes) == (1, {told: (1, "t.csv:2")})
     assert list(found.report()) == [f"note, 1 time: {told} (first: t.csv:2)"]
+
+
+def test_blanks_around_an_answer_count_for_contains_and_are_told(imported):
+    found = imported("csv", "t.csv", "prompt,answer\np, 6\n", "contains")
+    assert list(found.notes) == ["the blanks around an expected answer must be in the answer, too"]
+
+
+def test_a_table_without_rows_is_named(imported):
+    assert list(imported("csv", "t.csv", "prompt,answer\n").report()) == ["not imported: t: it has no rows"]
 
 
 def test_ids_and_splits_that_are_no_text_are_counted(imported):

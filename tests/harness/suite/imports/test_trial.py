@@ -10,8 +10,9 @@ from pytest_tfgrpo.harness.suite.imports.imported import Imported
 def told(tmp_path, *checks, **fields):
     found = Imported()
     found.add("a", {"prompt": "p", "checks": list(checks), **fields}, "a.csv:2")
-    write_scenarios(found, tmp_path, "a", force=False)
-    return list(found.trial.report())
+    done = trial.CheckTrial()
+    write_scenarios(found, tmp_path, "a", force=False, trial=done)
+    return list(done.report())
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.harness.suite.imports.harbor.shell_words import only_installs, words
 from pytest_tfgrpo.harness.suite.imports.harbor.task_folder import TaskProblem
@@ -85,7 +85,7 @@ class DockerfileReader:
         self.lost.append("the image and interpreter of a Dockerfile")
 
     def _copy(self, instruction: str, rest: str) -> None:
-        parts = json.loads(rest) if rest.startswith("[") else words(rest)
+        parts = load_json(rest) if rest.startswith("[") else words(rest)
         while parts and parts[0].startswith("--"):
             if not parts[0].startswith(FLAGS):
                 raise ValueError(f"{instruction} with {short(parts[0])} cannot be followed")
