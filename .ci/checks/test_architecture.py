@@ -85,6 +85,19 @@ SCRIPTS = {
 }
 """Run in a process of their own that imports nothing of the package, so that they are its face."""
 
+READS_ITS_OWN_JSON = {
+    *("bus/embedded/blocks.py", "feedback/assembly/dropped_traces.py", "feedback/evaluation/evaluator.py"),
+    *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "feedback/lease.py"),
+    *("feedback/imports/trace_order.py", "feedback/report/status.py", "feedback/span_events.py"),
+    *("feedback/view/rows.py", "live/store_reading.py"),  # rows of databases that it writes
+    *("core/schema.py", "harness/suite/models_file.py"),  # files of the package
+    *("harness/scoring/checks/math.py", "harness/scoring/checks/math_worker.py"),  # of its own worker
+    *("harness/actors/output.py", "harness/scoring/checks/structured.py"),  # texts that it just made
+    *("harness/suite/json_text.py", "harness/suite/nodes.py", "feedback/door/named_in.py"),  # single tokens
+    "harness/learning/library/experience_lines.py",  # lines that were read before
+}
+"""Parses only JSON that cannot be nested too deeply; JSON of others is for `core.strict.load_json`."""
+
 MAX_DEPTH = 16
 """Modules on the longest chain of imports that run when one module is loaded."""
 
@@ -258,6 +271,33 @@ def test_only_the_faces_touch_the_terminal_the_arguments_and_the_environment() -
             if printed or touched or environment:
                 wrong.append(f"{module.path}:{node.lineno}")  # type: ignore[attr-defined]
     assert wrong == []
+
+
+def test_json_of_others_is_never_an_error_that_nobody_foresaw() -> None:
+    wrong = []
+    for module in modules().values():
+        if module.path in SCRIPTS | READS_ITS_OWN_JSON:
+            continue
+        guarded = {
+            id(call)
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Try) and any(_catches_depth(handler) for handler in node.handlers)
+            for statement in node.body
+            for call in ast.walk(statement)
+        }
+        wrong += [
+            f"{module.path}:{node.lineno}: use load_json of core.strict"
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Call)
+            and ast.unparse(node.func) in ("json.loads", "json.load")
+            and id(node) not in guarded
+        ]
+    assert wrong == []
+
+
+def _catches_depth(handler: ast.ExceptHandler) -> bool:
+    caught = "BaseException" if handler.type is None else ast.unparse(handler.type)
+    return any(name in caught for name in ("RecursionError", "Exception", "BaseException"))
 
 
 def test_modules_are_named_for_their_subject() -> None:

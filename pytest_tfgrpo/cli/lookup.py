@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,8 @@ from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, read_plain
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.launch.agents import PLACE, task_of
 from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
@@ -160,13 +161,15 @@ def read_report(folder: Path) -> dict[str, Any] | None:
     """Return the report of a run, None when it was killed before there was one; raises JournalError."""
     path = folder / REPORT_JSON
     try:
-        report = json.loads(read_plain(path))
+        report = load_json(read_plain(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise JournalError(f"cannot read {path}: {error}") from error
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
         raise JournalError(f"{path} is not a report of schema {SCHEMA!r}; resume the run or leave it out")
+    for wrong in violations("report", report)[:1]:
+        raise JournalError(f"{path} is no report: {wrong.pointer}: {wrong.message}; restore or delete it")
     return report
 
 

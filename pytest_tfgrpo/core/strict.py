@@ -1,9 +1,38 @@
-"""Strict JSON: decoder hooks that refuse invalid numbers and duplicate keys."""
+"""Strict JSON from others: nothing that it holds is more than a ValueError.
+
+Also decoder hooks that refuse invalid numbers and duplicate keys.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable
 from typing import Any
+
+from pytest_tfgrpo.core.wire import Json
+
+
+def load_json(
+    data: str | bytes,
+    *,
+    parse_float: Callable[[str], Any] | None = None,
+    parse_constant: Callable[[str], Any] | None = None,
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Json:
+    """Return the value that a text of others is, as ``json.loads`` does.
+
+    Raises ValueError, also for what is nested too deeply, and for bytes in no encoding of JSON.
+    """
+    try:
+        return json.loads(
+            data,
+            parse_float=parse_float,
+            parse_constant=parse_constant,
+            object_pairs_hook=object_pairs_hook,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def finite(text: str) -> float:

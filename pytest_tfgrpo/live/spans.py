@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.event_text import TEXT_CHARS, is_number
 from pytest_tfgrpo.live.events import event_of, event_to_wire
@@ -154,7 +155,7 @@ class _Events:
 def _choice(mark: SpanEvent) -> tuple[int, int, dict[str, Json]]:
     """Return time, attempt and choice of a mark; raises ValueError."""
     found, attempt = mark.attributes.get(_CHOICE), mark.attributes.get(_ATTEMPT)
-    data = json.loads(found) if isinstance(found, str) else None
+    data = load_json(found) if isinstance(found, str) else None
     if not isinstance(data, dict) or attempt.__class__ is not int:
         raise ValueError(f"a mark of live RL has no choice: {found!r:.80}")
     return mark.at_ns, attempt, data

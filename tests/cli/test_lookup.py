@@ -1,5 +1,6 @@
 """Runs, libraries and agents as you name them: what is found, and what is said where it is not one."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 from support.builders import make_experience, make_scenario
 from support.journals import group_events, make_training_group, write_run
+from support.report.families import report_of
+from support.sweeps import make_run
 
 from pytest_tfgrpo.cli import lookup
 from pytest_tfgrpo.cli.lookup import (
@@ -25,9 +28,11 @@ from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
 from pytest_tfgrpo.core.lessons import Library, Operation
 from pytest_tfgrpo.core.records import Phase, PhaseResult
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.library.library import carry_out, empty, of, save_library
+from pytest_tfgrpo.harness.run.journal_contents import load_run
 
 AGENTS = "a = python:m:a, b = python:m:b, long.a = python:m:c"
 
@@ -205,6 +210,45 @@ def test_a_report_that_is_none_is_an_error_and_a_missing_one_is_not(text: str, t
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(JournalError, match=r"report\.json"):
         read_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"gate": {"outcome": "perhaps"}}, "/gate"),
+        ({"warnings": 3}, "/warnings"),
+        ({"scenarios": [{"id": 7}]}, "/scenarios/0"),
+    ],
+)
+def test_a_report_with_a_value_of_another_kind_is_refused_with_its_place(
+    change: Mapping[str, Any], place: str, tmp_path: Path
+) -> None:
+    report = json.loads(json.dumps(report_of(make_run({"a": [0.5]}, {"a": [1.0]}, {"t": [1.0]}))))
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    assert read_report(tmp_path) is not None
+    path.write_text(json.dumps(report | change))
+    with pytest.raises(JournalError, match=rf"report\.json is no report: {place}"):
+        read_report(tmp_path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(JournalError, match=r"cannot read .*report\.json: it is nested too deeply"):
+        read_report(tmp_path)
+
+
+def test_a_rollout_of_a_scenario_that_the_run_does_not_have_is_an_error_of_the_file(tmp_path: Path) -> None:
+    known, other = make_scenario("known"), make_scenario("other")
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    write_run(folder, group_events(make_training_group([1, 0], other)), [known])
+    with pytest.raises(JournalError, match=r"journal\.jsonl:2: .* the run has no scenario 'other'"):
+        find_rollout(project_of(tmp_path), "e1.other.r0")
+
+
+def test_a_check_with_a_value_of_another_kind_is_an_error_of_the_file(tmp_path: Path) -> None:
+    wrong = Check(kind="number", params={"value": "four"})
+    scenario = make_scenario(checks=(wrong,))
+    write_run(tmp_path, group_events(make_training_group([1, 0], scenario)), [scenario])
+    with pytest.raises(JournalError, match=r"a check of kind 'number': /value: 'four' is not of type number"):
+        load_run(tmp_path)
 
 
 def learned(root: Path, epochs: int = 2) -> Project:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_tfgrpo.core.strict import finite, unique
+from pytest_tfgrpo.core.strict import finite, load_json, unique
 
 
 @pytest.mark.parametrize("text", ["[NaN]", "[-Infinity]", "[1e999]", '{"a": {"b": -1e999}}'])
@@ -22,3 +22,13 @@ def test_a_key_that_stands_twice_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a key occurs twice in one object"):
         json.loads(text, object_pairs_hook=unique)
     assert json.loads('{"a": {"b": 1}, "b": 1}', object_pairs_hook=unique) == {"a": {"b": 1}, "b": 1}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, b'{"a":' * 100_000, "{", b"\xff\xfe{", "1" * 5_000])
+def test_json_of_others_is_at_worst_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        load_json(text)
+
+
+def test_json_of_others_is_what_it_says() -> None:
+    assert load_json(b'{"a": [1, NaN]}', parse_constant=str) == {"a": [1, "NaN"]}

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class NatsLink:
 
         async def ask() -> dict[str, Json]:
             message = await self.client.request(_API + subject, payload, timeout=_ANSWER_S)
-            answer: dict[str, Json] = json.loads(message.data)
+            answer: dict[str, Json] = load_json(message.data)
             return answer
 
         answer = await self.patiently(ask)
@@ -251,7 +252,7 @@ class NatsLink:
         if not message.data:
             window.fail(OSError("no stream takes the subject, or the server has not found it yet"))
             return
-        answer = json.loads(message.data)
+        answer = load_json(message.data)
         if (refused := answer.get("error")) is None:
             window.acknowledge(int(number), answer["seq"])
         elif refused["code"] >= 500:

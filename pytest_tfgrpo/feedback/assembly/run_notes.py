@@ -6,12 +6,12 @@ missing. A value that the trajectory cannot have is left out, and its name kept 
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.fitting import fit_text
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.traces.turns import AgentRun
 
@@ -158,7 +158,7 @@ def _lessons(value: Json) -> list[str]:
     """Return ids: of a list, of a list as JSON, or of a text with commas."""
     if isinstance(value, str):
         value = (
-            json.loads(value) if value.startswith("[") else [one for one in value.split(",") if one.strip()]
+            load_json(value) if value.startswith("[") else [one for one in value.split(",") if one.strip()]
         )
     if not isinstance(value, list) or len(value) > _MOST_LESSONS:
         raise _Unusable(value)

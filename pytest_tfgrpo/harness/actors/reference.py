@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Scenario, WorkspaceArchive
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.sandbox.archives import check_member, lay, read_archive
@@ -113,7 +113,7 @@ def _apply(archive: WorkspaceArchive, id_: str, folder: Path) -> None:
 def removed_files(path: Path) -> list[str]:
     """Return the files that a fix removed; none where a suite made by hand has no provenance."""
     try:
-        value = json.loads(read_plain(path))
+        value = load_json(read_plain(path))
     except FileNotFoundError:
         return []
     removed = value.get("removed", []) if isinstance(value, dict) else None

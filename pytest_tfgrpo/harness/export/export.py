@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ExportError, TfgrpoError
 from pytest_tfgrpo.core.files import RUNS, open_plain, write_atomic
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.export.attempts import (
     FORMULAS,
@@ -143,7 +144,7 @@ def _line(row: ExportRow) -> bytes:
     text = json.dumps(row, allow_nan=False, separators=(",", ":"))
     if "\\ud" in text:  # half a surrogate pair is no text to a loader
         whole = json.dumps(row, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
-        text = json.dumps(json.loads(whole), separators=(",", ":"))
+        text = json.dumps(load_json(whole), separators=(",", ":"))
     return text.encode("ascii") + b"\n"
 
 

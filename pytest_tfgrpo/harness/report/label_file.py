@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.files import LABELS, read_plain, write_json, write_text
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import block, few, line, plural
 from pytest_tfgrpo.core.voices import note, said
 from pytest_tfgrpo.core.wire import Json
@@ -197,7 +198,7 @@ def _decoded(data: bytes) -> str:
 def _json_rows(text: str) -> Iterator[FilledRow]:
     for n, row in enumerate(text.split("\n"), 1):
         if row.strip():
-            value = json.loads(row)
+            value = load_json(row)
             if not isinstance(value, dict):
                 raise ValueError(f"line {n} is no JSON object")
             yield f"line {n}", value
@@ -245,7 +246,7 @@ def load_labels(folder: Path) -> Labels | None:
     """Return the labels of the run in `folder`; None where none were asked for. Raises JournalError."""
     path = folder / LABELS
     try:
-        value = json.loads(read_plain(path))
+        value = load_json(read_plain(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, open_plain, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.metrics.looks import Looks, merged, split_stamp
 from pytest_tfgrpo.harness.run.journal import decode
@@ -85,7 +85,7 @@ def dev_before(out: Path, task_id: str, wanted: str) -> frozenset[str] | None:
 
 def _is_complete(manifest: Path) -> bool:
     try:
-        return bool(json.loads(manifest.read_bytes())["status"] == "complete")
+        return bool(load_json(manifest.read_bytes())["status"] == "complete")
     except FileNotFoundError:
         return False
 
@@ -98,7 +98,7 @@ def _stamp_in(path: Path) -> str | None:
             if _REPLAY.search(head):
                 return None
             found = _STAMPS.search(head)
-            stamps = json.loads(found[1]) if found is not None else {}
+            stamps = load_json(found[1]) if found is not None else {}
             if "eval" in stamps:
                 return str(stamps["eval"])
             file.seek(0)
@@ -119,7 +119,7 @@ def _variant_in(path: Path) -> str | None:
     Of a run that did not write it down nobody knows whether it repeats another: it counts for itself.
     """
     try:
-        value = json.loads(path.read_bytes())
+        value = load_json(path.read_bytes())
         evaluated = any(row["mode"] == "eval" and row["rollouts"] > 0 for row in value["epochs"])
         return str(value.get("variant", f"run {path.parent.name}")) if evaluated else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -28,8 +28,10 @@ from pytest_tfgrpo.core.records import (
     with_shared,
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import from_wire
 from pytest_tfgrpo.harness.metrics.costs import is_paid, loose
+from pytest_tfgrpo.harness.run.checks_on_file import misfit
 from pytest_tfgrpo.harness.run.journal import SCHEMA, Event, read, scan
 from pytest_tfgrpo.harness.run.judgement import judged
 from pytest_tfgrpo.harness.run.rollouts_on_file import RolloutsOnFile
@@ -207,13 +209,27 @@ def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalConte
         end=end,
         settled_groups=settled,
     )
+    known = _scenario_ids(log.header)
     for event, end in events:
         offset, log.lines, log.end = log.end, event.n, end
         try:
+            _require_known(known, event)
             _take(log, event, offset)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
     return log
+
+
+def _scenario_ids(header: Mapping[str, Any]) -> frozenset[str]:
+    listed = header.get("scenarios")
+    every = listed if isinstance(listed, list) else []
+    return frozenset(one["id"] for one in every if isinstance(one, dict) and isinstance(one.get("id"), str))
+
+
+def _require_known(known: frozenset[str], event: Event) -> None:
+    """Raise ValueError for what is of a scenario that the run does not have."""
+    if event.event in ("rollout", "abandoned", "group") and event.data["scenario_id"] not in known:
+        raise ValueError(f"the run has no scenario {short(event.data['scenario_id'])}")
 
 
 def read_to_resume(folder: Path) -> JournalContents:
@@ -339,6 +355,9 @@ def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
 
 
 def _run_of(log: JournalContents, header: RunHeader) -> Run:
+    for scenario in header.scenarios:
+        for wrong in filter(None, map(misfit, scenario.checks)):
+            raise ValueError(f"scenario {scenario.id!r} has {wrong}")
     library = from_wire(Library, log.header["library"])
     results = with_shared(_results(log, [from_wire(Phase, data) for data in log.header["phases"]]))
     start = library

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.journal import is_open
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents, list_runs, read_to_resume
@@ -55,7 +55,7 @@ def is_concluded(folder: Path, log: JournalContents) -> bool:
     if not log.complete or log.finish is None:
         return False
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        manifest = load_json((folder / MANIFEST).read_bytes())
         return bool(manifest["finished_at"] == log.finish["finished_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -7,7 +7,6 @@ machine. What must be built from source runs the code of its package: in the san
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.cancelling import LOOK_S, require_going
@@ -199,7 +199,7 @@ def _lock_with_pip(
         )
         raise BuildProblem(f"cannot resolve {_some(requirements)}{hint}: {why_failed(told)}")
     try:
-        report = json.loads(_plain(work / "report.json"))
+        report = load_json(_plain(work / "report.json"))
         lines = [
             f"{item['metadata']['name'].lower()}=={item['metadata']['version']} "
             f"--hash=sha256:{_digest(item['download_info']['archive_info'])}"

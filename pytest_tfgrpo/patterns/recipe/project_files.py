@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import configparser
-import json
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 
 LARGEST = 2_000_000
@@ -55,7 +55,7 @@ class ProjectFiles:
 
     def json(self, name: str) -> dict[str, Json]:
         """Return the object of a JSON file; nothing where it is broken."""
-        return table(self._once("json", name, lambda text: json.loads(text or "{}")))
+        return table(self._once("json", name, lambda text: load_json(text or "{}")))
 
     def ini(self, name: str) -> dict[str, dict[str, str]]:
         """Return the sections of an INI file, values as they stand; nothing where it is broken."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.strict import finite, load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX
 
@@ -38,9 +38,9 @@ def events_of(stdout: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    data = json.loads(line.decode("utf-8", "replace"), parse_float=finite, parse_constant=finite)
+    data = load_json(line.decode("utf-8", "replace"), parse_float=finite, parse_constant=finite)
     if b"\\u" in line:  # lone surrogates, which no file can hold
-        data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+        data = load_json(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     assert isinstance(data, dict)
     return data
 

@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.strict import finite, load_json
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 
 NOT_OURS = (OSError, ValueError, KeyError, TypeError, RecursionError)
@@ -183,7 +183,7 @@ def read(folder: Path) -> RunExposures | None:
             if found is None:
                 return None
             record, count = found
-            rows = tuple(_row(json.loads(line, parse_constant=finite), folder.name) for line in file)
+            rows = tuple(_row(load_json(line, parse_constant=finite), folder.name) for line in file)
     except NOT_OURS:
         return None
     return replace(record, rows=rows) if len(rows) == count else None
@@ -214,7 +214,7 @@ def read_latest(
                 looked += len(line)
                 if looked > room or len(rows) == most:
                     break
-                value = json.loads(line, parse_constant=finite)
+                value = load_json(line, parse_constant=finite)
                 if not (keys.isdisjoint(value["included"]) and keys.isdisjoint(value["left_out"])):
                     rows += within([_row(value, folder.name)], keys)
     except NOT_OURS:
@@ -224,7 +224,7 @@ def read_latest(
 
 def _head(file: BinaryIO, folder: Path) -> tuple[RunExposures, int] | None:
     """Return what the first line says of the run in `folder`, and how many rows follow; None if not of it."""
-    head = json.loads(file.readline(BLOCK), parse_constant=finite)
+    head = load_json(file.readline(BLOCK), parse_constant=finite)
     if not isinstance(head, dict) or head.pop("schema", None) != SCHEMA:
         return None
     count, length = head.pop("rows", None), head.pop("journal_bytes", None)

@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.harness.report.page.layout import Layout
 from pytest_tfgrpo.harness.report.page.payload import SHARD, Rows
 from pytest_tfgrpo.harness.report.page.previews import preview
@@ -114,11 +115,11 @@ class DetailsFile:
 
     def _table(self) -> tuple[dict[str, list[int]], dict[str, list[tuple[int, int]]], str]:
         size, tail = os.fstat(self._fd).st_size, len(_tail(0, 0))
-        at, length = json.loads(_text(os.pread(self._fd, tail, max(0, size - tail)), _TAIL))["table"]
+        at, length = load_json(_text(os.pread(self._fd, tail, max(0, size - tail)), _TAIL))["table"]
         written = _text(os.pread(self._fd, _checked(length, size), _checked(at, size)), LARGEST_TABLE)
         starts, places = {}, {}
         for kind in ("rows", "groups"):
-            entries: Sequence[Sequence[Any]] = json.loads(written)[kind]
+            entries: Sequence[Sequence[Any]] = load_json(written)[kind]
             starts[kind] = [_checked(first, LARGEST_TABLE) for first, _, _ in entries]
             places[kind] = [(_checked(at, size), _checked(length, size)) for _, at, length in entries]
         return starts, places, _key(written.removesuffix("\n"))

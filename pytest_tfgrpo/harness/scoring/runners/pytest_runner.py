@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.paths import walk
 from pytest_tfgrpo.harness.sandbox.removal import remove
@@ -128,7 +129,7 @@ class _Conversation:
             return
         self.heard = True
         try:
-            for kind, *values in json.loads(body):
+            for kind, *values in load_json(body):
                 getattr(self, f"_{kind}")(*values)
         except (AttributeError, TypeError, ValueError):  # code of the tests spoke to the reporter
             self.tampered = "a message of the report has another form"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Iterator, Mapping
 
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
 
 SignedRecord = Mapping[str, Json]
@@ -30,7 +30,7 @@ def read_signed(data: bytes, key: bytes) -> Iterator[SignedRecord]:
         if not hmac.compare_digest(signature, wanted):
             raise ForgedReport(f"line {place + 1} of the report is not from the reporter")
         try:
-            found = json.loads(record)
+            found = load_json(record)
         except ValueError as error:
             raise ForgedReport(f"line {place + 1} of the report is not JSON: {error}") from None
         if not isinstance(found, dict):

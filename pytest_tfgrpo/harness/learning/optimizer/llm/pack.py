@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.harness.suite.packs import MANIFEST, load_pack
 from pytest_tfgrpo.llm.templates import places
 
@@ -55,7 +55,7 @@ def load_prompts(packs: Path | None) -> TeacherPrompts:
             f"{folder / MANIFEST} serves the domain {pack.domain!r}; a folder {FOLDER!r} holds the prompts "
             f"of the optimizer llm: give it the domain {DOMAIN!r}, or rename the folder"
         )
-    manifest = json.loads(read_plain(folder / MANIFEST))
+    manifest = load_json(read_plain(folder / MANIFEST))
     files = [manifest["system"], *manifest.get("inject", [])]
     texts = dict(zip(files, (pack.system, *pack.inject), strict=True))
     sections = {name: _section(folder, name, texts) for name in PLACES}
