@@ -181,16 +181,21 @@ def _add(
     try:
         template = structure(prompt)
         combinations = _combinations(files, merged, where, apart=options.get("disableVarExpansion") is True)
-        for values in combinations:
+    except ValueError as error:
+        found.leave_out(str(error), where)
+        return
+    name = test.get("description")
+    id_ = name if isinstance(name, str) and name else f"{stem}-{where}"
+    for values in combinations:
+        try:
             fill = partial(render, values=resolved(values))
             fields = task_of(found, template, fill, where) | carried(files, asserted, where, fill)
             if "checks" not in fields and "rubric" not in fields:
                 raise ValueError("tests of which no assertion could be carried over")
-            name = test.get("description")
-            id_ = name if isinstance(name, str) and name else f"{stem}-{where}"
+        except ValueError as error:
+            found.leave_out(str(error), where)
+        else:
             found.add(id_, fields | least, where)
-    except ValueError as error:
-        found.leave_out(str(error), where)
 
 
 def _object(value: Json) -> Mapping[str, Json]:

@@ -74,9 +74,11 @@ def read_rows(path: Path, named: Collection[str] = ()) -> Iterator[Row]:
 
 def _json_rows(path: Path, text: str) -> Iterator[Row]:
     document = parse_json(text, as_written=True)
-    for i, value in enumerate(document.value if isinstance(document.value, list) else [document.value]):
-        at = document.line((i,))
-        yield f"{path.name}:{at}", _object(value, at)
+    values = document.value if isinstance(document.value, list) else [document.value]
+    lines = [document.line((i,)) for i in range(len(values))]
+    shared = len(set(lines)) < len(lines)
+    for n, (value, at) in enumerate(zip(values, lines, strict=True), 1):
+        yield f"{path.name}:{at}" + (f", row {n}" if shared else ""), _object(value, at)
 
 
 def _object(value: Json, line: int) -> Mapping[str, Json]:

@@ -15,11 +15,14 @@ from pytest_tfgrpo.harness.suite.imports.chats import said
 from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
 from pytest_tfgrpo.harness.suite.json_text import WrittenNumber, parse_json_line
 
-MISSING = ("nan", "NaN", "<NA>", "NaT", "#N/A")
-"""How programs write a cell that has no value."""
+MISSING = (
+    *("nan", "NaN", "<NA>", "NaT"),
+    *("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!", "#ERROR!"),
+)
+"""How pandas writes a cell that has no value, and spreadsheets one that they could not compute."""
 PERHAPS_MISSING = ("None", "null", "NULL", "N/A", "n/a", "NA", "undefined")
 _CHAT = re.compile(r"\s*\[\s*\{\s*['\"](?:role|content)['\"]\s*:")
-_LIST = re.compile(r"\s*\[\s*['\"].*['\"]\s*\]\s*\Z", re.DOTALL)
+_LIST = re.compile(r"\s*(?:\[\s*['\"].*\]|\{\s*['\"].*\})\s*\Z", re.DOTALL)
 _TEMPLATE = re.compile(r"<\|(?:im_start|start_header_id|user|system)\|>|\[INST\]|\A\s*Human: ")
 _CURLY = re.compile(r"\s*“[^“”]*”\s*\Z")
 
@@ -137,7 +140,10 @@ def _answer(found: Imported, value: Json, where: str, what: str) -> str:
     if plain in PERHAPS_MISSING:
         found.note(f"the expected answer `{plain}` is a text; leave the row out if it means no answer", where)
     elif isinstance(value, str) and _LIST.match(text):
-        found.note("an expected answer that looks like a list is one text; write a list in JSON lines", where)
+        found.note(
+            "an expected answer that looks like a list or object is one text; JSON lines can have several",
+            where,
+        )
     elif isinstance(value, str) and _CURLY.match(text):
         found.note("an expected answer in curly quotes expects these, too", where)
     elif isinstance(value, float) and not isinstance(value, WrittenNumber) and value.is_integer():

@@ -521,6 +521,7 @@ def test_a_prompt_that_is_other_json_is_a_text_and_told(imported):
     ("variables", "prompts"),
     [
         ({"q": ["a", "b"], "r": [1, 2]}, ["a 1", "a 2", "b 1", "b 2"]),
+        ({"q": ["a", True, 2.50], "r": ""}, ["a", "true", "2.5"]),
         ({"q": "{{r}}!", "r": "x\n"}, ["x! x"]),
         ({"q": "{{r}}", "r": "{{q}}"}, "variables whose values refer to each other"),
         ({"q": "{{ r | upper }}", "r": "x"}, "templates with more than {{ variable }}"),
@@ -577,3 +578,10 @@ def test_a_table_with_semicolons_is_named(imported, tmp_path):
 def test_a_configuration_that_is_nested_too_deeply_is_a_file_error(imported, text, name):
     with pytest.raises(ScenarioError, match="c\\."):
         imported("promptfoo", name, text)
+
+
+def test_a_combination_that_becomes_nothing_does_not_take_the_others_along(imported):
+    test = {"vars": {"q": ["a", None, "b"]}, "assert": [{"type": "is-json"}]}
+    found = imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}}"], "tests": [test]}))
+    assert [one["prompt"] for one in found.scenarios] == ["a", "b"]
+    assert found.left_out == {"prompts that are empty": (1, "c.json: tests[0]")}

@@ -247,7 +247,7 @@ def test_an_answer_that_is_none_is_left_out_with_its_row(imported, answer, told)
         ("p,None", "the expected answer `None` is a text; leave the row out if it means no answer"),
         (
             "p,\"['a', 'b']\"",
-            "an expected answer that looks like a list is one text; write a list in JSON lines",
+            "an expected answer that looks like a list or object is one text; JSON lines can have several",
         ),
         ("p,“Lima”", "an expected answer in curly quotes expects these, too"),
         (
@@ -386,3 +386,9 @@ def test_whatever_a_table_holds_what_is_written_can_be_loaded(tmp_path_factory, 
     if reached("scenarios", found.scenarios):
         target, n = write_scenarios(found, folder / "suite", "t", force=False)
         assert len(load_scenarios(target, root=folder, kinds=KINDS)) == n
+
+
+def test_rows_on_one_line_are_told_apart_by_their_number(imported):
+    rows = [{"prompt": "p", "answer": "x"}, {"prompt": "p", "answer": "#REF!"}]
+    found = imported("jsonl", "x.json", json.dumps(rows))
+    assert found.left_out == {"expected answers that are missing (#REF!)": (1, "x.json:1, row 2")}
