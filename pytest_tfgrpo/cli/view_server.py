@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from hmac import compare_digest
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,9 @@ from pytest_tfgrpo.core.errors import SettingError
 
 HOST = "127.0.0.1"
 AT_ONCE = 16
-"""Requests that are answered at a time; those beyond are turned away."""
+"""Requests that are answered at a time; for one more, who has said nothing for longest must go."""
+GIVES_WAY_S = 1.0
+"""How long it may take until a connection that was closed has given up its place."""
 PATIENCE_S = 10
 """How long a client may take to ask."""
 HEADERS = {
@@ -59,6 +62,8 @@ class PageServer(ThreadingHTTPServer):
         self._invitation: str | None = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(AT_ONCE)
+        self._silent: dict[Any, None] = {}
+        """Connections by age on which no whole request has come yet."""
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -101,20 +106,40 @@ class PageServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, or close the connection where too many are answered."""
-        if not self._free.acquire(blocking=False):
+        if not self._free.acquire(blocking=False) and not self._has_made_room():
             self.shutdown_request(request)
             return
+        with self._lock:
+            self._silent[request] = None
         try:
             super().process_request(request, client_address)
         except BaseException:
+            self.heard(request)
             self._free.release()
             raise
+
+    def _has_made_room(self) -> bool:
+        """Turn away who has asked nothing for longest; return whether that gave a place."""
+        with self._lock:
+            oldest = next(iter(self._silent), None)
+            if oldest is None:
+                return False
+            del self._silent[oldest]
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)
+        return self._free.acquire(timeout=GIVES_WAY_S)
+
+    def heard(self, request: Any) -> None:
+        """Take note that a client has asked, or gone."""
+        with self._lock:
+            self._silent.pop(request, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer one request, and make room for another."""
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.heard(request)
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -153,6 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer who knows the token."""
+        self.server.heard(self.request)
         _, token, name = [*self.path.split("/", 2), "", ""][:3]
         if not self.server.is_own(self.headers.get("Host")) or self.path.count("/") < 2:
             self._refuse()

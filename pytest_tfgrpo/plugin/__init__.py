@@ -129,6 +129,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Say what the items of a marked test function are called where the command line names none of them."""
+    try:
+        return (yield)
+    except pytest.UsageError as error:
+        if session.config.pluginmanager.hasplugin("tfgrpo-session"):
+            from pytest_tfgrpo.plugin.session import session_of
+
+            hints = session_of(session.config).hints(str(error))
+            raise pytest.UsageError(*error.args, *hints) from error
+        raise
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -41,6 +41,8 @@ class Outline(Protocol):
     phases: list[Phase]
     agents: tuple[str, ...]
     """Names of the agents that run side by side; one empty name for a single actor."""
+    marked: dict[str, str]
+    """What the id of the first item of a marked test function ends in, by node id of the function."""
     domain_agents: Mapping[str, Sequence[str]]
     """Names of those that try a domain, by domain; all try any other."""
 
@@ -64,7 +66,28 @@ def parametrize(metafunc: pytest.Metafunc, outline: Outline, *, learning: bool) 
         before = [name for name in (*metafunc.fixturenames, *world) if name and name not in ROLLOUT]
         after = [name for name in ROLLOUT[1:] if name in metafunc.fixturenames]
         metafunc.fixturenames[:] = [*dict.fromkeys(before), ROLLOUT[0], *after]
+    if slots:
+        outline.marked[metafunc.definition.nodeid] = next(iter(slots))
     metafunc.parametrize(SLOT, list(slots.values()), ids=list(slots), indirect=True)
+
+
+def hints_at(marked: Mapping[str, str], named: Iterable[str], missing: str) -> list[str]:
+    """Return what items are called of `marked` functions that are `named` by their parameters alone.
+
+    `missing` says which of the names were not found.
+    """
+    hints = []
+    for node, end in marked.items():
+        path, _, name = node.partition("::")
+        here = f"{Path(path).name}::{name}"
+        for one in named if here in missing else ():
+            asked, _, values = one.partition("[")
+            if values and asked.endswith(here):
+                hints.append(
+                    f"{node} is a scenario with an item for each rollout: "
+                    f"{node}[{values.removesuffix(']')}-{end}] is the first; {node} takes all"
+                )
+    return hints
 
 
 def _own_agents(node: pytest.Item, data: Mapping[str, Any], outline: Outline) -> Sequence[str]:

@@ -100,6 +100,7 @@ class TfgrpoSession:
         """Names of the agents that run side by side; one empty name for a single actor."""
         self.domain_agents: Mapping[str, Sequence[str]] = domains(self.settings["domain_agents"])
         """Names of those of a list that try a domain, by domain."""
+        self.marked: dict[str, str] = {}
         self.phases: list[Phase] = phases_of(self._agents[0].settings, config.rootpath)
         self._kinds: dict[str, CheckKind] = {}
         self._catalog = Catalog(config.rootpath, self._kinds)
@@ -349,6 +350,10 @@ class TfgrpoSession:
         """Return what judges the rollout of a marked test function; None before the run is prepared."""
         run = self._runs.get(slot.agent) if isinstance(slot, markers.RolloutSlot) else None
         return None if run is None else run.checkers
+
+    def hints(self, missing: str) -> list[str]:
+        """Return what the items of marked test functions are called that a message says are `missing`."""
+        return markers.hints_at(self.marked, self.config.args, missing)
 
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over the terminal section from the xdist worker that made the run."""

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import threading
+import time
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,16 @@ def test_a_client_that_asks_drop_by_drop_is_turned_away_in_time(
             except ConnectionError:
                 return
     raise AssertionError("it may ask for ever")
+
+
+def test_connections_that_ask_nothing_keep_nobody_out(server: PageServer) -> None:
+    silent = [socket.create_connection((HOST, server.server_port), timeout=100) for _ in range(3 * AT_ONCE)]
+    began = time.monotonic()
+    assert ask(server, f"/{server.token}/").status == 200
+    assert time.monotonic() - began < view_server.PATIENCE_S / 2
+    assert silent[0].recv(1) == b""  # it was there for longest
+    for client in silent:
+        client.close()
 
 
 def test_many_requests_at_once_are_bounded_and_do_no_harm() -> None:

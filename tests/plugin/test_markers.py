@@ -358,3 +358,22 @@ def test_the_items_of_one_scenario_and_agent_belong_together(monkeypatch: pytest
     assert siblings(alone) == [alone]
     first.parent = None
     assert siblings(first) == [first]
+
+
+def test_the_id_of_parameters_alone_is_told_with_that_of_a_rollout(project: Project) -> None:
+    project.checker("""
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.tfgrpo(**MARK, split="eval")
+def test_par(n, rollout):
+    pass
+""")
+    result = project.run("test_agent.py::test_par[1]")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [
+            "*not found: *",
+            "ERROR: test_agent.py::test_par is a scenario * test_agent.py::test_par[[]1-tfgrpo-eval-r0]*",
+        ]
+    )
+    project.run("test_agent.py::test_par[1-tfgrpo-eval-r0]").assert_outcomes(passed=1)
+    assert "is a scenario" not in project.run("test_agent.py::test_none[1]").stderr.str()

@@ -51,6 +51,7 @@ class CommandSession:
             running = await self._begin(workspace)
         else:
             running = self._running
+            self._refuse_early(running)
             line = json.dumps({"user": message}).encode("ascii") + b"\n"
         await self._send(line)
         try:
@@ -65,6 +66,17 @@ class CommandSession:
                 raise
             told = str(failure) + tail_of(running.stderr)
             raise AgentFailure(told, failure.code, frames=failure.frames) from None
+
+    def _refuse_early(self, running: RunningProgram) -> None:
+        """Raise AgentFailure where an answer is there before the message that it answers."""
+        early = bytes(running.stdout[self._read :])
+        if any(_is_answer(line) for line in early.splitlines()):
+            told = early.strip()[:80].decode("utf-8", "replace")
+            raise AgentFailure(
+                f"the program printed an answer before it had heard message {self._turn}: {told!r}; in a "
+                "conversation each answer follows its message",
+                "garbage",
+            )
 
     async def _begin(self, workspace: Path) -> RunningProgram:
         running = self._running = RunningProgram(total_max_bytes(self._call.answer_max_bytes))
@@ -133,6 +145,14 @@ class CommandSession:
                 await self._running.finished(CLOSE_S)
             finally:
                 await self._running.end()
+
+
+def _is_answer(line: bytes) -> bool:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and "answer" in data
 
 
 def _is_last(line: bytes) -> bool:

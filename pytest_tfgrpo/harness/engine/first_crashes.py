@@ -42,7 +42,7 @@ class FirstCrashes:
         self._over = self._over or not self.stopped
 
     def holds(self, outcome: AttemptResult, scenario_id: str) -> bool:
-        """Count an attempt at a scenario; return whether it failed as all before, so that its result waits."""
+        """Count an attempt at a scenario; return whether its result waits, as it failed like all before."""
         if self._over or outcome.status == "error":  # that is the provider's, and says nothing of the agent
             return False
         failure = outcome.failure
