@@ -14,6 +14,6 @@ def project(project: Project) -> Project:
 
 def test_after_the_run_the_process_ends_as_it_likes(project: Project) -> None:
     before = os._exit, os.execv, os.execve
-    project.ini(actor="python:agent2:exits_its_thread", group_size=2).learn()
+    project.scenarios(train=1, sweep=1).ini(actor="python:agent2:exits_its_thread", group_size=2).learn()
     assert (os._exit, os.execv, os.execve) == before
     assert project.manifest()["status"] == "complete"
