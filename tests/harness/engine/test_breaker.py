@@ -169,7 +169,8 @@ def attempted(id_: str, began: float, code: str = "", pair: str = "") -> Any:
     """Return an attempt; with a `code` its provider failed."""
     failure = SimpleNamespace(code=code, message="connection refused") if code else None
     outcome = SimpleNamespace(status="error" if code else "ok", failure=failure)
-    slot = SimpleNamespace(rollout_id=id_, pair=pair, call=SimpleNamespace(workspace=None))
+    question = SimpleNamespace(scenario=SimpleNamespace(id=id_))
+    slot = SimpleNamespace(rollout_id=id_, pair=pair, call=SimpleNamespace(workspace=None), question=question)
     return Attempted(slot, SimpleNamespace(rollout_id=id_), outcome, began)  # type: ignore[arg-type]
 
 
