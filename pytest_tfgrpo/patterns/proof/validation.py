@@ -330,7 +330,7 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str
     `messages` are those of the fix's last run, by test.
     """
     wavering = tests.wavering()
-    own = [test for test in tests.fix if test.partition("::")[0] in changed]
+    own = [test for test in tests.fix if _is_in(test, changed)]
     failing = _failing(tests, changed)
     skipped = [t for t in own if tests.fix[t] is CaseOutcome.SKIPPED]
     new = [t for t in skipped if t not in tests.base]
@@ -371,8 +371,15 @@ def _why(ids: Sequence[str], messages: Mapping[str, str]) -> str:
 
 def _failing(tests: TreeOutcomes, changed: Sequence[str]) -> list[str]:
     """Return the tests in the files that the fix changed that fail after it; "" is the run as a whole."""
-    places = (*changed, "")
-    return [t for t, end in tests.fix.items() if end is CaseOutcome.FAILED and t.partition("::")[0] in places]
+    failed = [test for test, end in tests.fix.items() if end is CaseOutcome.FAILED]
+    return [test for test in failed if not test.partition("::")[0] or _is_in(test, changed)]
+
+
+def _is_in(test: str, files: Sequence[str]) -> bool:
+    """Return whether a test is in one of these files, by its path or its module, as commands report it."""
+    place = test.partition("::")[0]
+    modules = [file.removesuffix(".py").replace("/", ".") for file in files]
+    return place in files or any(f"{place}.".startswith(f"{module}.") for module in modules)
 
 
 def _row(name: TreeName, run: SuiteRun) -> ValidationRun:

@@ -13,6 +13,8 @@ from pytest_tfgrpo.patterns.proof.validation import check_timeout_s
 
 X, Y = "tests/test_a.py::test_x", "tests/test_a.py::test_y"
 OTHER = "tests/test_b.py::test_z"
+MODULE = "tests.test_a.TestA::test_x"
+"""As the report of a command may name it."""
 
 
 @pytest.fixture
@@ -173,6 +175,9 @@ def test_a_test_that_wavers_is_in_neither_list_and_named(fake, tree, place):
         ({X: "fpf"}, {X: "p"}, f"flaky: {X}"),
         ({X: "f"}, {X: "ppf"}, f"flaky: {X}"),
         ({}, {OTHER: "f"}, "its tests are not among those that ran"),
+        ({MODULE: "p"}, {MODULE: "p"}, "passes before the fix: no test of it fails there"),
+        ({MODULE: "f"}, {MODULE: "f"}, f"fails after the fix: {MODULE} (because of f)"),
+        ({}, {"tests.test_ab::test_x": "f"}, "its tests are not among those that ran"),
     ],
 )
 def test_a_change_that_proves_nothing_is_told_why(fake, before, after, reason):

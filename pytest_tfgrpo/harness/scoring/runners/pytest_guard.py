@@ -440,11 +440,8 @@ def _trusted(config: Any) -> Set[int]:
         name = getattr(plugin, "__name__", None) or type(plugin).__module__
         if isinstance(name, str) and name in sys.modules:
             modules[id(sys.modules[name])] = sys.modules[name]
-    found: Set[int] = set()
-    for module in modules.values():
-        for value in list(vars(module).values()):
-            found.update(id(code) for code in _codes_of(value))
-    return found
+    values = {id(value): value for module in modules.values() for value in list(vars(module).values())}
+    return {id(code) for value in values.values() for code in _codes_of(value)}
 
 
 def _codes_of(value: Any) -> List[Any]:
