@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import USER_AWAY, ModelError, OutageError, ProviderError
+from pytest_tfgrpo.core.fences import fences
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Scenario, SimulatedUser
 from pytest_tfgrpo.core.stamp import seed_of, stamp
@@ -17,6 +18,7 @@ from pytest_tfgrpo.harness.engine.conversation import SCRIPT, UNPLAYED, user_fra
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 from pytest_tfgrpo.llm.queueing import current_ticket
+from pytest_tfgrpo.llm.thoughts import part_thoughts
 
 PURPOSE = "user"
 TEMPERATURE = 0.7
@@ -168,7 +170,9 @@ def told(user: SimulatedUser) -> str:
 def _read(text: str) -> str | None:
     """Return what a reply says, None at the end of the conversation; raises ValueError."""
     try:
-        found = json.loads(text.strip().removeprefix("```json").removeprefix("```").removesuffix("```"))
+        body = part_thoughts(text).answer.strip(" \t\r\n\ufeff")
+        blocks = [] if body.startswith("{") else fences(body)
+        found = json.loads(blocks[-1].text if blocks else body)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(found, dict) or not isinstance(found.get("message"), str):

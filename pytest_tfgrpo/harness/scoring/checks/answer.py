@@ -18,16 +18,18 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     builtin_params,
     verdict,
 )
+from pytest_tfgrpo.harness.scoring.checks.signs import as_spelled, composed, hint
 from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
 from pytest_tfgrpo.harness.scoring.numerals.reader import last_number
 
 
 def _exact(check: Check, context: CheckContext) -> CheckResult:
-    wanted, got = check.params["value"], context.answer
+    wanted = composed(check.params["value"])
+    got = as_spelled(context.answer, wanted)
     if check.params.get("strip", True):
         wanted, got = wanted.strip(), got.strip()
     same = wanted.casefold() == got.casefold() if check.params.get("ignore_case") else wanted == got
-    return verdict(check, None if same else f"expected {short(wanted)}, got {short(got)}")
+    return verdict(check, None if same else f"expected {short(wanted)}, got {short(got)}{hint(wanted, got)}")
 
 
 def _values(check: Check) -> tuple[str, ...]:
@@ -35,9 +37,14 @@ def _values(check: Check) -> tuple[str, ...]:
 
 
 def _contains(check: Check, context: CheckContext) -> CheckResult:
-    absent = [short(value) for value in _values(check) if value not in context.answer]
-    missing = ", ".join(absent[:5])
-    return verdict(check, f"expected to find {missing} in {short(context.answer)}" if absent else None)
+    absent = [
+        value for value in map(composed, _values(check)) if value not in as_spelled(context.answer, value)
+    ]
+    if not absent:
+        return verdict(check, None)
+    missing = ", ".join(map(short, absent[:5]))
+    like = hint(absent[0], context.answer)
+    return verdict(check, f"expected to find {missing} in {short(context.answer)}{like}")
 
 
 def _number(check: Check, context: CheckContext) -> CheckResult:

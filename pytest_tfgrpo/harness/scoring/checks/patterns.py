@@ -20,6 +20,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     builtin_params,
     verdict,
 )
+from pytest_tfgrpo.harness.scoring.checks.signs import as_spelled, composed
 
 LIMIT_S = 1.0
 """Longest time that one search may take."""
@@ -69,17 +70,19 @@ def check_pattern(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Jso
 
 def _regex(check: Check, context: CheckContext) -> CheckResult:
     params = check.params
-    return verdict(check, reason_against(params["pattern"], context.answer, params.get("flags", "")))
+    text = as_spelled(context.answer, params["pattern"])
+    return verdict(check, reason_against(composed(params["pattern"]), text, params.get("flags", "")))
 
 
 def _regex_at_once(check: Check, context: CheckContext) -> CheckResult:
     """Return what `_regex` does, as nearly every search ends sooner than a thread could begin it."""
-    pattern, flags = check.params["pattern"], check.params.get("flags", "")
+    pattern, flags = composed(check.params["pattern"]), check.params.get("flags", "")
+    text = as_spelled(context.answer, pattern)
     try:
-        found = _compile(pattern, flags).search(context.answer, timeout=AT_ONCE_S) is not None
+        found = _compile(pattern, flags).search(text, timeout=AT_ONCE_S) is not None
     except TimeoutError:
         raise TooSlow from None
-    return verdict(check, None if found else _mismatch(pattern, context.answer))
+    return verdict(check, None if found else _mismatch(pattern, text))
 
 
 REGEX = CheckKind(

@@ -26,6 +26,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     failed,
 )
 from pytest_tfgrpo.harness.scoring.checks.python import PYTHON
+from pytest_tfgrpo.harness.scoring.checks.signs import ESC, without_colours
 from pytest_tfgrpo.harness.scoring.checks.similar import SIMILAR
 from pytest_tfgrpo.harness.scoring.checks.structured import JSON, JSON_SCHEMA
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
@@ -50,6 +51,8 @@ KINDS: dict[str, CheckKind] = {
     )
 }
 """The built-in kinds by name; more come from the hook ``pytest_tfgrpo_checks``."""
+TEXTS = frozenset({"exact", "contains", "regex", "similar", "number", "math", "json", "json_schema"})
+"""Kinds that read the answer as a text, in which the colours of a terminal say nothing."""
 
 Evaluate: TypeAlias = Callable[[Check, CheckContext], CheckResult]
 
@@ -102,6 +105,8 @@ def _after_turn(check: Check, context: CheckContext | None, function: Evaluate) 
 
 
 def _evaluate(check: Check, context: CheckContext, function: Evaluate) -> CheckResult:
+    if ESC in context.answer and check.kind in TEXTS and not _names_colours(check):
+        context = replace(context, answer=without_colours(context.answer))
     try:
         result = function(check, context)
     except (CheckError, TooSlow):
@@ -115,6 +120,12 @@ def _evaluate(check: Check, context: CheckContext, function: Evaluate) -> CheckR
             f"check {check.kind!r} must return a CheckResult with credit in [0, 1], not {result!r}"
         )
     return _opposite(check, result) if check.negated else result
+
+
+def _names_colours(check: Check) -> bool:
+    """Return whether a check is itself about escape sequences."""
+    told = repr(dict(check.params))
+    return any(spelling in told for spelling in ("\\x1b", "\\\\033", "\\\\e", "\\\\u001b"))
 
 
 def _opposite(check: Check, result: CheckResult) -> CheckResult:

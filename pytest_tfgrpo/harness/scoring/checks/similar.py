@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, builtin_params, verdict
+from pytest_tfgrpo.harness.scoring.checks.signs import as_spelled, composed
 
 MIN = 0.8
 INSTALL = "install it with: pip install 'pytest-tfgrpo[similarity]'"
@@ -41,7 +42,8 @@ def similarity(wanted: str, got: str, *, by: str = "letters") -> float:
 
 
 def _similar(check: Check, context: CheckContext) -> CheckResult:
-    wanted, got = check.params["value"], context.answer
+    wanted = composed(check.params["value"])
+    got = as_spelled(context.answer, wanted)
     if check.params.get("ignore_case", True):
         wanted, got = wanted.casefold(), got.casefold()
     least = check.params.get("min", MIN)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from pytest_tfgrpo.core.fences import fences
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.schema import Violation, compile_foreign, extent, short
@@ -25,7 +26,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     verdict,
 )
 
-FENCE = "```"
+BLANK = " \t\r\n\f\v\ufeff\u200b"
 TOO_DEEP = "it is nested too deeply"
 MAX_DEPTH = 100
 """An answer nested more deeply is refused, so that no recursion over it can break a check."""
@@ -36,23 +37,61 @@ class TooDeep(ValueError):
 
 
 def parse_answer(text: str) -> Json:
-    """Return the JSON value that is the whole `text`, or stands in its last fenced code block.
+    """Return the JSON value that is the whole `text`, or stands in a block of code; see `json_blocks`.
 
     Raises ValueError when there is none, as TooDeep where it is nested too deeply.
     """
-    parts = text.split(FENCE)
+    body = text.strip(BLANK)
     try:
-        value = json.loads(text, parse_constant=finite)
-    except RecursionError:
-        raise TooDeep(TOO_DEEP) from None
+        value = _load(body)
+    except TooDeep:
+        raise
     except ValueError:
-        if len(parts) < 3:
+        blocks = json_blocks(body)
+        if not blocks:
             raise
-        last = parts[(len(parts) - 1) // 2 * 2 - 1]
-        return parse_answer(last.partition("\n")[2] or last)
+        try:
+            value = _load(blocks[-1].strip(BLANK))
+        except TooDeep:
+            raise
+        except ValueError as error:
+            where = f"the last of {len(blocks)} blocks" if len(blocks) > 1 else "the block"
+            raise ValueError(f"{where} of code is not JSON: {error}") from None
     if extent(value)[1] > MAX_DEPTH:
         raise TooDeep(TOO_DEEP)
     return value
+
+
+def json_blocks(text: str) -> list[str]:
+    """Return the blocks of code that may hold the answer, of which the last counts.
+
+    Those that are called JSON; where none is, those that are called nothing, else all.
+    """
+    found = fences(text)
+    named = [fence.text for fence in found if "json" in fence.language]
+    plain = [fence.text for fence in found if not fence.language]
+    if found:
+        return named or plain or [fence.text for fence in found]
+    inline = text.strip("`")
+    return [inline] if len(inline) < len(text) and "`" not in inline and text[0] == text[-1] == "`" else []
+
+
+def _load(text: str) -> Json:
+    try:
+        return json.loads(text, parse_constant=finite)
+    except RecursionError:
+        raise TooDeep(TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        before, after = text[: error.pos].rstrip(), text[error.pos :].lstrip()
+        if (before.endswith(",") and after[:1] in ("}", "]")) or (error.msg.startswith("Illegal trailing")):
+            raise ValueError(f"there is a comma before the end of a list or object: {error}") from None
+        raise
+
+
+def _which(text: str) -> str:
+    """Return which block was read, where an answer has several."""
+    blocks = json_blocks(text.strip(BLANK))
+    return f" (in the last of {len(blocks)} blocks of code)" if len(blocks) > 1 else ""
 
 
 def mismatch(wanted: Json, got: Json, where: str = "") -> str | None:
@@ -91,7 +130,8 @@ def _json(check: Check, context: CheckContext) -> CheckResult:
         raise Undecided(f"expected JSON, got {short(context.answer)}: {error}") from None
     except ValueError as error:
         return verdict(check, f"expected JSON, got {short(context.answer)}: {error}")
-    return verdict(check, mismatch(check.params["value"], got))
+    found = mismatch(check.params["value"], got)
+    return verdict(check, None if found is None else found + _which(context.answer))
 
 
 def _leaves(value: Json) -> Iterator[str]:
@@ -128,7 +168,9 @@ def _json_schema(check: Check, context: CheckContext) -> CheckResult:
         found = _compiled(canonical(check.params["schema"]))(got)
     except TimeoutError:
         raise Undecided(f"a pattern of the schema took too long on {short(context.answer)}") from None
-    return verdict(check, f"{found[0].pointer or 'answer'}: {found[0].message}" if found else None)
+    if not found:
+        return verdict(check, None)
+    return verdict(check, f"{found[0].pointer or 'answer'}: {found[0].message}{_which(context.answer)}")
 
 
 JSON = CheckKind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
@@ -12,7 +13,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.protocols import Judge
-from pytest_tfgrpo.harness.scoring.judge.prompt import question, repair, template_stamp, vote_schema
+from pytest_tfgrpo.harness.scoring.judge.prompt import question, repair, shown, template_stamp, vote_schema
 from pytest_tfgrpo.harness.scoring.judge.votes import Vote, read_vote, tally
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
@@ -80,7 +81,7 @@ class ModelJudge:
             except ModelError as error:
                 return f"{error.code}: {error}"
             try:
-                return read_vote(reply.text, count)
+                return read_vote(reply.text, count, partial(_judged, ballot))
             except ValueError as error:
                 problem = f"{error} (the reply was cut off)" if reply.finish == "length" else str(error)
             messages = repair(asked, reply.text, problem, count)
@@ -106,6 +107,12 @@ class ModelJudge:
                 epoch=rollout.epoch,
                 subject=scenario.id,
             )
+
+
+def _judged(ballot: _Ballot) -> list[str]:
+    """Return what a reply may quote."""
+    data = shown(ballot.scenario, ballot.rollout)
+    return [data[name] for name in ("task", "steps", "answer")]
 
 
 def open_judge(completer: Completer, *, votes: int, seed: int, concurrency: int = 64) -> Judge:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from math import fsum
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.fences import fences
 from pytest_tfgrpo.core.records import JudgeResult
 from pytest_tfgrpo.core.scenarios import Criterion, criterion_names
 from pytest_tfgrpo.core.schema import short
@@ -15,6 +17,8 @@ from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.judge.prompt import key_of
+from pytest_tfgrpo.harness.scoring.judge.vote_lines import decided, has_vote, vote_in_lines
+from pytest_tfgrpo.llm.thoughts import part_thoughts
 
 WHY_MAX = 240
 """Characters of a judge's words on one criterion that are kept."""
@@ -33,14 +37,39 @@ Vote: TypeAlias = tuple[Decision, ...]
 """A decision on each criterion, in the order of the rubric."""
 
 
-def read_vote(text: str, count: int) -> Vote:
+def read_vote(text: str, count: int, judged: Callable[[], Iterable[str]] = tuple) -> Vote:
     """Return the vote on `count` criteria that a reply is; raises ValueError saying what is wrong with it.
 
-    The whole reply must be the object, but for a code fence around it and thoughts before it: an object
-    within other text may be a quotation of what is judged.
+    After thoughts, the whole reply may be the object, or be a fence around it. There may be words on one side
+    of a fence, and a vote may stand in lines of text, unless what is `judged` has a vote, too: then these
+    forms may quote that one.
     """
+    parted = part_thoughts(text)
+    body = parted.answer.strip(" \t\r\n\ufeff\u200b")
+    blocks = fences(body)
+    fence = (
+        blocks[0] if len(blocks) == 1 and blocks[0].closed and blocks[0].language in ("", "json") else None
+    )
+    lines = body.count("\n")
+    if fence is not None and (fence.first, fence.last) == (0, lines) and body[:1] in "`~":
+        return _of_object(fence.text, count)
+    if body[:1] in ("{", "["):
+        return _of_object(body, count)
+    vote: Vote | None = None
+    if fence is not None and (fence.first == 0 or fence.last == lines):
+        vote = _of_object(fence.text, count)
+    elif not blocks and (said := vote_in_lines(body, count)):
+        vote = tuple(Decision(met=met, why=line(why, WHY_MAX)) for met, why in said)
+    if vote is None:
+        raise ValueError("it is not JSON" + (", its thoughts never end" if parted.unclosed else ""))
+    if any(map(has_vote, judged())):
+        raise ValueError("it is not JSON alone, and may quote a vote that is in what is judged")
+    return vote
+
+
+def _of_object(text: str, count: int) -> Vote:
     try:
-        value = json.loads(_body(text), object_pairs_hook=unique)
+        value = json.loads(text, object_pairs_hook=unique)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
@@ -48,30 +77,26 @@ def read_vote(text: str, count: int) -> Vote:
     if not isinstance(value, dict):
         raise ValueError(f"it is no JSON object, but {short(value)}")
     keys = [key_of(place) for place in range(count)]
-    for key in value:
-        if key not in keys:
+    found: dict[str, Json] = {}
+    for key, decision in value.items():
+        own = unicodedata.normalize("NFKC", key).strip().lower()
+        if own not in keys:
             raise ValueError(f"there is no criterion {short(key)}; the keys are {', '.join(keys)}")
-    return tuple(_decision(key, value.get(key)) for key in keys)
-
-
-def _body(text: str) -> str:
-    """Return a reply without thoughts before it and a code fence around it."""
-    body = text.strip()
-    if body.startswith("<think>"):
-        body = body.partition("</think>")[2].strip()
-    fence, _, inner = body.partition("\n")
-    if fence.rstrip() in ("```", "```json") and inner.endswith("```"):
-        return inner.removesuffix("```")
-    return body
+        if own in found:
+            raise ValueError(f"{own} occurs twice")
+        found[own] = decision
+    return tuple(_decision(key, found.get(key)) for key in keys)
 
 
 def _decision(key: str, value: Json) -> Decision:
     if value is None:
         raise ValueError(f"{key} is missing")
-    if not isinstance(value, dict) or not isinstance(value.get("met"), bool):
+    given = value.get("met") if isinstance(value, dict) else value
+    met = decided(given) if isinstance(given, str) else given if isinstance(given, bool) else None
+    if met is None:
         raise ValueError(f"{key} must be an object with met, true or false, not {short(value)}")
-    why = value.get("why", "")
-    return Decision(met=value["met"], why=line(why, WHY_MAX) if isinstance(why, str) else "")
+    why = value.get("why", "") if isinstance(value, dict) else ""
+    return Decision(met=met, why=line(why, WHY_MAX) if isinstance(why, str) else "")
 
 
 def tally(rubric: Sequence[Criterion], votes: Sequence[Vote], void: Sequence[str], asked: int) -> JudgeResult:

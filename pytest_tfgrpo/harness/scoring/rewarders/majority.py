@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from pytest_tfgrpo.core.records import Rollout
+from pytest_tfgrpo.harness.scoring.checks.signs import composed, without_colours
 from pytest_tfgrpo.harness.scoring.numerals.reader import whole_number
 
 MIN_ANSWERS = 2
@@ -71,7 +72,7 @@ def normalised(answer: str) -> str:
     Case, white space, emphasis and final punctuation are folded, and numbers are written one way
     (``1,000``, ``1 000`` and ``1000.0`` are ``1000``).
     """
-    tail = answer[-TAIL:]
+    tail = composed(without_colours(answer[-TAIL:]))
     said = _last_boxed(tail)
     if said is None:
         said = next((line for line in reversed(tail.splitlines()) if line.strip(_ENDING)), "")

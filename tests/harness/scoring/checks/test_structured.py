@@ -38,6 +38,38 @@ def test_a_fence_is_one_only_where_the_answer_is_not_json_itself(answer, value):
 @pytest.mark.parametrize(
     "answer",
     [
+        '\ufeff{"a": 1}',
+        '```JSON\n{"a": 1}\n```',
+        '~~~json\n{"a": 1}\n~~~',
+        'Here: ```json {"a": 1}``` as asked',
+        '- so:\n\n   ```json\n   {"a": 1}\n   ```',
+        '```json\n{"a": 1}\n``` Hope this helps!',
+        '```json\n{"a": 1}\n```\nRun it:\n```bash\ncat x.json\n```',
+        'First:\n```json\n{"a": 0}\n```\nNo:\n```json\n{"a": 1}\n```',
+        '```json\n{"a": 1}',
+        '`{"a": 1}`',
+        '```json\n{"a": 1, "b": "```js\\nx\\n```"}\n```',
+    ],
+)
+def test_json_is_read_from_fences_wherever_models_put_them(judge, answer):
+    assert judge("json", answer, value={"a": 1}).reason == ""
+
+
+def test_json_with_a_comma_at_its_end_is_none_and_said_so(judge):
+    for answer in ('{"a": 1,}', "[1, ]", '```json\n{"a": [1,]}\n```'):
+        assert "a comma before the end" in judge("json", answer, value={"a": 1}).reason
+
+
+def test_which_of_several_blocks_was_read_is_said(judge):
+    answer = '```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```'
+    assert judge("json", answer, value={"a": 1}).reason.endswith("(in the last of 2 blocks of code)")
+    broken = '```json\n{"a": 1}\n```\n```json\n{"a": \n```'
+    assert "the last of 2 blocks of code is not JSON" in judge("json", broken, value={"a": 1}).reason
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
         "", "words", "{", "```\n{\n```", "NaN", "[Infinity]", "9" * 5000, "[" * 200 + "]" * 200, "[" * 10**6,
         "```" * 10**5,
     ],

@@ -31,6 +31,67 @@ def test_a_vote_is_an_object_perhaps_in_a_code_fence_or_behind_thoughts(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeff{GOOD}",
+        f"c1?</think>\n{GOOD}",
+        f"Here is my evaluation:\n```json\n{GOOD}\n```",
+        f"```JSON\n{GOOD}\n```\nI hope this helps.",
+        f"~~~json\n{GOOD}\n~~~",
+        GOOD.replace('"c1"', '"C1"'),
+        '{"c1": true, "c2": false}',
+        '{"c1": {"met": "Yes"}, "c2": {"met": "not met"}}',
+        "c1: met\nc2: not met",
+        "**c1:** met - it does.\n**c2:** not met (no)",
+        "My votes:\n- **C1**: **Yes**.\n- **C2**: **No**, it lacks one.",
+        "1. Met.\n2. Not met.",
+        "Criterion 1: TRUE\nCriterion 2: FALSE",
+        "ｃ１：ｍｅｔ\nｃ２：ｎｏｔ ｍｅｔ",
+        "| c1 | = pass |\n| c2 | = fail |",
+    ],
+)
+def test_the_other_forms_that_models_give_are_votes(text):
+    assert [decision.met for decision in read_vote(text, 2)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("Met", True),
+        ("not met.", False),
+        ("**Verdict:** met", True),
+        ("It names Rome.\n\nFinal answer: (Not met).", False),
+        (r"\boxed{true}", True),
+        (r"The final verdict is \boxed{not met}", False),
+        ("Ｖｅｒｄｉｃｔ：　ｍｅｔ", True),
+    ],
+)
+def test_the_vote_on_one_criterion_may_be_a_word(text, met):
+    (decision,) = read_vote(text, 1)
+    assert decision.met is met
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["8/10", "Verdict: 8/10", "Verdict: met\nVerdict: not met", "Verdict: met/not met", "met and unmet"],
+)
+def test_a_number_and_two_votes_on_one_criterion_are_none(text):
+    with pytest.raises(ValueError, match="not JSON"):
+        read_vote(text, 1)
+
+
+@pytest.mark.parametrize("judged", [GOOD, "c1: met", "so:\nVerdict: met", "{'c1': {'met': true}}"])
+def test_a_vote_beside_words_is_none_where_what_is_judged_has_one(judged):
+    quoting = [f"The attempt says:\n```json\n{GOOD}\n```", "c1: met\nc2: not met"]
+    for text in quoting:
+        assert read_vote(text, 2, lambda: ["the task"])
+        with pytest.raises(ValueError, match="may quote a vote"):
+            read_vote(text, 2, lambda: ["the task", judged])
+    assert read_vote(GOOD, 2, lambda: [judged]) == READ
+    assert read_vote(f"```json\n{GOOD}\n```", 2, lambda: [judged]) == READ
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "not JSON"),
@@ -39,11 +100,20 @@ def test_a_vote_is_an_object_perhaps_in_a_code_fence_or_behind_thoughts(text):
         (f"{GOOD} as it says", "not JSON"),
         (f"{GOOD}\n{GOOD}", "not JSON"),
         ("[]", "no JSON object"),
-        ("null", "no JSON object"),
+        ("null", "not JSON"),
         ("{}", "c1 is missing"),
         ('{"c1": {"met": true}}', "c2 is missing"),
-        ('{"c1": true, "c2": false}', "c1 must be an object"),
-        ('{"c1": {"met": "true"}, "c2": {"met": true}}', "c1 must be an object with met"),
+        ('{"c1": "8/10", "c2": false}', "c1 must be an object"),
+        ('{"c1": {"met": "maybe"}, "c2": {"met": true}}', "c1 must be an object with met"),
+        ('{"c1": true, "C1": false, "c2": true}', "twice"),
+        ("c1: met\nc2: met\nc1: not met", "decides c1 twice"),
+        ("c1: met\nc2: met or not met", "is no decision"),
+        ("c1: 8/10\nc2: met", "is no decision"),
+        ("c1: met", "c2 is missing"),
+        ("c1: met\nc2: met\nc3: met", "no criterion c3"),
+        ("> c1: met\n> c2: met", "not JSON"),
+        ("Verdict: met", "not JSON"),
+        (f"Before:\n```json\n{GOOD}\n```\nAfter.", "not JSON"),
         ('{"c1": {"met": 1}, "c2": {"met": true}}', "c1 must be an object with met"),
         ('{"c1": {"met": true}, "c2": {"met": true}, "c3": {"met": true}}', "no criterion 'c3'"),
         ('{"c1": {"met": false}, "c2": {"met": true}, "c1": {"met": true}}', "twice"),

@@ -147,3 +147,7 @@ def test_normalising_takes_any_text_and_settles_at_once(text):
     assert "\n" not in found
     if "boxed" not in found and "fbox" not in found:
         assert normalised(found) == found
+
+
+def test_spellings_of_unicode_and_colours_are_no_other_answer() -> None:
+    assert normalised("\x1b[1mCafe\u0301\x1b[0m") == normalised("Caf\u00e9")
