@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pytest_tfgrpo.cli.parsers import (
     project_of,
 )
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.text import line, plural
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
@@ -36,6 +37,13 @@ def declare(commands: Subparsers) -> None:
     add_task(command)
     command = add_command(group, "promote", promote)
     add_run(command, "run", help="a run, or RUN@EPOCH")
+    command.add_argument(
+        "--accept-flagged",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="promote this lesson although it is flagged, after you have read it; may be repeated",
+    )
     add_task(command)
     add_task(add_command(group, "rebase", rebase))
 
@@ -47,6 +55,7 @@ def show(arguments: Arguments) -> Iterator[str]:
     library, _ = find_library(project_of(arguments), arguments.library)
     yield f"library {library.hash[:12]}, lessons: {len(library.experiences)}"
     yield from (f"  {_lesson(experience)}" for experience in library.experiences)
+    yield from to_read(library.experiences)
 
 
 def diff(arguments: Arguments) -> Iterator[str]:
@@ -82,6 +91,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
     before, _ = find_library(project, COMMITTED)
     library, history = find_library(project, arguments.run)
     changes = diff(before, library, history)
+    require_read(before.experiences, library.experiences, arguments.accept_flagged)
     looks = merged(before.looks, library.looks, looks_on_disk(project.out, project.task_id))
     save_library(file, replace(library, looks=looks))
     summary = f"+{len(changes.added)} ~{len(changes.changed)} -{len(changes.removed)}"
@@ -95,7 +105,6 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
     from pytest_tfgrpo.core.clock import utc_now
-    from pytest_tfgrpo.core.text import plural
     from pytest_tfgrpo.harness.learning.library.library import load_library, save_library
     from pytest_tfgrpo.harness.learning.library.library import rebase as rebased
     from pytest_tfgrpo.harness.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
@@ -112,8 +121,36 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     yield f"{file}: stamped {len(revision.applied)} of {lessons} again"
 
 
-def _lesson(experience: Experience) -> str:
-    from pytest_tfgrpo.core.text import line, plural
+def to_read(lessons: Iterable[Experience]) -> Iterator[str]:
+    """Yield the lessons that a person reads before they are promoted, and why."""
+    from pytest_tfgrpo.harness.learning.library.flags import KINDS, flags_of
 
+    found = [(lesson, flags) for lesson in lessons if (flags := flags_of(lesson.summary32))]
+    if found:
+        yield "read these before promote:"
+    for lesson, flags in found:
+        why = "; ".join(f"{flag}: {KINDS[flag]}" for flag in flags)
+        yield f"  {lesson.id} {line(lesson.summary32)} ({why})"
+
+
+def require_read(
+    before: Iterable[Experience], lessons: Sequence[Experience], accepted: Sequence[str]
+) -> None:
+    """Raise SettingError unless each flagged lesson is accepted or was committed before."""
+    known = {lesson.id for lesson in lessons}
+    if unknown := [id_ for id_ in accepted if id_ not in known]:
+        raise SettingError(f"--accept-flagged {unknown[0]}: the library has no lesson with this id")
+    committed = {lesson.summary32 for lesson in before}
+    wanted = [e for e in lessons if e.summary32 not in committed and e.id not in accepted]
+    found = list(to_read(wanted))
+    if found:
+        listed = "\n".join(found[1:])
+        raise SettingError(
+            f"{plural(len(found) - 1, 'lesson', 'is', 'are')} flagged, and nothing is written; read these "
+            f"before promote, and add --accept-flagged ID for each that is right:\n{listed}"
+        )
+
+
+def _lesson(experience: Experience) -> str:
     evidence = f"{experience.reward.gt_score:.2f} over {plural(experience.support.rollouts, 'rollout')}"
     return f"{experience.polarity:5} {line(experience.domain)}: {line(experience.summary32)} ({evidence})"

@@ -87,7 +87,7 @@ Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str], "look
 
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
-    "rollouts": int, "actor": str, "parents": list[str]})
+    "rollouts": int, "actor": str, "parents": list[str], "flags": NotRequired[list[str]]})
 RefusedLesson = TypedDict("RefusedLesson", {"code": str, "text": str, "reason": str, "epoch": int, "n": int})
 LibraryBlock = TypedDict("LibraryBlock", {
     "start": str, "hash": str, "groups": int, "informative_groups": int, "lesson_groups": int,

@@ -183,3 +183,17 @@ def test_a_class_can_be_taught_and_a_refusal_names_lesson_and_scenario(project: 
     )
     (rule,) = [r for r in project.report()["gate"]["results"] if r["name"] == "contamination"]
     assert rule["outcome"] == "pass"
+
+
+def test_a_flagged_lesson_is_promoted_by_its_id_alone(
+    taught: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (taught.root / "library.json").unlink()
+    monkeypatch.setattr("pytest_tfgrpo.harness.learning.library.flags.flags_of", lambda text: ("tests",))
+    assert taught.cli("library", "promote", "latest") == 1
+    assert "flagged, and nothing is written" in capsys.readouterr().err
+    assert not (taught.root / "library.json").exists()
+    lessons = taught.report()["library"]["lessons"]
+    accepted = [word for lesson in lessons for word in ("--accept-flagged", lesson["id"])]
+    assert taught.cli("library", "promote", "latest", *accepted) == 0
+    assert len(json.loads((taught.root / "library.json").read_text())["experiences"]) == len(lessons)

@@ -177,7 +177,9 @@ def _listed(lessons: Sequence[Lesson]) -> Iterator[str]:
     yield f"<details><summary>{plural(len(lessons), 'active lesson')}</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:
-        yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}"
+        flags = ", ".join(lesson.get("flags", ()))
+        note = f" (read before promote: {flags})" if flags else ""
+        yield f"- {lesson['polarity']}, {escaped(lesson['domain'])}: {escaped(lesson['text'], 400)}{note}"
     if len(lessons) > LESSONS:
         yield f"- and {len(lessons) - LESSONS} more"
     yield ""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pytest_tfgrpo.core.report_blocks import (
+    Lesson,
     LibraryBlock,
     PlannedSweep,
     RefusedLesson,
@@ -46,6 +47,7 @@ from pytest_tfgrpo.harness.report.trust import (
 
 SHORT_LESSONS = 3
 SHORT_REFUSALS = 3
+SHORT_FLAGGED = 3
 NOTHING_MIXED = "no group had mixed results, so there was nothing to learn from"
 """What a learning step notes where it had nothing to learn from."""
 ALIKE = "kinds of task without a difference in tools, arguments or form of answer: "
@@ -255,7 +257,19 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
         text = f"{line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
         kind = f"  {lesson['polarity']:5} "
         lines += wrapped(kind + text, width, "", " " * 8) if verbose else [kind + line(text, width - 8)]
+    lines += _flagged([lesson for lesson in lessons if lesson.get("flags")], width, verbose=verbose)
     return [*lines, *_refusals(library.get("refusals", ()), width, verbose=verbose)]
+
+
+def _flagged(lessons: Sequence[Lesson], width: int, *, verbose: bool) -> list[str]:
+    shown = lessons if verbose else lessons[:SHORT_FLAGGED]
+    lines = []
+    for lesson in shown:
+        text = f"read before promote ({', '.join(lesson.get('flags', ()))}): {line(lesson['text'], 300)}"
+        lines += wrapped(text, width, "  ", " " * 8)
+    if len(shown) < len(lessons):
+        lines.append(f"  ... {len(lessons) - len(shown)} more to read before promote; -v shows them")
+    return lines
 
 
 def _refusals(refusals: Sequence[RefusedLesson], width: int, *, verbose: bool) -> list[str]:

@@ -34,6 +34,7 @@ from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.text import cut, plural
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.rules import skipped
+from pytest_tfgrpo.harness.learning.library.flags import flags_of
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
@@ -335,7 +336,8 @@ def _failures(run: Run) -> dict[str, int]:
 
 
 def _lesson(experience: Experience) -> Lesson:
-    return {
+    flags = flags_of(experience.summary32)
+    lesson: Lesson = {
         "id": experience.id,
         "domain": experience.domain,
         "polarity": experience.polarity,
@@ -347,6 +349,9 @@ def _lesson(experience: Experience) -> Lesson:
         "actor": experience.actor,
         "parents": list(experience.parents),
     }
+    if flags:
+        lesson["flags"] = list(flags)
+    return lesson
 
 
 def _estimates(run: Run) -> Iterator[str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.harness.learning.library.experience_lines import check
-from pytest_tfgrpo.harness.learning.library.injection import find_order
+from pytest_tfgrpo.harness.learning.library.injection import find_order, find_role
+from pytest_tfgrpo.harness.learning.library.scorers import find_words_to_scorer
 from pytest_tfgrpo.harness.suite.contamination.answers import Answers
 from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, labels
-from pytest_tfgrpo.harness.suite.contamination.spelling import bare
+from pytest_tfgrpo.harness.suite.contamination.readings import readings, rotated, without_leet
+from pytest_tfgrpo.harness.suite.contamination.spelling import bare, fold
 
 _ROLE_MARKER = re.compile(
     r"<\|[^|<>]{0,40}\|>"
@@ -23,7 +25,16 @@ _ROLE_MARKER = re.compile(
     re.IGNORECASE,
 )
 _DELIMITER = re.compile(r"</?[A-Za-z!?]|/>|```|~~~|\]\]>|(?:^|\s)(?:-{3,}|={3,}|\*{3,})(?:\s|$)")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+", re.IGNORECASE)
+_URL = re.compile(
+    r"\b[a-z][a-z0-9+.-]{0,20}://[^\s<>\"']+|\bwww\.[^\s<>\"']+"
+    r"|(?<![\w./@-])(?:[a-z0-9-]+\.)+(?:com|net|org|io|ai|dev|app|example|test|info|biz|xyz|top|site|online|cloud|me|co|us|uk"
+    r"|eu|de|fr|it|es|nl|ch|ru|cn|jp|br|pw|tk|cc|ws|gg|ly)(?::[0-9]{1,5})?/[^\s<>\"']*"
+    r"|(?<![\w./-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5}(?:/[^\s<>\"']*)?|/[^\s<>\"']*)",
+    re.IGNORECASE,
+)
+"""Addresses with a scheme, and hosts with a path."""
+_DOT = re.compile(r"\s?[\[({]\s?(?:\.|dot)\s?[\])}]\s?|(?<=\w)\sdot\s(?=\w)", re.IGNORECASE)
+_SLASH = re.compile(r"(?<=\w)\sslash\s(?=\w)", re.IGNORECASE)
 
 
 NAMED = 5
@@ -81,16 +92,19 @@ class Screen:
             return "secret", f"it contains what looks like a secret ({secret})"
         if MARK in text:
             return "secret", "it contained what looks like a secret, which is taken out"
-        if marker := _ROLE_MARKER.search(text):
-            return "role_marker", f"it contains the role marker {marker[0]!r}"
-        if order := find_order(text):
-            return "injection", f"it contains {order!r}, an order to the model that reads it"
+        for reading in _all_readings(text):
+            if marker := _role_marker(reading):
+                return "role_marker", f"it contains the role marker {marker!r}"
+            if order := find_order(reading):
+                return "injection", f"it contains {order!r}, an order to the model that reads it"
+            if words := find_words_to_scorer(reading):
+                return "scorer", f"it contains {words!r}, which speaks to whoever scores the answers"
         if delimiter := _DELIMITER.search(text):
             return (
                 "delimiter",
                 f"it contains {delimiter[0].strip()!r}, which could end its place in the prompt",
             )
-        if unknown := _urls(text) - self._urls[domain]:
+        if unknown := _urls(text, hidden=True) - self._urls[domain]:
             return "url", f"it contains the URL {min(unknown)!r}, which the prompt pack does not"
         return None
 
@@ -124,5 +138,21 @@ def contaminated(
     ]
 
 
-def _urls(text: str) -> set[str]:
+def _all_readings(text: str) -> Iterator[str]:
+    """Yield a lesson as it stands, decoded, with letters for digits, backwards, and with rotated letters."""
+    yield from readings(text)
+    yield from without_leet(fold(text))
+    yield text[::-1]
+    yield rotated(text)
+
+
+def _role_marker(text: str) -> str | None:
+    found = _ROLE_MARKER.search(text)
+    return found[0] if found else find_role(text)
+
+
+def _urls(text: str, *, hidden: bool = False) -> set[str]:
+    """Return the addresses in a text; `hidden`: also those whose dots are written otherwise."""
+    if hidden:
+        text = _SLASH.sub("/", _DOT.sub(".", text))
     return {match[0].rstrip(".,;:!?)]}") for match in _URL.finditer(text)}

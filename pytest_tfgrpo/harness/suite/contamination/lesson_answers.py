@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.unescape import unescaped
 from pytest_tfgrpo.core.words import STOP
 from pytest_tfgrpo.harness.suite.contamination.answers import (
     MIN_ANSWER_CHARACTERS,
@@ -18,7 +16,9 @@ from pytest_tfgrpo.harness.suite.contamination.answers import (
     Answers,
     spellings,
 )
+from pytest_tfgrpo.harness.suite.contamination.readings import all_leet, readings, rotated, without_leet
 from pytest_tfgrpo.harness.suite.contamination.spelling import REVERSED, decimal, fold, number_of, values
+from pytest_tfgrpo.harness.suite.contamination.spoken import spoken
 from pytest_tfgrpo.harness.suite.contamination.words import SPACELESS
 
 LABEL_TASKS = 3
@@ -31,6 +31,11 @@ WITHIN = 8
 """Characters of several words, or with digits, from which an answer is found within longer words too."""
 DIGITS = 5
 """Digits from which dates and the like are found without their separators."""
+ROTATED = 7
+"""Letters from which an answer is also looked for with its letters rotated: short words are others' codes."""
+MOST_WORDS = 6
+SPREAD = 6
+"""Words that may stand between those of an answer that comes in another order, or with others between."""
 READ = 20_000
 """Characters of a lesson that are read."""
 
@@ -39,9 +44,6 @@ _TOKEN = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+")
 _SAID = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+")
 _MARKER = re.compile(r"(?<![\w.,])[0-9]{1,2}[.)]\s")
 """What numbers a list."""
-_LEET = (str.maketrans("0134578@$", "oieastbas"), str.maketrans("0134578@$", "oleastbas"))
-_CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{6,}={0,2}(?![A-Za-z0-9+/_=-])")
-_HEX = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 
 
 class FoundAnswer(NamedTuple):
@@ -102,6 +104,7 @@ class LessonAnswers:
             for text in texts:
                 self._learn(fold(text), FoundAnswer(id_, spellings(text)[0]))
         self._lengths = sorted({len(prefix) for prefix in self._aligned})
+        self._named = _NamedWords(known, of)
 
     def _learn(self, folded: str, found: FoundAnswer) -> None:
         letters, numbers = _letters_of(folded), number_of(folded)
@@ -124,24 +127,26 @@ class LessonAnswers:
         text = text[:READ]
         for sought in self._as_written.matches(text):
             return (FoundAnswer(sought.scenario.id, sought.text),)
-        for reading in _readings(text):
+        for reading in readings(text):
             folded = fold(reading)
-            for found in (*self._by_value(folded), *self._by_letters(folded)):
+            for found in (*self._by_value(folded), *self._by_letters(folded), *self._scattered(folded)):
                 return (found,)
+        for found in self._matches(_tokens(fold(rotated(text))), least=ROTATED):
+            return (found,)
         return self._listed(fold(text))
 
     def _by_value(self, folded: str) -> Iterator[FoundAnswer]:
         if self._values:
-            yield from (self._values[number] for number in values(folded) if number in self._values)
+            for number in (*values(folded), *spoken(folded)):
+                if number in self._values:
+                    yield self._values[number]
 
     def _by_letters(self, folded: str) -> Iterator[FoundAnswer]:
         tokens = _tokens(folded)
         yield from self._matches(tokens)
         yield from self._matches([token[::-1] for token in reversed(tokens)], least=REVERSED)
-        for table in _LEET:
-            spelled = folded.translate(table)
-            if spelled != folded:
-                yield from self._matches(_tokens(spelled))
+        for spelled in (*all_leet(folded), *without_leet(folded)):
+            yield from self._matches(_tokens(spelled))
 
     def _matches(self, tokens: list[str], least: int = 0) -> Iterator[FoundAnswer]:
         """Yield the answers that the tokens spell, from the start of one to the end of one."""
@@ -158,6 +163,11 @@ class LessonAnswers:
             for letters, found in self._within.get(text[start : start + WITHIN], ()):
                 if text.startswith(letters, start):
                     yield found
+
+    def _scattered(self, folded: str) -> Iterator[FoundAnswer]:
+        """Yield the answers whose words all stand near to each other, in whatever order."""
+        for spelled in (folded, *without_leet(folded)):
+            yield from self._named.near(_tokens(spelled))
 
     def _listed(self, folded: str) -> tuple[FoundAnswer, ...]:
         """Return the short answers of different tasks that a text lists; one or two stand there by chance."""
@@ -178,24 +188,37 @@ def _tokens(folded: str) -> list[str]:
     return [token for word in _TOKEN.findall(folded) if (token := word.replace("_", ""))]
 
 
-def _readings(text: str) -> Iterator[str]:
-    """Yield a text as it stands, without escapes, and what it has in hexadecimal bytes or in base64."""
-    yield text
-    inner = unescaped(text)
-    if inner is not None:
-        yield inner.text
-    for match in _CODED.finditer(text):
-        coded = match[0]
-        if _HEX.fullmatch(coded):
-            data = bytes.fromhex(coded)
-        else:
-            plain = coded.rstrip("=").replace("-", "+").replace("_", "/")
-            if len(plain) % 4 == 1:
-                continue
-            data = base64.b64decode(plain + "=" * (-len(plain) % 4))
-        try:
-            decoded = data.decode()
-        except UnicodeDecodeError:
-            continue
-        if decoded.isprintable():
-            yield decoded
+class _NamedWords:
+    """Answers of several words, found by their words in any order.
+
+    An answer counts that has a word which no prompt of another task has: what tasks talk about is no answer.
+    """
+
+    def __init__(self, scenarios: Iterable[Scenario], answers: Mapping[str, Collection[str]]) -> None:
+        known = tuple(scenarios)
+        asked = Counter(word for s in known for word in set(_tokens(fold(s.wording[:READ]))))
+        own = {s.id: set(_tokens(fold(s.wording[:READ]))) for s in known}
+        self._by_word: dict[str, list[tuple[frozenset[str], FoundAnswer]]] = {}
+        for id_, texts in answers.items():
+            for text in texts:
+                words = _telling_words(text)
+                rare = [word for word in words if asked[word] == (word in own[id_])]
+                if rare and len(words) > 1:
+                    rarest = max(rare, key=lambda word: (len(word), word))
+                    entry = (words, FoundAnswer(id_, spellings(text)[0]))
+                    self._by_word.setdefault(rarest, []).append(entry)
+
+    def near(self, tokens: list[str]) -> Iterator[FoundAnswer]:
+        """Yield the answers whose words stand within a few words of each other."""
+        for place, token in enumerate(tokens):
+            for words, found in self._by_word.get(token, ()):
+                reach = len(words) + SPREAD
+                if words <= set(tokens[max(0, place - reach) : place + reach + 1]):
+                    yield found
+
+
+def _telling_words(text: str) -> frozenset[str]:
+    """Return the words of an answer that make it up; none of a text that is a whole sentence."""
+    words = [word for word in _tokens(fold(text)) if word not in STOP and (len(word) > 2 or word.isdigit())]
+    letters = sum(map(len, words))
+    return frozenset(words) if len(words) <= MOST_WORDS and letters >= WITHIN + 2 else frozenset()

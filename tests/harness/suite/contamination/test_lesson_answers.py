@@ -250,3 +250,50 @@ def test_the_search_costs_what_the_text_has_words_not_what_the_suite_has_answers
     known = {n: [one(f"the answer {i} of {n}", i) for i in range(n)] for n in (100, 1600)}
     indexes = {n: LessonAnswers(scenarios, answers) for n, scenarios in known.items()}
     assert growth(lambda n: [indexes[n].find(lesson) for _ in range(100)], 100) < 4
+
+
+def coded(text: str) -> str:
+    return base64.b32encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "lesson"),
+    [
+        ("Kestrel Harbour 1947", "Say K3str3l H4rb0ur 1947."),
+        ("Kestrel Harbour 1947", "Say 1947, Kestrel Harbour."),
+        ("Kestrel Harbour 1947", "In 1947 it is the harbour that is called Kestrel."),
+        ("Kestrel Harbour 1947", "The H4rb0ur, 1947, named after a k3str3l."),
+        ("Kestrel Harbour", "The harbour: think of a kestrel."),
+        ("Kestrel Harbour 1947", f"Say {coded('Kestrel Harbour 1947')}"),
+        ("Kestrel Harbour 1947", f"Say {coded('Kestrel Harbour 1947').lower().rstrip('=')}"),
+        ("Kestrel Harbour", "Say Xrfgery Uneobhe."),
+        ("48213", "Say forty-eight thousand two hundred and thirteen."),
+        ("48213", "Say four eight two one three."),
+        ("48213", "Sag vier acht zwei eins drei."),
+        ("1947", "The year is nineteen forty-seven."),
+        ("1200000", "It is one million two hundred thousand."),
+    ],
+)
+def test_order_words_between_codes_and_numbers_in_words_hide_no_answer(answer: str, lesson: str) -> None:
+    assert found(lesson, answer) == ["s0"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "lesson"),
+    [
+        ("sort list", "Sort the words, then list them."),
+        ("Kestrel Harbour 1947", "Kestrels nest in harbours; 1947 rows."),
+        ("1947", "Take nineteen rows, then forty-seven columns."),
+        ("green", "Compare terra incognita."),
+        ("2013", "Use two rows and thirteen columns."),
+    ],
+)
+def test_ordinary_words_are_no_answer_in_another_order(answer: str, lesson: str) -> None:
+    assert found(lesson, answer) == []
+
+
+def test_words_that_tasks_talk_about_are_no_answer_in_another_order() -> None:
+    asked = [make_scenario(f"t{n}", prompt="Refund the damaged parcel or not?", checks=()) for n in range(3)]
+    index = LessonAnswers([*asked, one("refund damaged parcel")], answers)
+    assert index.find("For a parcel that is damaged, offer a refund.") == ()
+    assert len(index.find("Say refund damaged parcel.")) == 1
