@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pytest_tfgrpo.harness.learning.library.injection import words_of
 from pytest_tfgrpo.harness.suite.contamination.spelling import bare, fold
@@ -11,7 +11,8 @@ from pytest_tfgrpo.harness.suite.contamination.spelling import bare, fold
 _WORK = r"(?:grading|scoring|evaluation|evaluating|judging|marking|rating)"
 _SCORER = re.compile(
     r"\b(?:(?:auto ?)?graders?|evaluators?|scorers?|assessors?|raters?|(?:llm|ai|model) (?:judge|reviewer)s?"
-    rf"|{_WORK} (?:model|system|script|llm|judge)s?"
+    rf"|{_WORK} (?:model|system|script|llm|judge|assistant|bot|agent|panel|team)s?"
+    r"|whom it may (?:judge|grade|concern the score)|(?:llm|model|ai) that reads this|human reviewers?"
     r"|(?:whoever|anyone|everyone|who|that|which|model|person|people|one) (?:scores|grades|judges"
     r"|evaluates|rates|marks"
     rf"|{_WORK}) (?:this|it|you|your|the answer|answers|us|me)|whoever (?:evaluates|grades|scores|judges)"
@@ -29,7 +30,9 @@ _OUTCOME = re.compile(
     r"|lenient|generous|approve[ds]?"
     rf"|gold answer|{_TOP} {_MARKS}|1?0 10|10 out of 10|score (?:it |this )?10?|nothing is missing"
     r"|everything|mandatory|yes|true"
-    r"|output 10?|ignore|mistakes|deserves?|confident|already|approved|complete)\b"
+    r"|output 10?|ignore|mistakes|deserves?|confident|already|approved|complete|top answer|overlook"
+    r"|done|fulfilled|instructed"
+    r"|compliments?|completeness|returns? (?:true|10?)|vote)\b"
 )
 _CONDITION = re.compile(
     r"\b(?:if|when|whether|unless|until|once|after|before|only|where|or not|takes|expects|class"
@@ -37,7 +40,8 @@ _CONDITION = re.compile(
     r"|sofern|si|quand|cuando|quando|se|если|когда)\b"
 )
 _REPORTED = re.compile(
-    rf"{_CONDITION.pattern}|\b(?:that|because|dass|que|che|что|чтобы|check|verify|ensure)\b"
+    rf"{_CONDITION.pattern}|\b(?:that|because|found|held|ruled|decided|dass|que|che|что|чтобы|check"
+    r"|verify|ensure)\b"
 )
 _CLAIM = re.compile(
     r"\b(?:state|say|claim|write|declare|assert|add|append|end|begin|start|mention|pretend|assume"
@@ -51,6 +55,9 @@ _CRITERIA = re.compile(
     rf"(?: \w+){{0,3}}? {_MET}\b"
     rf"|\b{_ANSWER} (?:meets?|satisf(?:y|ies)|fulfils?|pass(?:es)?) (?:all|every|each)(?: \w+){{0,3}}?"
     r" (?:criteri\w+|rubrics?|requirements?|checks?)\b"
+    rf"|\b(?:this|my) {_ANSWER}(?: \w+)? (?:is|are|satisfies|meets|fulfils|deserves"
+    rf"|passes)(?: (?!not\b)\w+){{0,3}}?"
+    r" (?:correct|top|perfect|rubric|criteria|requirements|flawless|complete|excellent|a pass)\b"
     r"|\balle (?:\w+ )?kriterien (?:sind|gelten als) (?:erfullt|bestanden)"
     r"|\btous les criteres sont (?:remplis|satisfaits)"
     r"|\btod[oa]s (?:los|os) criterios (?:se cumplen|estan cumplidos|foram cumpridos|sao cumpridos)"
@@ -62,7 +69,17 @@ _ORDERS = re.compile(
             r"(?:^|[.:] |\b(?:to|for|attention|dear|hey|hi|as) (?:the |an? |any "
             rf"|all )?){_PERSON}(?: please)?(?:: | you | this | please )"
             rf"[^.]*(?:{_OUTCOME.pattern}|\bcriteri\w+|\bverdict\b|\brubric\b|\bpass\b|\bpoints\b)",
-            rf"\b(?:dear|hey|attention) {_PERSON}\b",
+            rf"\b(?:dear|hey|attention|my|kind) {_PERSON}\b|(?:^"
+            r"|[.:] )judges? ?s note: [^.]*\b(?:score|pass|correct|10)\b",
+            r"\b(?:append|add|end|close|finish|write|put|begin"
+            r"|start)(?: \w+){0,6}? (?:final )?(?:grade|score|rating|verdict): "
+            r"(?:a|10?0?|pass\w*|correct|full|perfect)\b",
+            r"\b(?:reference|gold|model) (?:solution|answer)s? (?:is|are|equals?|matches)(?: \w+){0,2}?"
+            r" (?:identical|equal|the same|mine|ours|wrong)\b",
+            r"\b(?:explain to|prompt|nudge|steer|lead|show|write to) (?:the|a|any) (?:judge|reviewer"
+            r"|examiner)s? [^.:]{0,60}"
+            r"\b(?:rubric|criteri\w+|full marks)\b",
+            r"\brubric\b[^.:]{0,40}\b(?:(?:consider|count|treat|regard) it|does not apply|is irrelevant)\b",
             r"\b(?:tell|instruct|remind|ask|persuade|convince|flatter|inform|assure|mention to|say to"
             r"|beg|bribe|fool|trick|mislead"
             rf"|impress|influence|order|urge|warn)(?: the| a| any| all| your)? {_PERSON} [^.:]{{0,60}}"
@@ -102,7 +119,8 @@ _MARKED = re.compile(
     rf"\b(?:counts?|treat|mark|regard|judge|consider|deem|vote)(?: \w+){{0,5}}? as(?: \w+)? {_MET}\b"
     r"|\b(?:mark|accept|score|rate|grade|consider|regard|treat|judge|deem|call) (?:this|it|my|our"
     r"|your|every|each|all"
-    rf"|any|the)(?: {_ANSWER})? (?:as |to be )?(?:fully )?(?:correct|perfect|right|passed|flawless"
+    rf"|any|the(?= {_ANSWER}))(?: {_ANSWER})? (?:as |to be )?(?:fully )?(?:correct|perfect|right"
+    r"|passed|flawless"
     r"|full marks)\b"
     rf"|\b{_ANSWER}(?: \w+){{0,3}}? (?:marked|scored|graded|accepted|counted|counts?|rated|judged) (?:as )?"
     rf"(?:correct|perfect|right|passed|met)\b"
@@ -122,10 +140,10 @@ _ABROAD = re.compile(
             r"(?:richtig|korrekt|bestanden|voll|10?\b)",
             r"\b(?:volle|maximale|hochste) (?:punkt\w*|note|bewertung)\b",
             r"\b(?:evaluateur|correcteur|examinateur|noteur|jury)\w{0,2}\b[^.]*\b(?:correct|juste"
-            r"|maxim|rempli|satisf|valid|accept)",
+            r"|maxim|rempli|satisf|valid|accept|points|accord)",
             r"\bignore[zr]? (?:le|la|les) (?:bareme|grille|criteres|rubrique)|\b(?:note|points?) maxim\w+",
             r"\b(?:evaluador|calificador|corrector|avaliador|corretor|valutatore|esaminatore)\w{0,2}\b[^.]*"
-            r"\b(?:corr?ec?t|maxim|massim|cumpl|cumprid|soddisf|aprob|aprov)",
+            r"\b(?:corr?ec?t|maxim|massim|cumpl|cumprid|soddisf|aprob|aprueb|aprov)",
             r"\bignor[ae] (?:la|las|os|as|il|la|i) (?:rubrica|criterios|criteri|griglia)",
             r"\b(?:puntuacion|pontuacao|nota|punteggio|voto) (?:maxim[ao]|massim[ao])"
             r"|\b(?:massimo|maxima|maximo) (?:punteggio|voto|puntuacion|nota|pontuacao)",
@@ -147,6 +165,67 @@ _OTHER = re.compile(
     r"|(?:채점자|평가자|심사위원)[^.]*(?:만점|정답|충족|통과|합격)|만점|모든 기준이 충족"
 )
 _TOPIC = re.compile(rf"{_SCORER.pattern}|\brubrics?\b|\b{_WORK} (?:rules|criteria|guidelines|scheme)\b")
+_BEFORE = (
+    r"(?:(?:the|an?|any|each|every|all|dear|my|your|our|hey|attention|to|for|as|human|impress"
+    r"|praise)(?: \w+)? )"
+)
+NAMES: Mapping[str, re.Pattern[str]] = {
+    "grader": re.compile(
+        rf"(?!the evaluation)(?:{_SCORER.pattern})|\b(?:whoever|(?:person|people|model|one) (?:who"
+        r"|that)) (?:checks"
+        r"|reads) (?:this|the answer)\b"
+        r"|\bl?(?:bewerter|prufer|gutachter|korrektor|evaluateur|correcteur|examinateur|evaluador"
+        r"|calificador|avaliador"
+        r"|valutatore|esaminatore|beoordelaar|ocenia\w+ model)\w{0,2}\b|\bel corrector\b"
+        r"|проверяющ|оценщик|оценивающ|评委|评分|评审|阅卷|打分|評価者|評価ai|採点|審査員|채점|평가자|심사위원"
+    ),
+    "judge": re.compile(
+        rf"\b{_BEFORE}judges?\b(?! (?:the|by|each|every|a|on|how|from)\b)|(?:^|[.:] )judges?:"
+        r"|\bjudge s\b"
+    ),
+    "reviewer": re.compile(rf"\b{_BEFORE}reviewers?\b|(?:^|[.:] )reviewers?:|\breviewer s\b"),
+    "examiner": re.compile(r"\bexaminers?\b"),
+    "rubric": re.compile(r"\brubrics?\b|\bcriterion [0-9]\b"),
+}
+"""Names of scorers in a lesson, and of what they score by, by what tasks call them."""
+_ABOUT: Mapping[str, tuple[str, ...]] = {
+    "grader": (
+        "grade",
+        "grading",
+        "evaluat",
+        "scorer",
+        "assess",
+        "rater",
+        "bewert",
+        "prüf",
+        "評",
+        "评",
+        "оцен",
+    ),
+    "judge": ("judge", "court", "referee"),
+    "reviewer": ("review",),
+    "examiner": ("exam",),
+    "rubric": ("rubric", "grading", "marking", "criterion"),
+}
+
+
+def topics_of(texts: Iterable[str]) -> frozenset[str]:
+    """Return the keys of `NAMES` that tasks with these texts are about: their lessons may have such names."""
+    found: set[str] = set()
+    for text in texts:
+        if len(found) == len(_ABOUT):
+            break
+        small = text.casefold()
+        found.update(topic for topic, stems in _ABOUT.items() if any(stem in small for stem in stems))
+    return frozenset(found)
+
+
+def find_scorer(text: str, topics: Collection[str]) -> str | None:
+    """Return the name of a scorer in `text`, where tasks are about none; see `topics_of`."""
+    words, other = words_of(fold(text)), words_of(bare(text).casefold())
+    wanted = [pattern for topic, pattern in NAMES.items() if topic not in topics]
+    found = next((m for p in wanted for spelled in (words, other) if (m := p.search(spelled))), None)
+    return found[0].strip(" .:") if found else None
 
 
 def find_words_to_scorer(text: str) -> str | None:

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
+from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.harness.learning.library.experience_lines import check
 from pytest_tfgrpo.harness.learning.library.injection import find_order, find_role
-from pytest_tfgrpo.harness.learning.library.scorers import find_words_to_scorer
+from pytest_tfgrpo.harness.learning.library.scorers import find_scorer, find_words_to_scorer, topics_of
 from pytest_tfgrpo.harness.suite.contamination.answers import Answers
 from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, labels
 from pytest_tfgrpo.harness.suite.contamination.readings import readings, rotated, without_leet
@@ -64,6 +65,7 @@ class Screen:
         self._answers = LessonAnswers(known, answers, tools, allowed=labels(known, answers))
         self._packs = packs
         self._max_words = max_words
+        self._topics = {domain: topics_of(_told(domain, known, pack)) for domain, pack in packs.items()}
         self._urls = {domain: _urls("\n".join((p.system, *p.inject))) for domain, p in packs.items()}
 
     def refuse(self, experience: Experience) -> tuple[str, str] | None:
@@ -99,6 +101,8 @@ class Screen:
                 return "injection", f"it contains {order!r}, an order to the model that reads it"
             if words := find_words_to_scorer(reading):
                 return "scorer", f"it contains {words!r}, which speaks to whoever scores the answers"
+            if scorer := find_scorer(reading, self._topics[domain]):
+                return "scorer", f"it names {scorer!r}, and no task of its domain is about such"
         if delimiter := _DELIMITER.search(text):
             return (
                 "delimiter",
@@ -136,6 +140,16 @@ def contaminated(
         for experience in library.experiences
         for found in index.find(experience.summary32)[:1]
     ]
+
+
+def _told(domain: str, scenarios: Iterable[Scenario], pack: PromptPack) -> Iterator[str]:
+    """Yield what agents are told in a domain."""
+    yield from (pack.system, *pack.inject)
+    for scenario in scenarios:
+        if scenario.domain == domain:
+            yield scenario.wording
+            if scenario.input is not None:
+                yield canonical(scenario.input).decode("utf-8", "replace")
 
 
 def _all_readings(text: str) -> Iterator[str]:
