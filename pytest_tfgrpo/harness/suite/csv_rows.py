@@ -6,12 +6,17 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.suite.document import Refused
 
+if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
+
 CELL_MAX_CHARS = 64_000_000
+AT_ONCE = 100
+"""Rows that are read at once."""
 SEPARATORS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
 """What programs put between cells in place of commas, and how it is called."""
 _DECLARED = re.compile(r"sep=([^\r\n])(?=\r|\n|\Z)", re.IGNORECASE)
@@ -56,28 +61,37 @@ def csv_table(text: str, known: Collection[str]) -> CsvTable:
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    other = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
-    beside = other if _BLANK_AND_QUOTE.search(text) else None
-    while True:
-        start = reader.line_num + 1
-        cells = _next(reader)
-        if cells is None:
-            return
-        if beside is not None and not _alike(cells, _next(beside)):
+    rows = _lined(csv.reader(io.StringIO(text, newline=""), strict=True))
+    beside = None
+    if _BLANK_AND_QUOTE.search(text):
+        beside = _lined(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True))
+    returns = "\r" in text
+    for start, cells in rows:
+        if beside is not None and not _alike(cells, next(beside, (0, None))[1]):
             raise Refused(start, "blanks stand between a comma and a quoted cell; remove them")
-        if any(cell and not cell.isspace() for cell in cells):
-            yield start, [_newlines(cell) if "\r" in cell else cell for cell in cells]
+        if any(map(str.strip, cells)):
+            yield start, [_newlines(cell) if "\r" in cell else cell for cell in cells] if returns else cells
 
 
-def _next(reader: Iterator[list[str]]) -> list[str] | None:
-    limit = csv.field_size_limit(CELL_MAX_CHARS)  # of the whole process, so it is put back at once
-    try:
-        return next(reader, None)
-    except csv.Error as error:
-        raise Refused(getattr(reader, "line_num", 1), f"not CSV: {error}") from None
-    finally:
-        csv.field_size_limit(limit)
+def _lined(reader: CsvReader) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a reader with the line where each starts; some are read at once."""
+    more = True
+    while more:
+        some: list[tuple[int, list[str]]] = []
+        wrong: csv.Error | None = None
+        limit = csv.field_size_limit(CELL_MAX_CHARS)  # of the whole process, so it is put back at once
+        try:
+            while len(some) < AT_ONCE:
+                some.append((reader.line_num + 1, next(reader)))
+        except StopIteration:
+            more = False
+        except csv.Error as error:
+            wrong = error
+        finally:
+            csv.field_size_limit(limit)
+        yield from some
+        if wrong is not None:
+            raise Refused(reader.line_num, f"not CSV: {wrong}")
 
 
 def _alike(cells: Sequence[str], others: Sequence[str] | None) -> bool:

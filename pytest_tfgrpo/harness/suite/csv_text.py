@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.suite.csv_rows import csv_table, named_cells
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table
 from pytest_tfgrpo.harness.suite.document import Problem, Refused
 from pytest_tfgrpo.harness.suite.ground_truth import ESTIMATES
 
@@ -46,14 +46,13 @@ def parse_csv(text: str, stem: str) -> Iterator[tuple[int, Json] | Problem]:
     table = csv_table(text, COLUMNS)
     header = [name.casefold() for name in table.names]
     _check_header(header, table.line)
-    rows = 0
+    rows, needed = 0, {"prompt", "answer"}
     for line, cells in table.rows:
-        short_of = {"prompt", "answer"} & {*header[len(cells) :]}
-        if len(cells) > len(header) or short_of:
+        if len(cells) != len(header) and (len(cells) > len(header) or needed & {*header[len(cells) :]}):
             yield Problem(line, (), f"{len(cells)} cells in a table of {len(header)} columns")
             continue
         rows += 1
-        named = {name: cell for name, cell in named_cells(header, cells).items() if cell.strip()}
+        named = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
         if "" in named:
             yield Problem(
                 line, (), f"{short(named[''])} stands in a column without a name; name or remove it"

@@ -142,10 +142,19 @@ cell = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters
 
 @given(
     st.lists(st.tuples(cell, cell, cell), min_size=1, max_size=5),
-    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC]),
-    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(
+        [
+            (csv.QUOTE_MINIMAL, "\r\n"),  # with another end it leaves half of the line ends without quotes
+            *(
+                (quoting, end)
+                for quoting in (csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC)
+                for end in ("\n", "\r\n", "\r")
+            ),
+        ]
+    ),
 )
-def test_what_python_writes_as_a_table_is_read_back(rows, quoting, ends):
+def test_what_python_writes_as_a_table_is_read_back(rows, dialect):
+    quoting, ends = dialect
     out = io.StringIO()
     csv.writer(out, quoting=quoting, lineterminator=ends).writerows([("prompt", "answer", "note"), *rows])
     table = csv_table(out.getvalue(), ())
