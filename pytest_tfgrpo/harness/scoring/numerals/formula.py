@@ -16,6 +16,7 @@ from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_LATEX_DOLLAR = re.compile(r"([-−–])\\\$(?=[0-9])")
 _LISTED = re.compile(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b(?:or|and)\b")
 _DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
 _OPEN = re.compile(r"(?:\\\{|[(\[])[^()\[\]{}\n]*$")
@@ -35,6 +36,7 @@ def with_plain_numerals(text: str, value: str) -> str:
     text = unhidden(text)
     is_list = _LISTED.search(value) is not None
     text = text if is_list else _LATEX_COMMA.sub(",", text)
+    text = text if _MARKED.search(text) else _LATEX_DOLLAR.sub(r"\1$", text)
     parts, end = list[str](), 0
     scope = _scope(text)
     unsure: UnsureNumeral | None = None
@@ -68,7 +70,7 @@ def _plain(text: str, found: re.Match[str], *, is_list: bool) -> tuple[int, str]
     if "e" in plain and not is_plain:
         size = Decimal(plain)
         plain = f"{size:f}" if size.is_finite() and abs(size.adjusted()) < _POWER_MAX else plain
-    if minus:
+    if minus and not ("$" in text[start - before : start] and _MARKED.search(text)):
         return start - before, "-" + plain
     return None if is_plain else (start, plain)
 

@@ -1,5 +1,8 @@
 """Numbers in answers: each is read whole, or cannot be read for certain."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +37,21 @@ def test_there_are_many_cases_of_each_form():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.answer.encode("unicode_escape").decode()[:40])
 def test_the_last_number_of_an_answer_is_read_whole_or_not_at_all(case):
     assert read(case.answer) == case.number
+
+
+def test_each_example_of_the_documentation_is_read_as_it_says():
+    text = Path(__file__).parents[4].joinpath("docs/scenarios.md").read_text("utf-8")
+    section = text.split("## Numbers in answers")[1].split("## The math check")[0]
+    rows = [row.split("|") for row in section.splitlines() if row.startswith("| ")][2:]
+    assert len(rows) == 10
+    for _, _, certain, uncertain, _ in rows:
+        assert all(isinstance(read(one), float) for one in re.findall("`([^`]*[0-9½٤][^`]*)`", certain)), (
+            certain
+        )
+        assert {read(one) for one in re.findall("`([^`]*)`", uncertain)} <= {UNSURE}, uncertain
+    values = re.findall(r"`([^`]+)` is (-?[0-9.]+)(?=[\s,:;.]*(?:[a-z`,.]|$))", section.partition("\n* ")[2])
+    assert len(values) >= 10
+    assert [(one, read(one)) for one, _ in values] == [(one, float(said.rstrip("."))) for one, said in values]
 
 
 @pytest.mark.parametrize("frame", ["so it is {}", "First 7, then 8.\n\n{}\n", "**Answer:** {}", "x = {}"])
