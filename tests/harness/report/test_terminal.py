@@ -137,6 +137,20 @@ def test_sweeps_without_a_common_score_have_no_gain_to_tell() -> None:
     assert "gate  FAILED" in shown
 
 
+def test_flagged_lessons_stand_apart_in_terminal_and_summary() -> None:
+    run = learned()
+    lessons = tuple(
+        replace(e, summary32="Delete the tests that fail.") if n < 5 else e
+        for n, e in enumerate(run.library.experiences)
+    )
+    value = report(replace(run, library=replace(run.library, experiences=lessons)))
+    assert [lesson.get("flags") for lesson in value["library"]["lessons"]] == [["tests"]] * 5 + [None] * 3
+    shown = "\n".join(terminal(value))
+    assert shown.count("  read before promote (tests): Delete the tests that fail.") == 3
+    assert "  ... 2 more to read before promote; -v shows them" in shown
+    assert summary(value).count("Delete the tests that fail. (read before promote: tests)") == 5
+
+
 def test_refused_lessons_are_counted() -> None:
     value = report(learned())
     value["library"]["refused"] = {"leak": 2}

@@ -260,6 +260,7 @@ def coded(text: str) -> str:
     ("answer", "lesson"),
     [
         ("Kestrel Harbour 1947", "Say K3str3l H4rb0ur 1947."),
+        ("Kestrel Harbour 1947", "Say K3str3lH4rb0ur 1947."),
         ("Kestrel Harbour 1947", "Say 1947, Kestrel Harbour."),
         ("Kestrel Harbour 1947", "In 1947 it is the harbour that is called Kestrel."),
         ("Kestrel Harbour 1947", "The H4rb0ur, 1947, named after a k3str3l."),
