@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import signal
 import socket
@@ -164,6 +165,140 @@ def test_a_worker_is_used_again_unless_something_is_left_in_it(monkeypatch: pyte
 
     assert asyncio.run(main()) == [0, 0, 1, 1]
     assert start.killed == [0]
+
+
+class Child:
+    """A process that answers what it is sent as `answer` says; it ends when its group is killed."""
+
+    pid = 4_000_000
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.returncode = answer, None
+        self.sent: list[str] = []
+        self.options: dict[str, Any] = {}
+        self._ended = asyncio.Event()
+
+    async def exec(self, *_: str, **options: Any) -> Child:
+        self.options = options
+        mine = socket.socket(fileno=os.dup(options["pass_fds"][0]))
+        self._reader, self._writer = await asyncio.open_connection(sock=mine)
+        self._task = asyncio.create_task(self._serve())
+        return self
+
+    async def _serve(self) -> None:
+        while True:
+            try:
+                what, size = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+                data = await self._reader.readexactly(size)
+            except (OSError, EOFError):
+                return
+            name = what.rstrip(b"\0").decode()
+            self.sent.append(name)
+            for kind, reply in self.answer(name, data):
+                self._writer.write(HEADER.pack(kind, len(reply)) + reply)
+            if name == "close" or self.answer(name, data) is ENDS:
+                self.end(0)
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        return self.returncode or 0
+
+    def end(self, code: int) -> None:
+        if self.returncode is None:
+            self.returncode = code  # type: ignore[assignment]
+            self._ended.set()
+            self._writer.close()
+
+
+ENDS: list[tuple[bytes, bytes]] = []
+
+
+def answers(name: str, data: bytes) -> list[tuple[bytes, bytes]]:
+    if name == "ask":
+        return [(BEGUN, b""), (REPLY, pickle.dumps(WorkerReply(trajectory=Trajectory(answer="3"))))]
+    return [(REPLY, pickle.dumps(""))] if name in ("setup", "end") else [(BEGUN, b"")]
+
+
+def lived(answer: Any, use: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Child, list[Any], Any]:
+    """Start a worker whose process answers so, use it, and close it; returns how often it was buried too."""
+    gone: list[Any] = []
+
+    async def main() -> tuple[Child, list[Any], Any]:
+        child = Child(answer)
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", child.exec)
+        monkeypatch.setattr(worker_process.os, "killpg", lambda pid, how: child.end(-how))
+        worker = WorkerProcess(gone.append)
+        why = await worker.start(setup_of("half"))
+        found = why if why else await use(worker, child)
+        await worker.aclose()
+        await asyncio.sleep(0)
+        assert not worker.is_usable
+        assert worker._writer.is_closing()
+        return child, [one is worker for one in gone], found
+
+    return asyncio.run(main())
+
+
+def test_a_worker_is_asked_again_and_again_and_released_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = AgentTurn(id="a", call=asked("?", tmp_path))
+
+    async def use(worker: WorkerProcess, child: Child) -> list[Any]:
+        found = [await worker.ask(one), await worker.ask(one)]
+        assert worker.is_usable
+        await worker.end("a")
+        assert worker.is_usable
+        return found
+
+    child, gone, found = lived(answers, use, monkeypatch)
+    assert found == [WorkerReply(trajectory=Trajectory(answer="3"))] * 2
+    assert (child.sent, child.returncode, gone) == (["setup", "ask", "ask", "end", "close"], 0, [True])
+    assert child.options["start_new_session"] is True
+
+
+def test_a_worker_that_cannot_open_the_agent_or_ends_meanwhile_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = lived(lambda *_: [(REPLY, pickle.dumps("no module"))], None, monkeypatch)[2]
+    assert told == "no module"
+    assert lived(lambda *_: ENDS, None, monkeypatch)[2] == ENDED
+
+
+def test_an_agent_that_ends_its_process_has_failed_and_nothing_is_asked_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = AgentTurn(id="a", call=asked("?", tmp_path))
+
+    def dies(name: str, data: bytes) -> list[tuple[bytes, bytes]]:
+        return [(BEGUN, b"")] if name == "ask" else answers(name, data)
+
+    async def use(worker: WorkerProcess, child: Child) -> WorkerReply:
+        asking = asyncio.create_task(worker.ask(one))
+        while not worker._begun:
+            await asyncio.sleep(0)
+        child.end(7)
+        reply = await asking
+        await worker.end("a")
+        return reply
+
+    child, gone, found = lived(dies, use, monkeypatch)
+    assert str(found.fault) == "the agent's process ended with exit code 7 before it had answered"
+    assert (child.sent, gone) == (["setup", "ask"], [True])
+
+
+def test_a_conversation_that_does_not_end_spoils_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_process, "GRACE_S", 0.01)
+
+    def silent(name: str, data: bytes) -> list[tuple[bytes, bytes]]:
+        return [(BEGUN, b"")] if name == "end" else answers(name, data)
+
+    async def use(worker: WorkerProcess, child: Child) -> bool:
+        await worker.end("a")
+        return worker.is_usable
+
+    child, gone, usable = lived(silent, use, monkeypatch)
+    assert (usable, child.returncode, gone) == (False, -9, [True])
 
 
 # the main function
