@@ -12,6 +12,8 @@ BLANKS = str.maketrans(dict.fromkeys("\u00a0\u202f\u2007", " "))
 LOOKS = str.maketrans(
     {**dict.fromkeys("‘’‚′`´", "'"), **dict.fromkeys("“”„«»″", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
 )
+SPECIAL = re.compile("[\\u00a0\\u202f\\u2007]")
+FORMED = re.compile("[‘’‚′´“”„«»″‐‑‒–—−]")
 ESC = "\x1b"
 
 
@@ -28,6 +30,8 @@ def as_spelled(text: str, wanted: str) -> str:
     if text.isascii():
         return text
     spelled = composed(text)
+    if not SPECIAL.search(spelled):
+        return spelled
     return spelled.translate(BLANKS) if wanted.translate(BLANKS) == wanted else spelled
 
 
@@ -38,7 +42,7 @@ def composed(text: str) -> str:
 
 def hint(wanted: str, text: str) -> str:
     """Return what to say where two texts differ in typographic signs alone; empty where in more."""
-    if text.isascii() and wanted.isascii():
+    if (text.isascii() and wanted.isascii()) or not (FORMED.search(text) or FORMED.search(wanted)):
         return ""
     one, other = composed(wanted).translate(LOOKS), as_spelled(text, "").translate(LOOKS)
     return "; they differ only in the form of quotation marks, apostrophes or dashes" if one in other else ""
