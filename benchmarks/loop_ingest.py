@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.core.redact import Redactor
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.privacy.redact import Redactor
 from pytest_tfgrpo.traces.otlp import read_otlp
 from pytest_tfgrpo.traces.turns import TraceSpan
 

@@ -15,6 +15,7 @@ from support.syntax_trees import PACKAGE, each, modules, name_of, ours
 
 LAYERS = {
     "core": 0,
+    "privacy": 0,
     "numerics": 0,
     "llm": 1,
     "bus": 1,
@@ -34,7 +35,8 @@ LAYERS = {
 may read `traces`: the spans of an agent that reports no frames are its frames."""
 MAY_NOT_SEE = {
     "core": {"numerics"},
-    "numerics": {"core"},
+    "privacy": {"core", "numerics"},
+    "numerics": {"core", "privacy"},
     "llm": {"bus", "sinks", "traces"},
     "bus": {"llm", "sinks", "traces"},
     "traces": {"bus", "llm", "sinks"},

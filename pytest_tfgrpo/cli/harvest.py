@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.harvest_progress import HarvestScreen, estimate_line, spent
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
-from pytest_tfgrpo.core.errors import BudgetError, SettingError, StoreError
+from pytest_tfgrpo.core.errors import ActorError, BudgetError, SettingError, StoreError
 from pytest_tfgrpo.core.text import few, plural
 
 if TYPE_CHECKING:
@@ -252,7 +252,6 @@ def _require_sandbox(isolation: Isolation) -> None:
     """Raise SettingError unless the tests can be isolated as asked for."""
     if isolation != "bwrap":
         return
-    from pytest_tfgrpo.core.errors import ActorError
     from pytest_tfgrpo.harness.sandbox.bubblewrap import open_bwrap
 
     try:

@@ -18,7 +18,7 @@ from pytest_tfgrpo.cli.parsers import (
     project_of,
 )
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import LABELS, LABELS_FORM
+from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON, write_json
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -101,7 +101,6 @@ def read(arguments: Arguments) -> Iterator[str]:
     from dataclasses import replace
 
     from pytest_tfgrpo.cli.lookup import find_run, read_report
-    from pytest_tfgrpo.core.files import REPORT_JSON, write_json
     from pytest_tfgrpo.core.text import line
     from pytest_tfgrpo.harness.report.judge import label_lines
     from pytest_tfgrpo.harness.report.label_file import load_labels, read_form, save_labels

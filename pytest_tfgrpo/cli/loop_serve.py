@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
+from pytest_tfgrpo.cli.open_loop import current_view, load_config, open_configured, open_scrubber
 from pytest_tfgrpo.core.text import line
 
 PATIENCE_S = 3.0
@@ -63,7 +63,6 @@ def serve_loop(path: str | None) -> Iterator[str]:
 
 def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
     """Make trajectories and rewards of what waits on the bus; False: a service does that. Raises BusError."""
-    from pytest_tfgrpo.cli.open_loop import current_view
     from pytest_tfgrpo.feedback.report.status import status_of
 
     with ExitStack() as closing:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, SettingError
-from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON, write_text
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.settings import sets_gate
+from pytest_tfgrpo.core.text import line, wrapped
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -69,7 +71,6 @@ def declare(commands: Subparsers) -> None:
 def report(arguments: Arguments) -> Iterator[str]:
     """Print the report of a run and write its HTML page, or compare it with others."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.files import write_text
     from pytest_tfgrpo.harness.report.compare import versus
     from pytest_tfgrpo.harness.report.compare_example import example_lines
     from pytest_tfgrpo.harness.report.compare_lines import compare_lines
@@ -96,7 +97,6 @@ def report(arguments: Arguments) -> Iterator[str]:
         here = shown.report | {"files": os.path.relpath(folder)}
         yield from terminal(here, verbosity=verbosity)
         if arguments.what_if is not None:
-            from pytest_tfgrpo.core.text import wrapped
             from pytest_tfgrpo.harness.report.labels import what_if
 
             yield from wrapped(what_if(shown.run, arguments.what_if), 80, hanging="  ")
@@ -122,7 +122,6 @@ def _agents(project: Project, arguments: Arguments, verbosity: int) -> Sequence[
 def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]:
     """Return the folders of the runs to compare with; raises JournalError."""
     from pytest_tfgrpo.cli.lookup import run_before
-    from pytest_tfgrpo.core.text import line
     from pytest_tfgrpo.harness.report.compare_columns import LETTERS
 
     if len(wanted) >= len(LETTERS):
@@ -153,8 +152,6 @@ def _accuracies(text: str) -> list[tuple[float, float]]:
 
 def write(path: Path, written: Callable[[], None]) -> str:
     """Write a page by `written`; returns the line that says so. Raises JournalError."""
-    from pytest_tfgrpo.core.text import line
-
     if path.is_dir():
         raise JournalError(f"cannot write the page {path}: it is a folder; name a file with --html")
     try:
@@ -227,7 +224,6 @@ def _labelled(folder: Path, run: Run, report: Report) -> Report:
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the result of the built-in rules; None without a gate. Problems are added to `notes`."""
-    from pytest_tfgrpo.core.settings import sets_gate
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
     from pytest_tfgrpo.harness.report.value import is_plain

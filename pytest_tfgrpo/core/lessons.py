@@ -10,8 +10,8 @@ from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.privacy.redact import redact
 
 Polarity: TypeAlias = Literal["do", "avoid"]
 

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.privacy.redact import redact
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)

@@ -9,9 +9,9 @@ import re
 from functools import lru_cache
 from numbers import Real
 
-from pytest_tfgrpo.core.redact import Redactor
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.privacy.redact import Redactor
 
 KEY_CHARS = 200
 """Longest key and name."""

@@ -104,10 +104,7 @@ class ChatCompleter:
         """Whether the server can hold an answer to a form; None: not known yet."""
         self._streams = False
         """Whether the server answers by stream alone, as it said."""
-        hosted = door.address.host == HOSTED
-        self._limit_field: MaxTokensField = door.endpoint.max_tokens_field or (
-            "max_completion_tokens" if hosted else "max_tokens"
-        )
+        self._limit_field = _limit_field(door)
         self.identity: Mapping[str, Json] = self._identify()
 
     def __repr__(self) -> str:
@@ -202,7 +199,6 @@ class ChatCompleter:
             bound=self._bound(prompt_tokens, completion_tokens),
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
-            left_s=limit_s,
             limit_s=limit_s,
             sampled=sampled,
             max_bytes=self._endpoint.response_max_bytes + more_bytes,
@@ -434,3 +430,8 @@ class ChatCompleter:
         """Return an error fit for journal and terminal: no key, no control characters, short."""
         shown = one_line(self._door.scrubber.redact(text, 20 * SHOWN), SHOWN)
         return ModelError(f"{self.name}: {shown}", code)
+
+
+def _limit_field(door: Door) -> MaxTokensField:
+    hosted = door.address.host == HOSTED
+    return door.endpoint.max_tokens_field or ("max_completion_tokens" if hosted else "max_tokens")

@@ -6,8 +6,8 @@ import base64
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-from pytest_tfgrpo.core.redact import redact
-from pytest_tfgrpo.core.unescape import unescaped
+from pytest_tfgrpo.privacy.redact import redact
+from pytest_tfgrpo.privacy.unescape import unescaped
 
 SHORTEST = 8
 """Characters below which a key is a placeholder (``none``, ``EMPTY``), which texts may contain."""

@@ -79,9 +79,8 @@ class ModelAttempts:
     bound: Mapping[str, float | None]
     prompt_tokens: int
     completion_tokens: int
-    left_s: float
-    """Time that is left; waiting for money or for a free slot does not count."""
     limit_s: float
+    """Time for all attempts; waiting for money or for a free slot does not count."""
     sampled: Sampled | None
     """What is known of its tokens before they come; None when nobody asks for them."""
     max_bytes: int
@@ -99,11 +98,15 @@ class ModelAttempts:
     cost_usd: float | None = 0.0
     """Of all attempts; None when that of one is unknown."""
 
+    @property
+    def left_s(self) -> float:
+        """Time that is left."""
+        return self.limit_s - self.spent_s
+
     def pay(self, usd: float | None) -> None:
         self.cost_usd = None if usd is None or self.cost_usd is None else self.cost_usd + usd
 
     def pass_time(self, seconds: float) -> None:
-        self.left_s -= seconds
         self.spent_s += seconds
 
 

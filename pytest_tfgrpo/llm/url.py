@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from pytest_tfgrpo.core.redact import find_secret
 from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.privacy.redact import find_secret
 
 CALL = "/chat/completions"
 SECRET = re.compile(r"key|token|secret|signature|passw|auth", re.IGNORECASE)

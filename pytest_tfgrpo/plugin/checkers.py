@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.plugin import markers, score
 from pytest_tfgrpo.plugin.failures import (
+    InOtherProcess,
     ItemFailed,
     ItemNotRun,
     end_unrun,
@@ -23,7 +24,6 @@ from pytest_tfgrpo.plugin.failures import (
     report_low,
 )
 from pytest_tfgrpo.plugin.fresh_fixtures import FreshFixtures
-from pytest_tfgrpo.plugin.one_process import InOtherProcess
 from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 SHOWN = 2000

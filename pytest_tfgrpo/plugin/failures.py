@@ -25,6 +25,10 @@ class ItemFailed(Exception):
     """An item failed; the text is for the reader of the failure."""
 
 
+class InOtherProcess(pytest.fail.Exception):  # type: ignore[name-defined,misc]
+    """An item is about to run in another process than its run."""
+
+
 def rerun_command(config: pytest.Config, node_id: str) -> str:
     """Return the command that runs an item again."""
     settings = settings_of(config)

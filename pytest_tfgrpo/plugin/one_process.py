@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable
 import pytest
 
 from pytest_tfgrpo.plugin import distributed
+from pytest_tfgrpo.plugin.failures import InOtherProcess
 from pytest_tfgrpo.plugin.items import GateItem
 from pytest_tfgrpo.plugin.selection import is_scenario_item
 
@@ -25,10 +26,6 @@ LOOPING = (
     "scenarios cannot run with --looponfail, which runs them again for each file that changes, also for the "
     "run's own; run pytest without it"
 )
-
-
-class InOtherProcess(pytest.fail.Exception):  # type: ignore[name-defined,misc]
-    """An item is about to run in another process than its run."""
 
 
 def refuse_known(config: pytest.Config, items: Iterable[pytest.Item]) -> None:

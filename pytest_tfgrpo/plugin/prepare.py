@@ -122,7 +122,7 @@ def _supplied(
         rewarders=hook_calls.supply_rewarders(config),
         kinds=kinds,
         rules=tuple(hook_calls.gate_rules(config)),
-        tracing=config.stash.get(TRACING, {}).get(settings["actor"]),
+        tracing=config.stash.get(TRACING, {}).get(actor),
     )
 
 

@@ -13,8 +13,8 @@ from itertools import chain
 
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.trace_ids import child_id, span_id, trace_id
+from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.sinks.otlp import (
     CLIENT,
     AttributeValue,

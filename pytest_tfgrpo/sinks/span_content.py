@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.sinks.otlp import attribute
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.voices import FORGED, hostile, read_name, read_text, read_value, read_voices, usual
 
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.voices import as_json, fitted, legible, named, quoted, said
+from pytest_tfgrpo.privacy.redact import redact
 
 
 @given(hostile)

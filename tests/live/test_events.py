@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from support.live_events import RULES, Reporter, outcome
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.redact import Redactor, find_secret
 from pytest_tfgrpo.live.event_text import KEY_CHARS, TEXT_CHARS, stored_key, stored_name, stored_text
 from pytest_tfgrpo.live.events import event_of, event_to_wire
 from pytest_tfgrpo.live.records import LiveEvent
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.privacy.redact import Redactor, find_secret
 
 SECRET = "sk-" + "a1B2" * 8
 

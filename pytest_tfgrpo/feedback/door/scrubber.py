@@ -16,11 +16,11 @@ from functools import lru_cache
 from typing import Literal
 
 from pytest_tfgrpo.core.fitting import LONGEST, UnfitError, fit, fit_text
-from pytest_tfgrpo.core.redact import Redactor
-from pytest_tfgrpo.core.secret_shapes import telling
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.user_names import UserNames, may_name, names_user, user_kind
+from pytest_tfgrpo.privacy.redact import Redactor
+from pytest_tfgrpo.privacy.secret_shapes import telling
 from pytest_tfgrpo.traces.dialects import is_scrubbed
 
 LONGEST_ATTRIBUTE = 262_144

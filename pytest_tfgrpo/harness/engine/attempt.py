@@ -23,13 +23,13 @@ from pytest_tfgrpo.core.errors import (
     describe,
 )
 from pytest_tfgrpo.core.records import Failure, Frame, Phase, Rollout, Status, Trajectory
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.sampled import is_plain, reported
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.output import TOKENS_MAX, is_amount, is_usage, limited, without_thoughts
 from pytest_tfgrpo.harness.engine.conversation import converse, repeat
 from pytest_tfgrpo.harness.protocols import Actor, ActorCall, User, as_conversational
 from pytest_tfgrpo.llm.queueing import current_ticket
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.prompts import RenderedPrompt

@@ -37,7 +37,6 @@ from pytest_tfgrpo.core.records import (
     header_fields,
     with_shared,
 )
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.engine.breaker import Breaker
 from pytest_tfgrpo.harness.engine.cohort import Cohort, repeat_groups
@@ -70,6 +69,7 @@ from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.slots import endpoint_uses, failover_warnings
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.worlds import Worlds

@@ -44,6 +44,7 @@ from pytest_tfgrpo.harness.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.harness.sandbox.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.harness.scoring.checks.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.harness.scoring.rewarders.additional import require_rewarders
+from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
 from pytest_tfgrpo.llm.budget import Budget, require_affordable
 
@@ -146,13 +147,13 @@ def _job(
     stamps: Mapping[str, str],
     versions: Mapping[str, str],
 ) -> Job:
-    scenarios, supplied, values = request.scenarios, request.supplied, request.values
+    scenarios, supplied = request.scenarios, request.supplied
     temporary = temporary_folder(request.root, request.out)
     return Job(
         run_id=run_id,
         task_id=request.task_id,
         started_at=log.header["started_at"] if log.header else utc_now(),
-        settings=values,
+        settings=request.values,
         scenarios=tuple(scenarios),
         phases=tuple(request.phases),
         packs=opened.packs,
@@ -179,12 +180,7 @@ def _job(
         root=request.root,
         temporary=temporary,
         partial_selection=bool(request.partial),
-        warnings=(
-            *_warnings(request, opened.library, people.actor),
-            *_advice(request, people),
-            *require_apart(values, request.root, scenarios, temporary),
-            *warn_of_checks(values, scenarios),
-        ),
+        warnings=tuple(_warnings(request, people, opened.library, temporary)),
         resumed=log,
     )
 
@@ -255,8 +251,6 @@ def _exposures(
 def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
     if people.judge is None:
         return ()
-    from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
-
     return (JudgeRewarder(settings["judge_weight"]),)
 
 
@@ -389,7 +383,15 @@ def _versions(commit: str | None) -> dict[str, str]:
     return found if commit is None else found | {"commit": commit}
 
 
-def _warnings(request: RunRequest, library: Library, actor: Actor) -> list[str]:
+def _warnings(request: RunRequest, people: Components, library: Library, temporary: Path) -> Iterator[str]:
+    """Yield what may not be meant so; raises SettingError where agents could reach what they must not."""
+    yield from _lacks(request, library, people.actor)
+    yield from _advice(request, people)
+    yield from require_apart(request.values, request.root, request.scenarios, temporary)
+    yield from warn_of_checks(request.values, request.scenarios)
+
+
+def _lacks(request: RunRequest, library: Library, actor: Actor) -> list[str]:
     warnings = []
     others = sorted({e.actor for e in library.experiences} - {actor.name})
     if others:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, SettingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Task, WorldStep
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.setting_values import SettingValues
@@ -27,6 +26,7 @@ from pytest_tfgrpo.harness.sandbox.sandbox_settings import open_sandbox
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.scoring.checks.command import scrubbed
 from pytest_tfgrpo.harness.scoring.checks.python import plain_callable
+from pytest_tfgrpo.privacy.redact import redact
 
 OUTPUT_MAX = 16_000_000
 """Bytes that a program may print; only the end of its errors is looked at."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import Failure
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import gist
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot
 from pytest_tfgrpo.harness.engine.world_steps import StepContext, StepFailed, StepRunner
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.writer import RunWriter

@@ -11,7 +11,6 @@ import numpy as np
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout, Score
-from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.export.index import RunIndex
@@ -19,6 +18,7 @@ from pytest_tfgrpo.harness.export.messages import RolloutMessages, completion_of
 from pytest_tfgrpo.harness.suite.prompt import prompt_again
 from pytest_tfgrpo.numerics.advantages import grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.arrays import Reals
+from pytest_tfgrpo.privacy.redact import MARK, find_secret
 
 AdvantageKind: TypeAlias = Literal["grpo", "dr_grpo", "rloo"]
 FORMULAS: dict[AdvantageKind, str] = {

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.harness.run.schedule import outline, plan
+from pytest_tfgrpo.harness.run.seeds import draw
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Phase, Rollout, Run
@@ -80,8 +81,6 @@ def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Sce
     known, most = [s for s in scenarios if s.split == "eval"], settings["limit"]
     if most is None or len(known) <= most:
         return [*scenarios], ""
-    from pytest_tfgrpo.harness.run.seeds import draw
-
     drawn = frozenset(draw(known, size=most, seed=settings["seed"], epoch=0))
     kept = [s for s in scenarios if s.split != "eval" or s.id in drawn]
     return kept, f"tfgrpo_limit takes {most} of {len(known)} eval scenarios"

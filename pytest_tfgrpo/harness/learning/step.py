@@ -11,7 +11,6 @@ from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, 
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import refused_lessons
 from pytest_tfgrpo.harness.learning.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.learning.library.library import apply
@@ -22,6 +21,7 @@ from pytest_tfgrpo.harness.suite.contamination.answers import expected_answers, 
 from pytest_tfgrpo.harness.suite.packs import pack_for
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.concurrency import most_at_once
+from pytest_tfgrpo.privacy.redact import redact
 
 
 async def learn(

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.redact import find_secret, redact
 from pytest_tfgrpo.core.sampled import REDACTED
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.schema_accepts import accepts
@@ -32,6 +31,7 @@ from pytest_tfgrpo.harness.recording.entries import (
     RolloutEntry,
     kind_of,
 )
+from pytest_tfgrpo.privacy.redact import find_secret, redact
 
 SCHEMA = "tfgrpo.recording/1"
 SHORT = 64

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON, write_json
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.learning.attribution import exposures
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.report.value import build
 from pytest_tfgrpo.harness.suite.families import sweeps_of
@@ -93,8 +94,6 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
 
     run = conclusion.run
     if any(result.phase.mode == "train" for result in run.phases):
-        from pytest_tfgrpo.harness.learning.attribution import exposures
-
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / REPORT_JSON, conclusion.report)
     write_page(folder, conclusion.report, run)

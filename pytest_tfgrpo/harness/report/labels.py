@@ -24,6 +24,7 @@ from pytest_tfgrpo.harness.metrics.significance import ALPHA, Claim
 from pytest_tfgrpo.harness.report.judge import PASSED
 from pytest_tfgrpo.harness.scoring.judge.prompt import shown
 from pytest_tfgrpo.harness.suite.families import sweeps_of
+from pytest_tfgrpo.numerics.stats import mean_interval
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.rectified import Rectified
@@ -301,7 +302,6 @@ def what_if(run: Run, accuracies: Sequence[tuple[float, float]]) -> str:
     JournalError without a judged scenario, SettingError on a judge no better than chance.
     """
     from pytest_tfgrpo.numerics.rectified import true_share
-    from pytest_tfgrpo.numerics.stats import mean_interval
 
     sweeps = sweeps_of(run)
     compared, known = compare(sweeps.rows_before, sweeps.rows_after), {s.id: s for s in run.scenarios}

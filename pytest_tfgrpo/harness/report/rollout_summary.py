@@ -6,8 +6,8 @@ from itertools import groupby, islice
 
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Rollout
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.privacy.redact import redact
 
 TASK_WORDS = 8
 ANSWER_WORDS = 5

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Group, Mode, Run
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import (
     Control,
     Counts,
@@ -50,6 +49,7 @@ from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
 from pytest_tfgrpo.harness.run.headroom import headroom_of
 from pytest_tfgrpo.harness.suite.families import sweeps_of
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict

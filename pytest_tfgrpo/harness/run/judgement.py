@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import CheckerResult, CheckResult, Failure, JudgeResult, Rollout
-from pytest_tfgrpo.core.redact import redact
+from pytest_tfgrpo.privacy.redact import redact
 
 
 def as_error(rollout: Rollout, code: str, message: str) -> Rollout:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SnapshotError
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder
+from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment, cache_folder, find_built
 from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 from pytest_tfgrpo.patterns.environment.builder import EnvironmentBuilder
 from pytest_tfgrpo.patterns.environment.package_tools import open_tools as open_build_tools
@@ -99,8 +99,6 @@ def run_tests(request: SuiteRequest) -> SuiteRun:
 
 def find_environment(suite: Path, stamp: str) -> BuiltEnvironment:
     """Return an environment that was built before; raises TfgrpoError that says how to build it."""
-    from pytest_tfgrpo.harness.sandbox.environments import find_built
-
     return find_built(suite, stamp)
 
 

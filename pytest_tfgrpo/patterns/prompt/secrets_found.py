@@ -6,8 +6,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.redact import secret_spans
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
+from pytest_tfgrpo.privacy.redact import secret_spans
 
 FILE_MAX = 5_000_000
 """Bytes of a file that is searched; what is longer is searched up to there."""

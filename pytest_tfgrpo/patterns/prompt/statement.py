@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import cut, line
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.patterns.fixes import FixCandidate, FixValidation, Statement
@@ -14,6 +13,7 @@ from pytest_tfgrpo.patterns.prompt.issues_file import fixed_issues
 from pytest_tfgrpo.patterns.prompt.leaked_lines import fixed_code, without_leaks
 from pytest_tfgrpo.patterns.prompt.needed_names import needed_names
 from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
+from pytest_tfgrpo.privacy.redact import redact
 
 WORDS = 8
 """Content words from which a text says something."""

@@ -7,10 +7,10 @@ import threading
 from typing import TYPE_CHECKING, Self
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, SettingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.llm.protocol import Message, Request
 from pytest_tfgrpo.llm.templates import Block, fenced
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from types import TracebackType

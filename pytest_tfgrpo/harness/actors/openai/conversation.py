@@ -48,7 +48,6 @@ class Conversation:
         self._call = call
         self._offer = offer
         self._margin_s = min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
-        self._clock = asyncio.get_running_loop().time
         self._turn = current_ticket()
         self._deadline = began + call.timeout_s - self._margin_s - self._turn.waited_s
         self._context: ToolContext | None = None
@@ -144,7 +143,7 @@ class Conversation:
 
     def _left_s(self) -> float:
         """Return how much is left of the time limit; waiting for room in the budget does not count."""
-        return self._deadline + self._turn.waited_s - self._clock()
+        return self._deadline + self._turn.waited_s - asyncio.get_running_loop().time()
 
     def _no_completion(
         self, message: str, code: str, started: float, cost_usd: float | None = None

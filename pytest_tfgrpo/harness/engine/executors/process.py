@@ -12,7 +12,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.local import run_in_order
 from pytest_tfgrpo.harness.engine.executors.remote_actor import RemoteActor, lost_calls
@@ -20,6 +19,7 @@ from pytest_tfgrpo.harness.engine.executors.worker import AgentTurn, WorkerReply
 from pytest_tfgrpo.harness.engine.executors.worker_process import ENDED, WorkerProcess
 from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.llm.queueing import current_ticket
+from pytest_tfgrpo.privacy.redact import redact
 
 T = TypeVar("T")
 STARTS = 3

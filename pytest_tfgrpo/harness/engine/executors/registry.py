@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.local import LocalExecutor
 from pytest_tfgrpo.harness.engine.executors.open_files import require_open_files
@@ -14,6 +13,7 @@ from pytest_tfgrpo.harness.engine.executors.protocol import Executor
 from pytest_tfgrpo.harness.protocols import as_metered
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.llm.concurrency import AUTO, UNSEEN, most_at_once, with_batches
+from pytest_tfgrpo.privacy.redact import redact
 
 ExecutorOpener: TypeAlias = Callable[[str, Job], Executor]
 """Takes what follows the name in the spec."""

@@ -17,13 +17,13 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.stamp import identify, stamp
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.learning.library.learned_effects import read_effects
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.library.screen import Screen

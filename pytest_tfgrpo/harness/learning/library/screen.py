@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
-from pytest_tfgrpo.core.redact import MARK, find_secret
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.harness.learning.library.experience_lines import check
@@ -16,6 +15,7 @@ from pytest_tfgrpo.harness.suite.contamination.answers import Answers
 from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, labels
 from pytest_tfgrpo.harness.suite.contamination.readings import readings, rotated, without_leet
 from pytest_tfgrpo.harness.suite.contamination.spelling import bare, fold
+from pytest_tfgrpo.privacy.redact import MARK, find_secret
 
 _ROLE_MARKER = re.compile(
     r"<\|[^|<>]{0,40}\|>"

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.acceptance import lessons_of
@@ -17,6 +16,7 @@ from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
 from pytest_tfgrpo.harness.report.page.layout import Layout
 from pytest_tfgrpo.harness.report.page.previews import Preview
 from pytest_tfgrpo.harness.report.page.trajectories import Packed, compressed
+from pytest_tfgrpo.privacy.redact import redact
 
 SHARD = 1_000
 """Rows in one part of the file beside a page."""

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import (
     block,
     cost,
@@ -29,6 +28,7 @@ from pytest_tfgrpo.harness.report.gates import OUTCOMES
 from pytest_tfgrpo.harness.report.page import figures, headline
 from pytest_tfgrpo.harness.report.page.grid import final_label, phase_name
 from pytest_tfgrpo.harness.report.tables import lessons_changed
+from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
     from jinja2 import Environment

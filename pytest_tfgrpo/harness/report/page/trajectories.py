@@ -13,12 +13,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from pytest_tfgrpo.core.conversations import USER, without_repeats
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Check, Scenario, SimulatedUser
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.page.grid import Grid, ScenarioRow
 from pytest_tfgrpo.harness.report.page.prompts import Asked, AskedPrompts
+from pytest_tfgrpo.privacy.redact import redact
 
 Place: TypeAlias = tuple[int, int]
 """Row and column of a group in the grid."""

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.schema import short, violations
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
 from pytest_tfgrpo.harness.suite.json_text import parse_json
+from pytest_tfgrpo.privacy.redact import redact
 
 SCHEMA = "tfgrpo.marks/1"
 FILE_MAX_BYTES = 64_000_000

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.numerals.reader import certain_number
+from pytest_tfgrpo.privacy.redact import redact
 
 WrittenCheck: TypeAlias = dict[str, Json]
 """A check as a scenario file has it."""

@@ -9,13 +9,13 @@ from importlib.resources import files
 
 from pytest_tfgrpo.core.conversations import Turn, turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.voices import as_json, fitted, legible, named, quoted, said
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Message
 from pytest_tfgrpo.llm.templates import fill, mark_for
+from pytest_tfgrpo.privacy.redact import redact
 
 PARTS = ("system", "question", "repair")
 TEXT_MAX = 24_000

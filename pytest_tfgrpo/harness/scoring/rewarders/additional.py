@@ -12,12 +12,12 @@ from typing import Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.text import cut
 from pytest_tfgrpo.harness.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.harness.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.privacy.redact import redact
 
 TAKEN = ("gt_score", "reward", "relative_rank", "advantage")
 """Names of scores that every rollout has."""

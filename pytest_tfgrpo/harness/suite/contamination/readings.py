@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pytest_tfgrpo.core.unescape import unescaped
+from pytest_tfgrpo.privacy.unescape import unescaped
 
 _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{6,}={0,6}(?![A-Za-z0-9+/_=-])")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.engine.environments import folder_of
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import (
@@ -33,6 +32,7 @@ from pytest_tfgrpo.harness.engine.executors.remote_actor import RemoteActor, los
 from pytest_tfgrpo.harness.engine.executors.worker import WorkerSetup
 from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.privacy.redact import redact
 
 T = TypeVar("T")
 OWN = "pytest-tfgrpo"

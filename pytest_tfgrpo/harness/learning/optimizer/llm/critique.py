@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.voices import as_json, legible, named
 from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt, attempts_of
@@ -20,6 +19,7 @@ from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import (
 from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.harness.suite.prompt import render_prompt
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
+from pytest_tfgrpo.privacy.redact import redact
 
 MAX_CHANGES = 3
 """Operations that one group may propose."""

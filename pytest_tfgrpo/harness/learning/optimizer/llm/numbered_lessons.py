@@ -8,7 +8,6 @@ from typing import Literal
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.voices import quoted
 from pytest_tfgrpo.harness.learning.library.library import visible_stamp
@@ -16,6 +15,7 @@ from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt
 from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON, Change
 from pytest_tfgrpo.harness.learning.optimizer.support import reward_of, support_of, tool_stats_of
 from pytest_tfgrpo.harness.protocols import LearningContext
+from pytest_tfgrpo.privacy.redact import redact
 
 MAX_REFUSED = 20
 """Refused lessons that the teacher is shown, the worst of them."""

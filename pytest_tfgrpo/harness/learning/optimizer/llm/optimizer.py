@@ -9,7 +9,6 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.voices import quoted
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
@@ -20,6 +19,7 @@ from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, Teache
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
+from pytest_tfgrpo.privacy.redact import redact
 
 MAX_FINAL = 20
 """Operations that one consolidation may leave."""

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ModelError, OutageError
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.core.wire import Json
@@ -20,6 +19,7 @@ from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.llm.concurrency import with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
+from pytest_tfgrpo.privacy.redact import redact
 
 TEMPERATURE = 0.0
 SHOWN_ANSWER = 8_000

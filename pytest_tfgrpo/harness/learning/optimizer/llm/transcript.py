@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pytest_tfgrpo.core.conversations import USER, without_repeats
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.core.records import Frame, Rollout
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.voices import Scrub, as_json, fitted, named, quoted, said
+from pytest_tfgrpo.privacy.redact import redact
 
 SHOWN = 2_000
 """Characters of a transcript up to which it is shown as it is; a longer one is summarised."""

@@ -4,9 +4,9 @@ import pytest
 from support.builders import make_frame, make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import CheckResult, Failure
-from pytest_tfgrpo.core.redact import redact
 from pytest_tfgrpo.core.voices import legible
 from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import READ, transcript
+from pytest_tfgrpo.privacy.redact import redact
 
 SCENARIO = make_scenario()
 

@@ -10,7 +10,7 @@ from support import ROOT
 from support.private_values import PERSONAL, credentials, harmless, places, tokens
 
 from pytest_tfgrpo.core.fitting import fit
-from pytest_tfgrpo.core.redact import Redactor
+from pytest_tfgrpo.privacy.redact import Redactor
 
 
 @pytest.fixture(scope="module")

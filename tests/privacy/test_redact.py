@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from support.growth import growth
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core import redact as redaction
-from pytest_tfgrpo.core import secret_shapes
-from pytest_tfgrpo.core.redact import Redactor, find_secret, redact
-from pytest_tfgrpo.core.secret_rules import RULES
-from pytest_tfgrpo.core.unescape import unescaped
+from pytest_tfgrpo.privacy import redact as redaction
+from pytest_tfgrpo.privacy import secret_shapes
+from pytest_tfgrpo.privacy.redact import Redactor, find_secret, redact
+from pytest_tfgrpo.privacy.secret_rules import RULES
+from pytest_tfgrpo.privacy.unescape import unescaped
 
 SECRETS = {
     "api_key": "sk-proj-" + "a1B2c3D4" * 4,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.secret_rules import LIKELY, NAME, RULES, SecretRule
+from pytest_tfgrpo.privacy.secret_rules import LIKELY, NAME, RULES, SecretRule
 
 FoundSpan: TypeAlias = tuple[int, int, str]
 """Start, end and kind."""

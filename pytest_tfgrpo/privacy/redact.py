@@ -21,9 +21,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.base64_texts import Base64Text
-    from pytest_tfgrpo.core.secret_shapes import FoundSpan
-    from pytest_tfgrpo.core.unescape import Unescaped
+    from pytest_tfgrpo.privacy.base64_texts import Base64Text
+    from pytest_tfgrpo.privacy.secret_shapes import FoundSpan
+    from pytest_tfgrpo.privacy.unescape import Unescaped
 
 
 MARK = "[redacted:"
@@ -62,10 +62,10 @@ class _Search(NamedTuple):
 
 @cache
 def _search() -> _Search:
-    from pytest_tfgrpo.core.base64_texts import base64_texts
-    from pytest_tfgrpo.core.personal import is_phone, personal_of
-    from pytest_tfgrpo.core.secret_shapes import secrets_of, telling
-    from pytest_tfgrpo.core.unescape import unescaped
+    from pytest_tfgrpo.privacy.base64_texts import base64_texts
+    from pytest_tfgrpo.privacy.personal import is_phone, personal_of
+    from pytest_tfgrpo.privacy.secret_shapes import secrets_of, telling
+    from pytest_tfgrpo.privacy.unescape import unescaped
 
     return _Search(secrets_of, personal_of, unescaped, base64_texts, telling, is_phone)
 

@@ -1,0 +1,1 @@
+"""Secrets and personal data in texts: what looks like one, and what takes its place."""
