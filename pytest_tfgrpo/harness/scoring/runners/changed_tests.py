@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.wire import SPARSE
 from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited
 from pytest_tfgrpo.harness.scoring.runners.edits import edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
-from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, targets
+from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, Function, targets
 
 FAILED = (CaseOutcome.FAILED, CaseOutcome.HUNG)
 
@@ -166,19 +166,33 @@ def drawn_changes(texts: Mapping[str, bytes], ids: Iterable[str], fixed: Collect
 
     `ids` are all tests that are listed, those that a change makes fail among them.
     """
-    found = []
+    found, of_fix = [], {*fixed}
     for target in targets(texts, ids):
-        if len(target.functions) > 1 or not {*fixed}.intersection(target.ids):
+        if len(target.functions) > 1 or of_fix.isdisjoint(target.ids):
             continue
-        data = texts[target.file]
-        choices = [edits for edits in edits_of(target.functions[0], data) if parses(data, edits)]
+        data, function = texts[target.file], target.functions[0]
+        choices = [edits for edits in edits_of(function, data) if parses(data, edits, function)]
         for edits in _random.sample(choices, min(len(choices), 1 + MORE)):
             found.append(LineChange(file=target.file, lines=as_lines(data, edits), fails=target.ids))
     return found
 
 
-def parses(data: bytes, edits: Iterable[Edit]) -> bool:
-    """Return whether a file with edits is Python still."""
+def parses(data: bytes, edits: Iterable[Edit], function: Function | None = None) -> bool:
+    """Return whether a file with edits is Python still; `function` is where they are, which may do alone."""
+    found = list(edits)
+    if function is not None:
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)]) - 1
+        last = function.end_lineno or 0
+        rows = data.splitlines(keepends=True)[first:last]
+        if rows and all(first <= edit.start[0] and edit.end[0] < last for edit in found):
+            above = rows[0][:1].isspace()
+            alone = b"if 1:\n" * above + b"".join(rows)
+            if _parses(alone, [edit.moved(above - first) for edit in found]):
+                return True
+    return _parses(data, found)
+
+
+def _parses(data: bytes, edits: Iterable[Edit]) -> bool:
     try:
         ast.parse(edited(data, edits))
     except UNREADABLE:

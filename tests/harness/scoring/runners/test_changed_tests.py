@@ -28,6 +28,19 @@ def drawn(text: bytes, *ids: str) -> list[LineChange]:
     return drawn_changes({"tests/x.py": text}, ids or [A], ids[:1] or [A])
 
 
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_of_a_large_file_each_test_is_parsed_alone(indent, monkeypatch):
+    one = "def test_{}(self=0):\n    assert f({}) == 3\n\n"
+    tests = "".join(one.format(n, n) for n in range(50)).replace("\n", f"\n{indent}")
+    text = ("class TestX:\n" * bool(indent) + indent + tests).encode()
+    parsed, parse = [], ast.parse
+    monkeypatch.setattr(ast, "parse", lambda text, *a, **k: parsed.append(len(text)) or parse(text, *a, **k))
+    start = "tests/x.py::" + "TestX::" * bool(indent)
+    ids = [f"{start}test_{n}" for n in range(50)]
+    assert len({change.fails for change in drawn_changes({"tests/x.py": text}, ids, ids)}) == 50
+    assert sum(parsed) < 10 * len(text)
+
+
 def test_the_tests_that_can_be_are_changed_in_their_file() -> None:
     texts = {"tests/x.py": TEST, "tests/y.py": TEST}
     (change,) = drawn_changes(texts, [f"{A}[1]", f"{A}[2]", B, "tests/y.py::test_a"], [f"{A}[1]", B])
