@@ -219,7 +219,7 @@ def _harmony(text: str) -> Parted:
             final.append(content)
         else:
             thoughts.append(content)
-    answer = "".join([*final, *calls])
+    answer = "\n".join(filter(None, [*final, "".join(calls)]))
     return Parted(answer, _joined(thoughts), "" if answer else f"<|channel|>{header.strip()}")
 
 
