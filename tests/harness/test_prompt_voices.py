@@ -61,7 +61,7 @@ def test_a_judge_reads_who_said_what(user: str, agent: str, name: str, given_: s
     assert says_of(read_voices(text["criteria"])[0], "c1:") == usual(agent)
     prompt, data, attached = read_voices(text["task"])
     assert says_of(prompt, "prompt:") == usual(filled_prompt(user))
-    assert json.loads(str(says_of(data, "input:"))) == [usual(given_)]
+    assert json.loads(str(says_of(data, "input:"))) == [given_]
     assert read_name(attached.removeprefix("attached: ")) == (usual(name), "")
     first, step, answer, second, again, end = read_voices(text["steps"])
     assert says_of(first, "user:") == says_of(second, "user:") == usual(user)
