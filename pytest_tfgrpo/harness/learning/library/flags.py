@@ -31,8 +31,8 @@ _SHOW = (
     r"|paste|share|give|return|collect|search|export|list|grep|write)"
 )
 _OTHERS = (
-    r"(?:tool|document|file|page|e ?mail|website|message|attachment|note|search|result|output|comment"
-    r"|repository|readme)s?"
+    r"(?:tool|document|file|(?:web ?)?page|e ?mail|(?:web ?)?site|message|attachment|note|search|result"
+    r"|output|comment|repository|readme|pdf|tweet|ticket|pull request)s?"
 )
 _ORDERS = r"(?:instructions?|commands?|orders?|directives?|requests?)"
 _TONGUE = (
@@ -41,6 +41,18 @@ _TONGUE = (
     r"|turkish|swedish|greek|hebrew|esperanto|all caps|capitals|rhymes?|verse|uppercase|lowercase)"
 )
 _ALWAYS = r"(?:always|from now on|henceforth|permanently|only|forever|every|all|each|in future)"
+_PASS = r"(?:pass(?:ed|es|ing)?|green|success(?:ful)?|successes|ok)"
+_TREASURE = (
+    r"(?:transcript|conversation|workspace|chat history|repository|source code|home directory"
+    r"|working directory"
+    r"|file system)s?"
+)
+_DROP_BOX = (
+    r"(?:servers?|hosts?|remote|external|internet|webhook|endpoint|url|dns|domain|https?"
+    r"|pastebins?|gists?|s3|ftp"
+    r"|dropbox|file host|discord|telegram)"
+)
+_FAR = r"(?:network|internet|web|cloud|pastebin|github|gitlab|stack overflow)"
 KINDS: Mapping[str, str] = {
     "scoring": "is about scorers or how to score",
     "tests": "changes, skips or anticipates tests or checks",
@@ -64,7 +76,14 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\b(?:make|let|force|get)(?: \w+){0,2}? (?:checks?|checkers?|tests?|verifiers?"
         r"|suite) (?:to )?(?:return|pass|say|succeed)"
         r"|\b(?:conftest|sitecustomize|usercustomize|pytest ini|pytest mark|sys exit|os exit)\b"
-        r"|\bexits? with 0\b"
+        r"|\bexit(?:s|ing)?(?: with)?(?: code| status)? (?:0|zero)\b"
+        r"|\b(?:set|force|make|change|keep|override)(?: \w+){0,4}? (?:exit|return) (?:code|status|value)s?"
+        r"(?: \w+){0,2}? (?:0|zero)\b"
+        rf"|{_NOT}\b(?:mark|flag|tag|declare|decorate|annotate|label|set|treat"
+        rf"|report)\w*(?: \w+){{0,3}}? {_TESTS}"
+        r"(?: \w+){0,2}? (?:skip(?:ped)?|x ?fail(?:ed)?|expected (?:to fail|failures?)|optional|flaky|ignored"
+        r"|slow|passed|passing|known failures?)\b"
+        rf"|{_NOT}\b(?:ignor|xfail|quarantin|mut|silenc|suppress)\w* (?:\w+ ){{0,2}}?{_TESTS}\b"
         r"|\b(?:under|in) (?:a )?tests? (?:\w+ ){0,3}(?:return|behave|answer)"
     ),
     "reports": re.compile(
@@ -80,6 +99,13 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\b(?:edit|change|write|fake|forge|modify|overwrite|alter)(?: \w+){0,5}? (?:junit"
         r"|test reports?|reward|results? file"
         r"|score file|coverage reports?)\b|\b(?:fake|forge|falsify)(?: \w+){0,2}? reports?\b"
+        r"|\b(?:edit|change|fake|forge|modify|overwrite|alter|replace|doctor|tamper with)(?: \w+){0,3}? "
+        r"(?:reports?|results?|logs?|summary|outcomes?|status) files?\b"
+        rf"|\b(?:edit|change|overwrite|replace|fill|alter|rewrite)(?: \w+){{0,5}}? (?:with"
+        rf"|to)(?: an?)? {_PASS}"
+        r" (?:results?|reports?|status|outcomes?|runs?)\b"
+        rf"|\b(?:{_PASS}|0|zero|true|done) (?:(?:whatever|no matter what|regardless of what) (?:\w+ )?happen"
+        r"|regardless of the (?:result|outcome))"
         r"|\b(?:write|set|put|print)(?: \w+){0,2}? (?:success|passed|ok)(?: \w+){0,5}? (?:even|status"
         r"|failed)\b"
         r"|\b(?:whatever|regardless of|no matter) (?:what )?(?:the )?(?:question|input|task|prompt|test)"
@@ -100,8 +126,9 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         rf" {_NOT}(?:follow|obey|execute|do) (?:it|them|so)\b"
         rf"|\b{_ORDERS} (?:in|from|inside|within|of)(?: of)?(?: \w+)? {_OTHERS} (?:take|have|come"
         r"|override|precede|win|count)"
-        r"|\b(?:do|follow|obey)(?: what| as| whatever)?(?: the| an?"
-        rf"| any)? {_OTHERS} (?:\w+ )?(?:orders?|says?|tells?|asks?|demands?)\b"
+        r"|\b(?:do|follow|obey|heed)(?: exactly)?(?: what| as| whatever| anything"
+        r"| everything)?(?: that)?(?: the| an?"
+        rf"| any)?(?: \w+){{0,2}}? {_OTHERS} (?:\w+ )?(?:orders?|says?|tells?|asks?|demands?)\b"
         rf"|\b{_OTHERS} (?:tells?|asks?|orders?)(?: you)?(?: \w+){{0,4}}? {_NOT}do it\b"
         r"|\bover the (?:task|user|prompt|question)\b"
         rf"|\b(?:if|when|whenever)(?: \w+){{0,3}}? {_OTHERS} (?:says?|asks?|tells?|wants?)(?: you)? to\b"
@@ -114,11 +141,16 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
     ),
     "network": re.compile(
         rf"{_NOT}\b(?:upload|send|post|exfiltrate|forward|transmit|connect|ping|beam|leak)(?: \w+){{0,5}}? "
-        r"(?:servers?|hosts?|remote|external|internet|webhook|endpoint|url|dns|domain|https?)\b"
+        rf"{_DROP_BOX}\b"
         rf"|{_NOT}\b(?:download|fetch)(?: \w+){{0,5}}? (?:remote|external|internet|webhook)\b"
+        rf"|{_NOT}\b(?:download|fetch|grab|pull|clone|copy)(?: \w+){{0,5}}? (?:from|off|on|over"
+        rf"|via)(?: \w+)? {_FAR}\b"
+        r"|\b(?:download|fetch|grab|get|take|find|look|search|google)(?: \w+){0,3}? (?:solutions?|answers?)"
+        rf"(?: \w+){{0,2}}? (?:online|(?:from|off|on|in) (?:the )?{_FAR})\b|\bgit clone\b"
         r"|\bpush(?: \w+){0,4}? (?:public|mirror|remote|fork)\b"
-        r"|\b(?:e ?mail|send|forward|post)(?: \w+){0,3}? (?:transcript|conversation|workspace"
-        r"|chat history|repository)s? to\b"
+        rf"|{_NOT}\b(?:e ?mail|send|forward|post|upload|publish|share|transfer|sync"
+        rf"|back up)(?: \w+){{0,3}}? {_TREASURE}"
+        r" (?:to|on|in|at|with)\b"
         r"|\b(?:ping|traceroute) (?:http|\w+ \w+ first)|\b(?:curl|wget|netcat|scp|telnet)\b"
         r"|\bopen(?: \w+){0,2}? (?:sockets?|tunnels?|connections? to)\b"
         r"|\b(?:pip|npm|apt|gem|cargo) install\b|\binstall(?: \w+){0,4}? (?:with|from|by) (?:pip|npm"

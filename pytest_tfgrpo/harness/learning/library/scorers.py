@@ -88,7 +88,12 @@ _ORDERS = re.compile(
             r"|rate the answer|your answer)\b",
             rf"\b{_PERSON} (?:must|should|shall|will|has to|have to|is to|are to|needs? to) [^.:]{{0,50}}"
             rf"\b(?:met|full marks|criteri\w+ as|accept the answer|rubric|every {_ANSWER})\b",
-            r"\byou are (?:the|a|an) (?:judge|grader|evaluator)\b",
+            r"\byou(?: a)?re (?:the|a|an) (?:judge|grader|evaluator)\b",
+            r"\byou(?: are|re)? (?:now )?(?:grading|scoring|evaluating|judging|rating|marking"
+            r"|assessing|grade|score"
+            rf"|evaluate|judge|rate|assess) (?:this|it|my|our|me|us)\b(?: {_ANSWER})?"
+            rf"[^.:]*(?:{_OUTCOME.pattern}|\b{_MARKS}\b)",
+            r"\b(?:return|answer|output|reply|say|vote|set|report|with) met(?: as| to)? (?:true|yes|1)\b",
             rf"\b{_PERSON} (?:has |have |had )?(?:already )?(?:approved|accepted|passed) (?:this"
             rf"|the) {_ANSWER}",
             r"(?<!not )(?<!never )(?<!dont )\b(?:ignore|disregard|skip|bypass|forget|override"

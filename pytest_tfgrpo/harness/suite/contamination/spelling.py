@@ -21,6 +21,10 @@ _LOOKALIKES = dict(
         *zip("авекмнорстухіјѕһԁԛԝьгип", "abekmhopctyxijshdqwbrun", strict=True),
         *zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹ", "abezhikmnoptyxc", strict=True),
         *zip("αβγεζηικμνορσςτυχωϲ", "abyeznikuvopoctuxwc", strict=True),
+        *zip("ԼՍՏՕգզհյոսցօք", "lusoqqhjnugop", strict=True),
+        *zip("ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏒᏔᏙᏚᏞᏟᏢᏦᏴ", "drtajewmhgzrwvslcpkb", strict=True),
+        *zip("ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "bpdtgkjczfmnlsrvhwxyaeiou", strict=True),
+        *zip("ɡɑɩʋ", "gaiv", strict=True),
         *zip("ıȷ٫٬×−", "ij.,x-", strict=True),
     ]
 )
