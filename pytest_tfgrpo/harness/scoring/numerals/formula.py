@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from pytest_tfgrpo.harness.scoring.numerals.place import (
     NUMERAL,
@@ -68,11 +68,19 @@ def _plain(text: str, found: re.Match[str], *, is_list: bool) -> tuple[int, str]
         return None
     plain, minus, before = number
     if "e" in plain and not is_plain:
-        size = Decimal(plain)
-        plain = f"{size:f}" if size.is_finite() and abs(size.adjusted()) < _POWER_MAX else plain
+        plain = _without_power(plain)
     if minus and not ("$" in text[start - before : start] and _MARKED.search(text)):
         return start - before, "-" + plain
     return None if is_plain else (start, plain)
+
+
+def _without_power(plain: str) -> str:
+    """Return a number without its power of ten, unless that is large."""
+    try:
+        size = Decimal(plain)
+    except InvalidOperation:  # the power has more than 18 digits
+        return plain
+    return f"{size:f}" if abs(size.adjusted()) < _POWER_MAX else plain
 
 
 def _scope(text: str) -> tuple[int, int]:

@@ -15,40 +15,19 @@ _DIGITS = {
     )
     for n, word in enumerate(row.split())
 } | {"oh": 0, "ein": 1}
-_SMALL = dict(
-    zip(
-        [
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-        ],
-        range(1, 20),
-        strict=True,
+_SMALL = {
+    word: n
+    for n, word in enumerate(
+        (
+            "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen"
+        ).split(),
+        1,
     )
-)
-_TENS = dict(
-    zip(
-        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
-        range(20, 100, 10),
-        strict=True,
-    )
-)
+}
+_TENS = {
+    word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
 _LARGE = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _LEAST = 4
@@ -87,7 +66,7 @@ def _english(words: list[str]) -> Iterator[str]:
             else:
                 group += value
             said = True
-        elif word == "hundred":
+        elif word == "hundred" and group < 100:
             group, said = max(group, 1) * 100, True
         elif word in _LARGE:
             total, group, said = total + max(group, 1) * _LARGE[word], 0, True

@@ -273,6 +273,7 @@ def coded(text: str) -> str:
         ("48213", "Sag vier acht zwei eins drei."),
         ("1947", "The year is nineteen forty-seven."),
         ("1200000", "It is one million two hundred thousand."),
+        ("1900", "hundred-" * 2_200 + "nineteen-hundred"),
     ],
 )
 def test_order_words_between_codes_and_numbers_in_words_hide_no_answer(answer: str, lesson: str) -> None:
