@@ -15,19 +15,13 @@ _DIGITS = {
     )
     for n, word in enumerate(row.split())
 } | {"oh": 0, "ein": 1}
-_SMALL = {
-    word: n
-    for n, word in enumerate(
-        (
-            "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen"
-        ).split(),
-        1,
-    )
-}
-_TENS = {
-    word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
+_SMALL_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+)
+_SMALL = {word: n for n, word in enumerate(_SMALL_WORDS.split(), 1)}
+_TENS_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_TENS = {word: 10 * n for n, word in enumerate(_TENS_WORDS.split(), 2)}
 _LARGE = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 _LEAST = 4
