@@ -17,16 +17,19 @@ BLOCK = re.compile(rf"<\|?{TAG}\|?>(.*?)(?:</{TAG}>|<\|/{TAG}\|>|<{TAG}\|>|\Z|(?
 """Hermes, Qwen, GLM, Granite."""
 FUNCTION = re.compile(rf"<function=[\"']?({NAME})[\"']?>(.*?)(?:</function>|\Z|(?=<function=))", re.DOTALL)
 """Qwen3-Coder, and Llama with custom tools."""
-PARAMETER = re.compile(rf"<parameter=[\"']?({NAME})[\"']?>(.*?)</parameter>", re.DOTALL)
-PAIR = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+PARAMETER = re.compile(rf"<parameter=[\"']?({NAME})[\"']?>"), "</parameter>"
+PAIR = re.compile(r"<arg_key>([^<]{0,200})</arg_key>\s*<arg_value>"), "</arg_value>"
+"""How an argument begins, with its name, and ends."""
 SPECIAL = re.compile(
     rf"<[|｜]tool[_▁]call[_▁]begin[|｜]>(?:function<｜tool▁sep｜>)?\s*(?:functions\.)?({NAME})(?::\d+)?\s*"
-    r"(?:<\|tool_call_argument_begin\|>|<｜tool▁sep｜>|\n```json)(.*?)(?:```\s*)?<[|｜]tool[_▁]call[_▁]end[|｜]>",
+    r"(?:<\|tool_call_argument_begin\|>|<｜tool▁sep｜>|\n```json)((?:(?!<[|｜]tool[_▁]call[_▁]begin).)*?)"
+    r"(?:```\s*)?<[|｜]tool[_▁]call[_▁]end[|｜]>",
     re.DOTALL,
 )
 """Kimi and DeepSeek."""
 CHANNEL = re.compile(
-    rf"<\|channel\|>[^<]*? to=(?:functions\.)?({NAME})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    rf"<\|channel\|>[^<]{{0,200}}? to=(?:functions\.)?({NAME})[^<]{{0,200}}(?:<\|constrain\|>[^<]{{0,50}})?"
+    r"<\|message\|>"
     r"(.*?)(?=<\||\Z)",
     re.DOTALL,
 )
@@ -110,18 +113,26 @@ def _of_block(text: str) -> Iterator[tuple[str, str]]:
     functions = FUNCTION.findall(text)
     if functions:
         for name, body in functions:
-            pairs = PARAMETER.findall(body)
+            pairs = list(_pairs(body, *PARAMETER))
             yield name, (_object(pairs) if pairs or not body.strip() else body.strip())
         return
     name = text.partition("<arg_key>")[0].strip()
     if re.fullmatch(NAME, name):
-        yield name, _object(PAIR.findall(text))
+        yield name, _object(list(_pairs(text, *PAIR)))
         return
     calls = list(_of_json(text, None))
     named = None if calls else re.search(rf'"name"\s*:\s*"({NAME})"', text[:1000])
     if named:  # broken arguments are for the tool to refuse, as those of a call that the server has read
         calls = [(named[1], text.strip())]
     yield from calls
+
+
+def _pairs(text: str, begins: re.Pattern[str], end: str) -> Iterator[tuple[str, str]]:
+    """Yield names and values of arguments, in a time that grows with the text."""
+    at = 0
+    while (found := begins.search(text, at)) and (close := text.find(end, found.end())) >= 0:
+        yield found[1], text[found.end() : close]
+        at = close + len(end)
 
 
 def _of_json(text: str, tools: Collection[str] | None) -> Iterator[tuple[str, str]]:

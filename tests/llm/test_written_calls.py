@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from support import fake_model
+from support.growth import growth
 
 from pytest_tfgrpo.llm.response import RawCompletion, read_answer
 from pytest_tfgrpo.llm.written_calls import begins_call, read_written_calls
@@ -103,7 +104,17 @@ def test_what_begins_a_call_is_known_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<tool_call>", "<function=a>", "[TOOL_CALLS]a{", "<|tool_call_begin|>a", "{"]
+    ("start", "piece"),
+    [
+        ("", "<tool_call>"),
+        ("", "<function=a>"),
+        ("", "[TOOL_CALLS]a{"),
+        ("", "<|tool_call_begin|>a<|tool_call_argument_begin|>"),
+        ("", "{"),
+        ("<function=a>", "<parameter=b>"),
+        ("<tool_call>a", "<arg_key>b</arg_key><arg_value>"),
+        ("<|channel|>", " to=a"),
+    ],
 )
-def test_a_hostile_reply_takes_no_long_time(text: str) -> None:
-    read_written_calls(text * 20_000, TOOLS)
+def test_the_time_for_a_hostile_reply_grows_with_its_length(start: str, piece: str) -> None:
+    assert growth(lambda size: read_written_calls(start + piece * size, TOOLS), 60) < 64

@@ -15,7 +15,7 @@ _CODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{6,}={0,6}(?![A-Za-z0-9
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2}){4,}")
 _BASE32 = re.compile(r"[A-Z2-7]{8,}={0,6}|[a-z2-7]{8,}={0,6}")
 _LEET = (str.maketrans("0134578@$", "oieastbas"), str.maketrans("0134578@$", "oleastbas"))
-_SPELLED = re.compile(r"[^\W_]*(?:[0-9@$][^\W0-9_]|[^\W0-9_][0-9@$])[\w@$]*")
+_SPELLED = re.compile(r"(?<![^\W_])[^\W_]*(?:[0-9@$][^\W0-9_]|[^\W0-9_][0-9@$])[\w@$]*")
 
 
 def readings(text: str) -> Iterator[str]:
