@@ -13,6 +13,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.harness.suite.contamination.lesson_answers import LessonAnswers, key_of, labels
+from pytest_tfgrpo.harness.suite.contamination.readings import without_leet
 from pytest_tfgrpo.harness.suite.contamination.spelling import fold, values
 
 
@@ -299,3 +300,8 @@ def test_words_that_tasks_talk_about_are_no_answer_in_another_order() -> None:
     index = LessonAnswers([*asked, one("refund damaged parcel")], answers)
     assert index.find("For a parcel that is damaged, offer a refund.") == ()
     assert len(index.find("Say refund damaged parcel.")) == 1
+
+
+@pytest.mark.parametrize("piece", ["analysis", "½", "a1"])
+def test_the_time_for_letters_in_the_place_of_digits_grows_with_the_word(piece: str) -> None:
+    assert growth(lambda size: list(without_leet(piece * size)), 50) < 64
