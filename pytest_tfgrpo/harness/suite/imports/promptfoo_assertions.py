@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pytest_tfgrpo.core.schema import DRAFT
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.scoring.checks.patterns import check_pattern
 from pytest_tfgrpo.harness.suite.imports.imported import LONGEST_CRITERION, expectation
+from pytest_tfgrpo.harness.suite.imports.js_regex import as_python
 from pytest_tfgrpo.harness.suite.imports.promptfoo_files import FILE, FilesBeside
 from pytest_tfgrpo.harness.suite.imports.promptfoo_values import js_text, parse_file
 from pytest_tfgrpo.harness.suite.imports.values import shape
@@ -126,8 +129,15 @@ def _check(
     if kind in LISTS:
         return TEXTS[kind](_several(kind, value))
     if (isinstance(value, str) and value) or (_is_number(value) and kind.endswith("contains")):
-        return TEXTS[kind]([js_text(value)])
+        return _regex(js_text(value)) if kind == "regex" else TEXTS[kind]([js_text(value)])
     raise Unlike(f"assertion `{kind}` whose value is {shape(value)}")
+
+
+def _regex(pattern: str) -> dict[str, Json]:
+    try:
+        return {"kind": "regex", **check_pattern({"pattern": as_python(pattern)}, Path())}
+    except ValueError as error:
+        raise Unlike(f"assertion `regex` {error}") from None
 
 
 def _is_number(value: Json) -> bool:
@@ -208,5 +218,4 @@ TEXTS: Mapping[str, Callable[[Sequence[str]], dict[str, Json]]] = {
     "icontains-any": lambda texts: _any(texts, "i"),
     "icontains-all": _all,
     "starts-with": lambda texts: {"kind": "regex", "pattern": rf"\A{re.escape(texts[0])}"},
-    "regex": lambda texts: {"kind": "regex", "pattern": texts[0]},
 }

@@ -354,6 +354,8 @@ def test_a_schema_is_an_object_a_text_or_a_file(imported, tmp_path, value, schem
         ({"type": "icontains-all", "value": 5}, "assertion `icontains-all` whose value is a number"),
         ({"type": "starts-with", "value": 5}, "assertion `starts-with` whose value is a number"),
         ({"type": "regex", "value": None}, "assertion `regex` whose value is null"),
+        ({"type": "regex", "value": "(?i)a"}, "assertion `regex` with '(?i)', which not every JavaScript"),
+        ({"type": "not-regex", "value": "a("}, "assertion `regex` 'a(' is not a regular expression: missing"),
         ({"type": "equals"}, "assertion `equals` whose value is null"),
         ({"type": "llm-rubric"}, "assertion `llm-rubric` whose value is null"),
         ({"type": "llm-rubric", "value": {"a": 1}}, "assertion `llm-rubric` whose value is an object with"),
@@ -396,6 +398,7 @@ def test_an_assertion_of_another_shape_is_counted_and_no_check_of_anything(impor
             {"kind": "contains", "values": ["true", "null", "2"]},
         ),
         ({"type": "contains-any", "value": "file://a.yaml"}, {"kind": "regex", "pattern": "a|b"}),
+        ({"type": "regex", "value": r"^\d$"}, {"kind": "regex", "pattern": r"^[0-9]\Z"}),
     ],
 )
 def test_values_are_what_javascript_makes_of_them(imported, tmp_path, assertion, check):
