@@ -66,5 +66,5 @@ def task_of(
     messages = chat_of(value)
     if messages is not None:
         return said(found, messages, where)
-    found.note("prompts that are JSON, but no chat, are a text", where)
+    found.note("prompts that are JSON, but no chat, are a text, indented as promptfoo sends it", where)
     return {"prompt": json.dumps(value, ensure_ascii=False, indent=2)}

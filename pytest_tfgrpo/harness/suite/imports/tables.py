@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.suite.csv_rows import csv_table, folded, named_cells
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
-from pytest_tfgrpo.harness.suite.imports.values import as_text, asked, expected, shape
+from pytest_tfgrpo.harness.suite.imports.values import as_text, asked, expected, listed_in, shape
 from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 
 FILE_MAX_BYTES = 200_000_000
@@ -104,10 +104,19 @@ def _csv_rows(path: Path, text: str, known: Collection[str]) -> Iterator[Row]:
 def read_table(found: Imported, path: Path, columns: TableColumns, expect: str) -> None:
     """Add the scenarios of a CSV or JSON lines file; raises ScenarioError."""
     rows = read_rows(path, columns.names())
-    add_rows(found, path.stem, rows, columns=columns, expect=expect)
+    is_csv = path.suffix.lower() in TABLES
+    add_rows(found, path.stem, rows, columns=columns, expect=expect, is_csv=is_csv)
 
 
-def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableColumns, expect: str) -> None:
+def add_rows(
+    found: Imported,
+    stem: str,
+    rows: Iterator[Row],
+    *,
+    columns: TableColumns,
+    expect: str,
+    is_csv: bool = False,
+) -> None:
     """Add a scenario for each row; raises ScenarioError where a column is missing."""
     n = 0
     for n, (where, cells) in enumerate(rows, 1):
@@ -116,7 +125,8 @@ def add_rows(found: Imported, stem: str, rows: Iterator[Row], *, columns: TableC
         others = {_column(cells, where, "", name, ()) for name in columns.others()}
         found.leave_out_keys(cells, {prompt, answer, *others}, "", where)
         try:
-            fields = asked(found, cells[prompt], where) | expected(found, cells[answer], expect, where)
+            right = listed_in(found, cells[answer], expect, where) if is_csv else cells[answer]
+            fields = asked(found, cells[prompt], where) | expected(found, right, expect, where)
         except ValueError as error:
             found.leave_out(str(error), where)
             continue

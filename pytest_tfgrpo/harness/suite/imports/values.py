@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date, time
 from decimal import Decimal
 
@@ -23,6 +24,9 @@ MISSING = (
 PERHAPS_MISSING = ("None", "null", "NULL", "N/A", "n/a", "NA", "undefined")
 _CHAT = re.compile(r"\s*\[\s*\{\s*['\"](?:role|content)['\"]\s*:")
 _LIST = re.compile(r"\s*(?:\[\s*['\"].*\]|\{\s*['\"].*\})\s*\Z", re.DOTALL)
+_STRING = r"""(?:'[^'\\\n]*'|"[^"\\\n]*")"""
+_STRINGS = re.compile(rf"\s*\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*(?:,\s*)?\]\s*\Z")
+"""A list of texts without escapes, as JSON and as Python prints it."""
 _TEMPLATE = re.compile(r"<\|(?:im_start|start_header_id|user|system)\|>|\[INST\]|\A\s*Human: ")
 _CURLY = re.compile(r"\s*“[^“”]*”\s*\Z")
 
@@ -115,6 +119,25 @@ def expected(found: Imported, value: Json, kind: str, where: str) -> dict[str, J
     if kind == "contains" and answer != answer.strip():
         found.note("the blanks around an expected answer must be in the answer, too", where)
     return expectation(answer, kind)
+
+
+def listed_in(found: Imported, value: Json, kind: str, where: str) -> Json:
+    """Return the texts that a cell of a table lists as JSON or as Python prints them, else the cell itself.
+
+    A table has no other way to give several right answers; only `kind` exact and contains know several.
+    """
+    if kind not in ("exact", "contains") or not isinstance(value, str) or not _LIST.match(value):
+        return value
+    listed: Json = None
+    if _STRINGS.match(value):
+        listed = [one[1:-1] for one in re.findall(_STRING, value)]
+    else:
+        with suppress(Refused):
+            listed = parse_json_line(value.strip(), 1)
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        return value
+    found.note("an expected answer that is a list of texts means any of them, as in JSON lines", where)
+    return listed
 
 
 def any_of(answers: Sequence[str], kind: str) -> dict[str, Json]:

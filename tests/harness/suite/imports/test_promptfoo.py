@@ -516,8 +516,9 @@ def test_a_prompt_that_cannot_be_filled_in_for_certain_is_named(imported, prompt
 def test_a_prompt_that_is_other_json_is_a_text_and_told(imported):
     config = {"prompts": ['{"query": "{{q}}"}'], "tests": [ONE_TEST | {"vars": {"q": 'a "b"'}}]}
     found = imported("promptfoo", "c.json", json.dumps(config))
-    assert json.loads(found.scenarios[0]["prompt"]) == {"query": 'a "b"'}
-    assert found.notes == {"prompts that are JSON, but no chat, are a text": (1, "c.json: tests[0]")}
+    assert found.scenarios[0]["prompt"] == '{\n  "query": "a \\"b\\""\n}'
+    told = "prompts that are JSON, but no chat, are a text, indented as promptfoo sends it"
+    assert found.notes == {told: (1, "c.json: tests[0]")}
 
 
 @pytest.mark.parametrize(

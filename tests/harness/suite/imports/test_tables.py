@@ -255,7 +255,7 @@ def test_an_answer_that_is_none_is_left_out_with_its_row(imported, answer, told)
     [
         ("p,None", "the expected answer `None` is a text; leave the row out if it means no answer"),
         (
-            "p,\"['a', 'b']\"",
+            "p,\"['a' 'b']\"",
             "an expected answer that looks like a list or object is one text; JSON lines can have several",
         ),
         ("p,“Lima”", "an expected answer in curly quotes expects these, too"),
@@ -270,6 +270,47 @@ def test_what_may_not_be_meant_is_carried_over_with_a_note(imported, row, told):
     found = imported("csv", "t.csv", f"prompt,answer\n{row}\n")
     assert (len(found.scenarios), found.notes) == (1, {told: (1, "t.csv:2")})
     assert list(found.report()) == [f"note, 1 time: {told} (first: t.csv:2)"]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["['red', 'b|u']", '["red", "b|u"]', "[\"red\",'b|u',]", '["\\u0072ed", "b|u"]', ' [ "red" , "b|u" ]'],
+)
+@pytest.mark.parametrize(
+    ("expect", "pattern"), [("exact", r"\A\s*(?:red|b\|u)\s*\Z"), ("contains", r"red|b\|u")]
+)
+def test_a_cell_that_lists_texts_expects_any_of_them_and_is_told(imported, cell, expect, pattern):
+    table = f'prompt,answer\np,"{cell.replace(chr(34), chr(34) * 2)}"\n'
+    found = imported("csv", "t.csv", table, expect)
+    assert found.scenarios[0]["checks"] == [{"kind": "regex", "pattern": pattern}]
+    told = "an expected answer that is a list of texts means any of them, as in JSON lines"
+    assert found.notes == {told: (1, "t.csv:2")}
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "expect"),
+    [
+        ("t.csv", "[2, 3]", "exact"),
+        ("t.csv", '["a", 2]', "exact"),
+        ("t.csv", "{'a': 'b'}", "exact"),
+        ("t.csv", "['it\\'s']", "exact"),
+        ("t.csv", "['a' 'b']", "exact"),
+        ("t.csv", "['a', ['b']]", "exact"),
+        ("t.csv", '["ab"]', "regex"),
+        ("t.jsonl", '["a", "b"]', "exact"),
+    ],
+)
+def test_other_lists_in_texts_are_one_text(imported, name, cell, expect):
+    row = {"prompt": "p", "answer": cell}
+    quoted = cell.replace('"', '""')
+    text = f'prompt,answer\np,"{quoted}"\n' if name == "t.csv" else json.dumps(row) + "\n"
+    (check,) = imported(name[2:], name, text, expect).scenarios[0]["checks"]
+    assert cell in (check.get("value"), check.get("pattern"))
+
+
+def test_a_cell_that_lists_a_text_without_letters_is_left_out(imported):
+    found = imported("csv", "t.csv", 'prompt,answer\np,"[""a"", """"]"\nq,x\n')
+    assert found.left_out == {"several expected answers, of which some are empty": (1, "t.csv:2")}
 
 
 def test_blanks_around_an_answer_count_for_contains_and_are_told(imported):
