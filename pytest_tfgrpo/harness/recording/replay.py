@@ -32,7 +32,7 @@ from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
 from pytest_tfgrpo.harness.recording.misses import FILES, PROMPT, why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.sandbox.changes import make_again
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, is_blocking
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, may_look
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Request
@@ -156,7 +156,7 @@ class Replay:
                 s.seed_stamp,
                 stamp(s.seen),
                 new_checks=s.recorded_stamp is not None,
-                look=s.checker is not None or is_blocking(s.checks, kinds),
+                look=s.checker is not None or may_look(s.checks, kinds),
             )
             for s in scenarios
         }

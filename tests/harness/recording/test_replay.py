@@ -140,6 +140,16 @@ async def test_another_task_is_no_scenario_with_other_checks(tmp_path: Path) -> 
     assert replay.notes == []
 
 
+async def test_new_checks_of_the_answer_need_no_files_however_slow_they_are(tmp_path: Path) -> None:
+    for kind, params in {
+        "json_schema": {"schema": {}},
+        "regex": {"pattern": "3"},
+        "math": {"value": "3"},
+    }.items():
+        now = replace(OTHER, checks=(Check(kind=kind, params=params),))
+        assert (await replay_for(tmp_path, now, entry(seen=SEEN)).actor(call(tmp_path))).answer == "3"
+
+
 @pytest.mark.parametrize(("fields", "lacks"), [({}, True), ({"files_kept": True}, False)])
 async def test_new_checks_that_look_at_files_need_recorded_ones(
     tmp_path: Path, fields: dict[str, Any], lacks: bool

@@ -53,6 +53,8 @@ KINDS: dict[str, CheckKind] = {
 """The built-in kinds by name; more come from the hook ``pytest_tfgrpo_checks``."""
 TEXTS = frozenset({"exact", "contains", "regex", "similar", "number", "math", "json", "json_schema"})
 """Kinds that read the answer as a text, in which the colours of a terminal say nothing."""
+_NO_FILES = TEXTS | {"tool_calls", "limits"}
+"""Built-in kinds that read the answer and the steps alone, never the workspace."""
 
 Evaluate: TypeAlias = Callable[[Check, CheckContext], CheckResult]
 
@@ -134,6 +136,11 @@ def _opposite(check: Check, result: CheckResult) -> CheckResult:
     wanted = f"expected not {check.kind} {short(dict(check.params))}"
     reason = "" if credit >= 1 else f"{wanted}: {result.reason}" if result.reason else wanted
     return replace(result, kind=check.title, credit=credit, reason=reason)
+
+
+def may_look(checks: Iterable[Check], kinds: Mapping[str, CheckKind]) -> bool:
+    """Return whether one of `checks` may look at the workspace: kinds of plugins may, too."""
+    return any(check.kind not in _NO_FILES or kinds[check.kind] is not KINDS[check.kind] for check in checks)
 
 
 def is_blocking(checks: Iterable[Check], kinds: Mapping[str, CheckKind]) -> bool:

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks import patterns
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, TooSlow
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate, is_blocking
+from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate, is_blocking, may_look
 
 
 def test_the_kinds_are_those_of_the_packaged_schema():
@@ -58,6 +58,15 @@ def test_a_check_that_raises_is_a_broken_check(tmp_path):
 def test_a_check_that_returns_something_else_is_a_broken_check(tmp_path, result):
     with pytest.raises(CheckError, match="must return a CheckResult with credit in"):
         evaluate([Check(kind="own")], context(tmp_path), kind_of(lambda check, context: result))
+
+
+def test_only_checks_of_files_programs_and_plugins_may_look_at_the_workspace():
+    looking = {name for name in KINDS if may_look([Check(kind="exact"), Check(kind=name)], KINDS)}
+    assert looking == {"file", "command", "tests", "python"}
+    own = kind_of(lambda check, context: None)["own"]
+    assert may_look([Check(kind="own")], {"own": own})
+    assert may_look([Check(kind="exact")], {"exact": own})
+    assert not may_look([], KINDS)
 
 
 def test_only_quick_checks_of_the_answer_do_without_a_thread():
