@@ -41,10 +41,14 @@ _LOOSE_EXPONENT = re.compile(r"[ ~][eE][-+−]?\d+(?!\w)|\*\^[-+−]?\d|[dD]\d+(
 _LOOSE_BEFORE = re.compile(
     r"(?:\d[ ~]?[eE][ ~]|[×xX*·][ ~]?10[ ~]?[-−–+]?[ ~]?|(?:^|[ ~\n\-−–$€£]),|\d[ ~]?(?:分の|分之|분의)[ ~]?"
     r"|(?:\d|zero|one|two|three|four|five|six|seven|eight|nine|null|zéro)[ ~]"
-    r"(?:point|comma|komma|virgule)[ ~])$",
+    r"(?:point|comma|komma|virgule)[ ~]"
+    r"|\d\.\d{1,3}\.\d{1,3}\.\d{1,3}:|(?:^|[\s(\[:])(?:[0-9a-f]{1,4})?::"
+    r"|(?<![\d.])(?!\d\d\.\d\d\.\d\d[-+])\d{1,3}\.\d{1,3}\.\d{1,3}[-+])$",
     re.IGNORECASE,
 )
-_LOOSE_ENDS = frozenset("eE0-−–+,の之의 ~")
+_LOOSE_ENDS = frozenset("eE0-−–+,の之의 ~:")
+_TIED = re.compile(r"(?<![\d.,])\d{1,3}(?:~\d{3})*~$")
+_TIED_GROUP = re.compile(r"\d{3}(?!\d)")
 _CURRENCY_INSIDE = re.compile(rf"\d[{SYMBOLS}]$")
 _FRACTION = re.compile(
     r"(?:(?<![\d.,/])(?P<whole>\d{1,9})\s?)?\\frac\s?"
@@ -214,6 +218,8 @@ class Numeral:
             plain = fraction
         if place.left[-1:] in _LOOSE_ENDS and _LOOSE_BEFORE.search(place.left, max(0, len(place.left) - 16)):
             raise place.unsure("it may be the end of a longer numeral")
+        if place.left.endswith("~") and self._is_tied():
+            raise place.unsure("a tie parts its digits: it could be one number or a range")
         minus, money, rest = sign(place, self._body)
         last = rest.rstrip(" ~")[-1:]
         is_emphasis = last == "*" and place.right[:1] == "*"
@@ -269,6 +275,12 @@ class Numeral:
         self._point = "0."
         place.left = before
         return True
+
+    def _is_tied(self) -> bool:
+        """Return whether TeX's tie may part groups of three digits, as in 1~250."""
+        place = self._place
+        is_written = place.text[self._found.start() - 1] == "~"
+        return bool(is_written and _TIED_GROUP.match(self._body) and _TIED.search(place.left))
 
     def _is_money(self) -> bool:
         return without_currency(self._place.left)[1] or currency_after(self._place.right) > 0

@@ -9,7 +9,12 @@ from pytest_tfgrpo.harness.scoring.numerals.words import COMMA_CURRENCY, MONTH
 
 _GROUPED = re.compile(r"([1-9]\d{0,2})([,.'_ ])\d{3}(?:\2\d{3})*+(?:([.,d])(\d++))?")
 _INDIAN = re.compile(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?")
-_POINTS = re.compile(r"(\d+\.\d+)(?:\.\d+)+")
+_DATE = re.compile(
+    r"((?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|[12]\d|3[01]))\.\d{4}"
+    r"|(\d{4}\.(?:0?[1-9]|1[0-2]))\.(?:0?[1-9]|[12]\d|3[01])|(\d\d\.\d\d)\.\d\d"
+)
+"""A day, or a time of two digits each."""
+_POINTS = re.compile(r"\d+(?:\.\d+){2,}")
 _LAST_GROUP = re.compile(r"\d{3}(?:[.,d]\d+)?")
 _ONE = re.compile(r"\d+(?:[.,d]\d+)?")
 _POINT_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")
@@ -66,8 +71,10 @@ def size(body: str, place: NumeralPlace) -> str:
         if len(last) == 3 and last[0] == "0":
             raise place.unsure("blanks part its digits, but not as groups of three")
         return size(last, place)
-    if points := _POINTS.fullmatch(body):  # a date, a version, an address
-        return points[1]
+    if date := _DATE.fullmatch(body):
+        return date[1] or date[2] or date[3]
+    if _POINTS.fullmatch(body):
+        raise place.unsure("it could be a version or an address")
     whole, _, rest = body.partition("d")
     if whole.isdigit() and rest.isdigit():
         return f"{whole}.{rest}"
