@@ -58,8 +58,10 @@ def save(arguments: Arguments) -> Iterator[str]:
 
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
-    stored = baseline.from_run(load_run(find_run(project, arguments.run)), arguments.name)
-    stored = replace(_pooled(project, path, stored), looks=_looks(project, path))
+    run = load_run(find_run(project, arguments.run))
+    stored = _pooled(project, path, baseline.from_run(run, arguments.name))
+    signed = baseline.recordings_of(run, project.root)
+    stored = replace(stored, looks=_looks(project, path), recordings=signed)
     baseline.save(path, stored)
     yield from baseline.describe(stored)[:3]
     if stored.sweeps:

@@ -1,6 +1,7 @@
 """Record and replay as a user meets them: a run once paid for is repeated from a file, to the same report."""
 
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,30 @@ def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Project)
     (rule,) = [rule for rule in moody.report()["gate"]["results"] if rule["name"] == "baseline"]
     assert "notes" not in rule["figures"]
     assert rule["figures"]["difference"] == 0.0
+
+
+def edited(line: bytes) -> bytes:
+    """Return the line of an entry with a blank before its answer, and the checksum that then fits."""
+    head = line[: line.rindex(b',"crc"')].replace(b'"answer":"', b'"answer":" ', 1)
+    return b'%s,"crc":"%08x"}' % (head, zlib.crc32(head))
+
+
+def test_a_recording_that_differs_from_that_of_the_baseline_is_named(project: Project) -> None:
+    project.scenarios(train=0, sweep=2).ini(actor="python:agent:right", baseline_sweep="off")
+    project.learn(*RECORD)
+    project.learn(*REPLAY)
+    assert project.cli("baseline", "save", "main") == 0
+    compare = (*REPLAY, "--tfgrpo-baseline", "main")
+    project.learn(*compare)
+    assert not any("is not as it was" in warning for warning in project.report()["warnings"])
+    file = project.root / FILE
+    header, first, *others = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([header, edited(first), *others, b""]))
+    project.learn(*compare)
+    (warning,) = [text for text in project.report()["warnings"] if "is not as it was" in text]
+    assert warning.startswith(
+        "recording.jsonl is not as it was when baseline main was saved from it (SHA-256 "
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pytest_tfgrpo.core.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.harness.metrics.named import metric_names
 from pytest_tfgrpo.harness.metrics.values import GT, criteria_of
+from pytest_tfgrpo.harness.recording.file import digest_of, named
 
 SCHEMA = "tfgrpo.baseline/2"
 FOLDER = "baselines"
@@ -73,6 +74,8 @@ class Baseline:
     """The sweeps pooled, by run, oldest first; empty where there is one."""
     metrics: Mapping[str, MetricScale] = field(default_factory=dict, metadata=SPARSE)
     """Scales of the further metrics that its scenarios have; empty in older files."""
+    recordings: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
+    """SHA-256 of the recording whose answers it was made from, by file; empty where an agent answered."""
     unsigned: bool | None = field(default=None, metadata=SPARSE)
     """True when its file has no hash, so that nobody knows whether it was edited; never written."""
 
@@ -80,6 +83,16 @@ class Baseline:
     def hash(self) -> str:
         """Stamp of the content, which the file carries so that an edit by hand is found."""
         return stamp(to_wire(replace(self, unsigned=None)))
+
+    def other_recording(self, name: str, path: Path) -> str:
+        """Return how the recording `name` at `path` differs from the one it was made from; empty if not."""
+        before = self.recordings.get(name)
+        if before is None or (now := digest_of(path)) == before:
+            return ""
+        return (
+            f"{line(name, 200)} is not as it was when baseline {line(self.name, 60)} was saved from it "
+            f"(SHA-256 {before[:12]}, now {now[:12] or 'unknown'}); if that is meant, save the baseline again"
+        )
 
 
 def from_run(run: Run, name: str) -> Baseline:
@@ -117,6 +130,14 @@ def from_run(run: Run, name: str) -> Baseline:
         },
         metrics=scales,
     )
+
+
+def recordings_of(run: Run, root: Path) -> dict[str, str]:
+    """Return the SHA-256 of the recording that answered in `run`, by its file under `root`."""
+    kind, _, argument = str(run.settings.get("actor")).partition(":")
+    name = named(argument.strip(), root)[0] if kind.strip() == "replay" else ""
+    digest = digest_of(root / name) if name else ""
+    return {name: digest} if digest else {}
 
 
 def _metrics(sweeps: Sweeps, names: Iterable[str]) -> tuple[dict[str, MetricScale], _Sums]:
@@ -265,6 +286,7 @@ def describe(baseline: Baseline) -> list[str]:
         f"  run {line(baseline.run_id)} of task {line(baseline.task_id)}, {line(baseline.created_at)}",
         f"  actor {line(baseline.actor)} at temperature {baseline.temperature:g}, "
         f"library {line(baseline.library)[:12] or 'none'}",
+        *(f"  recording {line(name, 200)}, SHA-256 {hash_}" for name, hash_ in baseline.recordings.items()),
         *([f"  metrics {few(list(baseline.metrics), 20)}"] if baseline.metrics else []),
         *(_scenario_line(line(id_).ljust(width), row) for id_, row in baseline.scenarios.items()),
     ]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+    from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
     from pytest_tfgrpo.harness.run.job import Job
 
@@ -217,7 +218,7 @@ class Launch:
         splits = split_lines(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
         replay = self.prepared.replay
-        notes = replay.notes if replay is not None else []
+        notes = [*replay.notes, *self._other_recordings(replay)] if replay is not None else []
         lost = [text] if tracing is not None and (text := tracing.close()) else []
         return conclude(
             replace(run, warnings=(*run.warnings, *map(redact, (*warnings, *lost, *notes, *self.missed)))),
@@ -229,6 +230,13 @@ class Launch:
             sections=[*splits, *map(redact, sections)],
             files=files,
         )
+
+    def _other_recordings(self, replay: Replay) -> list[str]:
+        """Return how the replayed file differs from those that the baselines were made from."""
+        baselines = [self.baseline, *(one.baseline for one in self.gates)]
+        path = replay.recording.path
+        found = (one.other_recording(replay.name, path) for one in baselines if one is not None)
+        return list(dict.fromkeys(filter(None, found)))
 
     def write(self, conclusion: Conclusion) -> None:
         """Write manifest and reports where the run has a folder; raises JournalError."""

@@ -27,7 +27,7 @@ from pytest_tfgrpo.harness.recording.entries import (
     RolloutEntry,
     rollout_fingerprint,
 )
-from pytest_tfgrpo.harness.recording.file import Recording
+from pytest_tfgrpo.harness.recording.file import Recording, named
 from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor
 from pytest_tfgrpo.harness.recording.misses import FILES, PROMPT, why_no_call, why_no_rollout
 from pytest_tfgrpo.harness.sandbox.changes import make_again
@@ -62,9 +62,7 @@ def open_replay(argument: str, root: Path) -> Replay:
 
     `actor` is the name of a recorded actor or the start of its stamp; without it there must be only one.
     """
-    name, actor = argument, ""
-    if "#" in argument and not (root / argument).is_file():
-        name, _, actor = argument.partition("#")
+    name, actor = named(argument, root)
     if not name:
         raise RecordingError(f"replay needs a recording: replay:<file>; {RECORD}")
     path = root / name

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -11,7 +12,8 @@ from support.sweeps import make_run, rated
 
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.gate.baseline import describe, from_run, load, locate, save
+from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.gate.baseline import describe, from_run, load, locate, recordings_of, save
 
 RUN = make_run({"a": [0, 0]}, {"b": [1, 0.5, None], "a": [1, 1, 1]})
 
@@ -65,6 +67,37 @@ def test_a_file_without_its_hash_is_unsigned_until_it_is_saved_again(tmp_path: P
     assert describe(found)[0] == "baseline x: mean 0.875 over 2 scenarios, 1 error, not signed"
     save(path, found)
     assert load(path) == from_run(RUN, "x")
+
+
+def test_a_baseline_of_a_replay_keeps_the_digest_of_its_recording(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_bytes(b"answers")
+    digest = hashlib.sha256(b"answers").hexdigest()
+    for actor, kept in {
+        "replay:r.jsonl": {"r.jsonl": digest},
+        "replay: r.jsonl#offline": {"r.jsonl": digest},
+        "replay:none.jsonl": {},
+        "python:r.jsonl": {},
+    }.items():
+        assert recordings_of(replace(RUN, settings={**RUN.settings, "actor": actor}), tmp_path) == kept
+    baseline = replace(from_run(RUN, "x"), recordings={"r.jsonl": digest})
+    save(tmp_path / "x.json", baseline)
+    assert load(tmp_path / "x.json") == baseline
+    assert describe(baseline)[3] == f"  recording r.jsonl, SHA-256 {digest}"
+    assert '"recordings"' not in json.dumps(to_wire(from_run(RUN, "x")))
+
+
+def test_a_recording_that_is_not_as_it_was_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b"answers")
+    digest = hashlib.sha256(b"answers").hexdigest()
+    baseline = replace(from_run(RUN, "x"), recordings={"r.jsonl": digest})
+    assert baseline.other_recording("r.jsonl", path) == ""
+    path.write_bytes(b"others")
+    told = "r.jsonl is not as it was when baseline x was saved from it (SHA-256 "
+    assert baseline.other_recording("r.jsonl", path).startswith(f"{told}{digest[:12]}, now ")
+    assert "now unknown" in baseline.other_recording("r.jsonl", tmp_path / "none")
+    assert baseline.other_recording("another.jsonl", path) == ""
+    assert from_run(RUN, "x").other_recording("r.jsonl", path) == ""
 
 
 def edit(key: str, value: object, *, of: str = "") -> Callable[[str], str]:
