@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -22,6 +23,9 @@ ENTRIES = (
 )
 """Methods that agents of today's frameworks are called by."""
 ONE_ARGUMENT = "must take one argument, the context"
+_BUILTIN = re.compile(
+    r"(?:builtins\.|typing\.|t\.)?(?:list|dict|tuple|set|int|float|bool|bytes|List|Dict|Tuple|Set)(?:\[[^|]*\])?"
+)
 STREAMS = "a generator, which streams; join its parts and return one string"
 
 
@@ -88,7 +92,7 @@ def _why_not_bound(signature: inspect.Signature, name: str, value: Callable[...,
     except TypeError as error:
         return f"{name!r} {ONE_ARGUMENT}, not {_parameters(signature)}: {error}"
     assert first is not None, "an argument was bound to it"
-    if _is_text(first.annotation):
+    if _is_text(first.annotation) or _is_builtin(first.annotation):
         shown = _shown(first.annotation)
         return (
             f"{name!r} {ONE_ARGUMENT}; {first.name!r} is annotated {shown}; it gets a context: "
@@ -110,5 +114,15 @@ def _is_text(annotation: object) -> bool:
     return annotation is str
 
 
+def _is_builtin(annotation: object) -> bool:
+    """Return whether an annotation means a list, a dict or the like, as messages are in other frameworks."""
+    if isinstance(annotation, str):
+        return _BUILTIN.fullmatch(annotation.strip("'\" ")) is not None
+    origin = typing.get_origin(annotation) or annotation
+    return origin in (list, dict, tuple, set, int, float, bool, bytes)
+
+
 def _shown(annotation: object) -> str:
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    if isinstance(annotation, str) or typing.get_origin(annotation) is not None:
+        return str(annotation)
+    return getattr(annotation, "__name__", str(annotation))

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
 CELL_MAX_CHARS = 64_000_000
+HEAD_CHARS = 10_000
+"""Of a text that may tell how its names are parted."""
 AT_ONCE = 100
 """Rows that are read at once."""
 SEPARATORS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
@@ -51,6 +53,7 @@ def csv_table(text: str, known: Collection[str]) -> CsvTable:
     if declared is not None and declared[1] != ",":
         named = dict(SEPARATORS).get(declared[1], short(declared[1]))
         raise Refused(1, f"{short(declared[0])} says that it is parted by {named}; save the file with commas")
+    _check_quoted(text)
     rows = _rows(text)
     if declared is not None:
         next(rows)
@@ -111,6 +114,14 @@ def _without_spare(cells: list[str], width: int) -> list[str]:
     return cells
 
 
+def _check_quoted(text: str) -> None:
+    """Raise Refused where the first name has quotes and something else than a comma ends it."""
+    first = text[:HEAD_CHARS].lstrip("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()[:1]
+    for mark, named in SEPARATORS:
+        if first and re.match(rf' *"[^"]*" *{re.escape(mark)}', first[0]):
+            raise Refused(1, f"{short(first[0])} is parted by {named}; save the file with commas")
+
+
 def _check_separator(names: Sequence[str], line: int, known: Collection[str]) -> None:
     """Raise Refused where the names hold known ones, but parted by something else than commas."""
     if not known or any(folded(name) in known for name in names):
@@ -119,6 +130,11 @@ def _check_separator(names: Sequence[str], line: int, known: Collection[str]) ->
         parted = [part.strip().strip("\"'") for name in names for part in name.split(mark)]
         if len(parted) > len(names) and any(folded(part) in known for part in parted):
             raise Refused(line, f"{short(','.join(names))} is parted by {named}; save the file with commas")
+
+
+def parted_by(name: str) -> str:
+    """Return what parts the only name of a table into several, as semicolons; empty where nothing does."""
+    return next((named for mark, named in SEPARATORS if name.count(mark)), "")
 
 
 def named_cells(names: Sequence[str], cells: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import types
+import typing
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Optional, Protocol
 from unittest import mock
@@ -93,6 +94,33 @@ def by_optional_text(prompt: Optional[str]) -> str:  # noqa: UP045
     return prompt or ""
 
 
+def by_messages(messages: list[dict[str, Any]]) -> str:
+    return str(messages)
+
+
+def by_typing_list(messages: typing.List[Any]) -> str:  # noqa: UP006
+    return str(messages)
+
+
+def by_dict(task: "dict") -> str:  # type: ignore[type-arg]  # noqa: UP037
+    return str(task)
+
+
+def by_number(seed: int) -> str:
+    return str(seed)
+
+
+def by_real_list(messages: Any) -> str:
+    return str(messages)
+
+
+by_real_list.__annotations__ = {"messages": list[dict[str, str]]}
+
+
+def by_any_of(context: "AgentContext | dict[str, str]") -> str:  # noqa: UP037
+    return str(context)
+
+
 def by_keyword(*, context: Any) -> str:
     return str(context)
 
@@ -163,6 +191,7 @@ GOOD: dict[str, Any] = {
     "default": lambda context, model="m": "",
     "builtin": json.dumps,
     "no signature": dict.fromkeys,
+    "any of two": by_any_of,
     "mock": mock.Mock(),
     "magic": mock.MagicMock(),
     "async mock": mock.AsyncMock(),
@@ -176,6 +205,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "keyword": (by_keyword, "must take one argument, the context, not (*, context: 'Any')"),
     "nothing": (by_nothing, "must take one argument, the context, not (): too many positional"),
     "two": (by_two, "missing a required argument: 'model'"),
+    "messages": (by_messages, "'messages' is annotated list[dict[str, Any]]; it gets a context: use context"),
+    "typing list": (by_typing_list, "'messages' is annotated typing.List[Any]; it gets a context"),
+    "dict": (by_dict, "is annotated 'dict'; it gets a context"),
+    "number": (by_number, "'seed' is annotated int; it gets a context"),
+    "real list": (by_real_list, "'messages' is annotated list[dict[str, str]]; it gets a context"),
     "text": (by_text, "'prompt' is annotated str; it gets a context: use context.prompt.user"),
     "written": (by_written_text, "it gets a context: use context.prompt.user"),
     "optional": (by_optional_text, "is annotated Optional[str]; it gets a context"),

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.schema import nearest, short
 from pytest_tfgrpo.core.text import few
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.suite.csv_rows import csv_table, folded, named_cells
+from pytest_tfgrpo.harness.suite.csv_rows import csv_table, folded, named_cells, parted_by
 from pytest_tfgrpo.harness.suite.document import Refused, read_text
 from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.values import as_text, asked, expected, listed_in, shape
@@ -183,4 +183,6 @@ def _chosen(names: tuple[str, ...], role: str, named: str | None, usual: tuple[s
         raise ValueError(f"the columns {few(alike)} differ in capitals only; rename one")
     if named is not None:
         raise ValueError(f"there is no column {named!r}{nearest(named, names)}")
+    if len(names) == 1 and (parted := parted_by(names[0])):
+        raise ValueError(f"{short(names[0])} is one column, parted by {parted}; save the file with commas")
     raise ValueError(f"which column is the {role}? there are {few(names, 10)}; name it with --{role}")

@@ -112,7 +112,17 @@ def test_a_table_is_read_as_programs_save_it(imported, text, rows, told):
         ),
         ("question\tanswer\na?\t6\n", r"x\.csv:1: .* is parted by tabs"),
         ("sep=;\nquestion;answer\n", r"x\.csv:1: 'sep=;' says that it is parted by semicolons"),
-        ("gold;q\n6;a?\n", r"which column is the prompt\? there are gold;q"),
+        (
+            "gold;q\n6;a?\n",
+            r"x\.csv:2: 'gold;q' is one column, parted by semicolons; save the file with commas",
+        ),
+        ("gold|q\n6|a?\n", r"x\.csv:2: 'gold\|q' is one column, parted by bars"),
+        ("gold,q;r\n6,a?\n", r"which column is the prompt\? there are gold, q;r; name it with --prompt"),
+        (
+            '"question";"answer"\n"a?";"6"\n',
+            r"x\.csv:1: .* is parted by semicolons; save the file with commas",
+        ),
+        ('"question"\t"answer"\n"a?"\t"6"\n', r"x\.csv:1: .* is parted by tabs"),
         (
             "question,answer,answer\na?,6,7\n",
             r"x\.csv:1: two columns are called 'answer'; rename or remove one",
