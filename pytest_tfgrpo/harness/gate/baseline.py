@@ -134,7 +134,7 @@ def from_run(run: Run, name: str) -> Baseline:
 
 def recordings_of(run: Run, root: Path) -> dict[str, str]:
     """Return the SHA-256 of the recording that answered in `run`, by its file under `root`."""
-    kind, _, argument = str(run.settings.get("actor")).partition(":")
+    kind, _, argument = _actor_setting(run).partition(":")
     name = named(argument.strip(), root)[0] if kind.strip() == "replay" else ""
     digest = digest_of(root / name) if name else ""
     return {name: digest} if digest else {}
@@ -188,7 +188,11 @@ def compared_stamps(run: Stamped) -> dict[str, str]:
 
 def actor_name(run: Run) -> str:
     """Return the spec of a run's actor; in a replay that of the one recorded."""
-    return str(run.identities.get("actor", {}).get("name") or run.settings.get("actor"))
+    return str(run.identities.get("actor", {}).get("name") or _actor_setting(run))
+
+
+def _actor_setting(run: Run) -> str:
+    return str(run.settings.get("actor"))
 
 
 UNFAIR_ADVICE = "save the baseline again, or run under the same conditions"

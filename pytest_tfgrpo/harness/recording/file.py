@@ -87,11 +87,14 @@ def named(argument: str, root: Path) -> tuple[str, str]:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file as it is now; empty for one that cannot be read."""
+    digest = hashlib.sha256()
     try:
         with open_plain(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            while part := file.read(1 << 20):
+                digest.update(part)
     except OSError:
         return ""
+    return digest.hexdigest()
 
 
 @contextmanager
