@@ -30,38 +30,44 @@ def fences(text: str) -> list[Fence]:
         return []
     found: list[Fence] = []
     lines = text.split("\n")
-    n = 0
-    while n < len(lines):
+    marked = [n for n, line in enumerate(lines) if "```" in line or "~~~" in line]
+    after = 0
+    for i, n in enumerate(marked):
+        if n < after:
+            continue
         line = lines[n].rstrip()
-        pieces = line.split("```") if "```" in line else []
+        pieces = line.split("```")
         if len(pieces) > 2:  # whole blocks within one line, of which the last counts
             code = pieces[(len(pieces) - 1) // 2 * 2 - 1]
             named = LANGUAGE.match(code)
             language = named[0] if named else ""
             found.append(Fence(language.lower(), code[len(language) :], True, n, n))
-            n += 1
-            continue
-        opened = OPEN.search(line) if line else None
-        if opened is None:
-            n += 1
-            continue
-        block = _block(lines, n, opened, quoted=line.lstrip().startswith(">"))
-        found.append(block)
-        n = block.last + 1
+        elif opened := OPEN.search(line):
+            block = _block(lines, marked, i, opened, quoted=line.lstrip().startswith(">"))
+            found.append(block)
+            after = block.last + 1
     return found
 
 
-def _block(lines: list[str], first: int, opened: re.Match[str], *, quoted: bool) -> Fence:
-    """Return the block that a line opens; without a line that closes it, all that follows."""
-    mark, language = opened[1], opened[2].lower()
-    inner: list[str] = []
-    for n in range(first + 1, len(lines)):
-        line = lines[n].rstrip()
-        bare = line.lstrip(" \t>") if quoted else line
-        after = bare.strip(" \t").removeprefix(mark)
-        if len(after) < len(bare.strip(" \t")) and (not after.strip(mark[0]) or " " in after):
-            return Fence(language, "\n".join(inner), True, first, n)
-        if bare.endswith(mark) and mark[0] == "`":  # the end stands behind the last line of code
-            return Fence(language, "\n".join([*inner, bare.rstrip("`")]), True, first, n)
-        inner.append(bare)
-    return Fence(language, "\n".join(inner), False, first, len(lines) - 1)
+def _block(lines: list[str], marked: list[int], i: int, opened: re.Match[str], *, quoted: bool) -> Fence:
+    """Return the block that line ``marked[i]`` opens; all that follows where none closes it."""
+    mark, language, first = opened[1], opened[2].lower(), marked[i]
+    for j in range(i + 1, len(marked)):
+        n = marked[j]
+        line = _bare(lines[n], quoted=quoted)
+        after = line.strip(" \t").removeprefix(mark)
+        if len(after) < len(line.strip(" \t")) and (not after.strip(mark[0]) or " " in after):
+            return Fence(language, _inner(lines[first + 1 : n], quoted=quoted), True, first, n)
+        if line.endswith(mark) and mark[0] == "`":  # the end stands behind the last line of code
+            inner = _inner([*lines[first + 1 : n], line.rstrip("`")], quoted=quoted)
+            return Fence(language, inner, True, first, n)
+    return Fence(language, _inner(lines[first + 1 :], quoted=quoted), False, first, len(lines) - 1)
+
+
+def _bare(line: str, *, quoted: bool) -> str:
+    return line.rstrip().lstrip(" \t>") if quoted else line.rstrip()
+
+
+def _inner(lines: list[str], *, quoted: bool) -> str:
+    """Return lines of code without blanks at their ends and the marks of a quotation."""
+    return "\n".join([_bare(line, quoted=True) for line in lines] if quoted else map(str.rstrip, lines))

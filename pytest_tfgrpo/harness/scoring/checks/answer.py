@@ -18,18 +18,28 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     builtin_params,
     verdict,
 )
-from pytest_tfgrpo.harness.scoring.checks.signs import as_spelled, composed, hint
+from pytest_tfgrpo.harness.scoring.checks.signs import as_spelled, composed, hint, with_blanks
 from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
 from pytest_tfgrpo.harness.scoring.numerals.reader import last_number
 
+LONGEST = 12
+"""How many times longer than a text is its equal: four for composing characters, three for folding case."""
+
 
 def _exact(check: Check, context: CheckContext) -> CheckResult:
-    wanted = composed(check.params["value"])
-    got = as_spelled(context.answer, wanted)
+    wanted, got = check.params["value"], context.answer
     if check.params.get("strip", True):
         wanted, got = wanted.strip(), got.strip()
+    if wanted == got:
+        return verdict(check, None)
+    if not (got.isascii() and wanted.isascii()) and len(got) <= LONGEST * max(1, len(wanted)):
+        wanted = composed(wanted)
+        got = as_spelled(got, wanted)
     same = wanted.casefold() == got.casefold() if check.params.get("ignore_case") else wanted == got
-    return verdict(check, None if same else f"expected {short(wanted)}, got {short(got)}{hint(wanted, got)}")
+    if same:
+        return verdict(check, None)
+    like = hint(wanted, got) if len(wanted) == len(got) else ""
+    return verdict(check, f"expected {short(wanted)}, got {short(got)}{like}")
 
 
 def _values(check: Check) -> tuple[str, ...]:
@@ -37,14 +47,15 @@ def _values(check: Check) -> tuple[str, ...]:
 
 
 def _contains(check: Check, context: CheckContext) -> CheckResult:
-    absent = [
-        value for value in map(composed, _values(check)) if value not in as_spelled(context.answer, value)
-    ]
+    text = composed(context.answer)
+    absent = [value for value in map(composed, _values(check)) if value not in text]
+    if absent and not text.isascii():
+        plain = with_blanks(text, "")
+        absent = absent if plain is text else [value for value in absent if value not in plain]
     if not absent:
         return verdict(check, None)
     missing = ", ".join(map(short, absent[:5]))
-    like = hint(absent[0], context.answer)
-    return verdict(check, f"expected to find {missing} in {short(context.answer)}{like}")
+    return verdict(check, f"expected to find {missing} in {short(text)}{hint(absent[0], text)}")
 
 
 def _number(check: Check, context: CheckContext) -> CheckResult:

@@ -26,7 +26,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     failed,
 )
 from pytest_tfgrpo.harness.scoring.checks.python import PYTHON
-from pytest_tfgrpo.harness.scoring.checks.signs import ESC, without_colours
+from pytest_tfgrpo.harness.scoring.checks.signs import CSI, ESC, without_colours
 from pytest_tfgrpo.harness.scoring.checks.similar import SIMILAR
 from pytest_tfgrpo.harness.scoring.checks.structured import JSON, JSON_SCHEMA
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
@@ -107,8 +107,9 @@ def _after_turn(check: Check, context: CheckContext | None, function: Evaluate) 
 
 
 def _evaluate(check: Check, context: CheckContext, function: Evaluate) -> CheckResult:
-    if ESC in context.answer and check.kind in TEXTS and not _names_colours(check):
-        context = replace(context, answer=without_colours(context.answer))
+    answer = context.answer
+    if (ESC in answer or CSI in answer) and check.kind in TEXTS:
+        context = context if _names_colours(check) else replace(context, answer=without_colours(answer))
     try:
         result = function(check, context)
     except (CheckError, TooSlow):
@@ -127,7 +128,7 @@ def _evaluate(check: Check, context: CheckContext, function: Evaluate) -> CheckR
 def _names_colours(check: Check) -> bool:
     """Return whether a check is itself about escape sequences."""
     told = repr(dict(check.params))
-    return any(spelling in told for spelling in ("\\x1b", "\\\\033", "\\\\e", "\\\\u001b"))
+    return any(spelling in told for spelling in ("\\x1b", "\\x9b", "\\\\033", "\\\\e", "\\\\u001b"))
 
 
 def _opposite(check: Check, result: CheckResult) -> CheckResult:

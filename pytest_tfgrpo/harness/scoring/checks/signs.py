@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 
-ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+ESC, CSI = "\x1b", "\x9b"
+ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])|\x9b(?:[0-?]+[ -/]*[@-~]|[HJKm])"
+)
 """Sequences that colour a terminal, move its cursor, set its title or a link."""
 BLANKS = str.maketrans(dict.fromkeys("\u00a0\u202f\u2007", " "))
 """Blanks that differ from a plain one only in where a line may end."""
-LOOKS = str.maketrans(
-    {**dict.fromkeys("‘’‚′`´", "'"), **dict.fromkeys("“”„«»″", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
-)
-SPECIAL = re.compile("[\\u00a0\\u202f\\u2007]")
-FORMED = re.compile("[‘’‚′´“”„«»″‐‑‒–—−]")
-ESC = "\x1b"
+LOOKS = {"'": "‘’‚′`´", '"': "“”„«»″", "-": "‐‑‒–—−"}
+FORMED = re.compile(f"[{''.join(LOOKS.values())}]")
+SIGNED = re.compile(f"[{re.escape(''.join((*LOOKS, *LOOKS.values())))}]")
 
 
 def without_colours(text: str) -> str:
     """Return `text` without the escape sequences of terminals."""
-    return ESCAPES.sub("", text) if ESC in text else text
+    return ESCAPES.sub("", text) if ESC in text or CSI in text else text
 
 
 def as_spelled(text: str, wanted: str) -> str:
@@ -27,12 +27,14 @@ def as_spelled(text: str, wanted: str) -> str:
 
     A `wanted` text that itself has a special blank wants that one.
     """
-    if text.isascii():
+    return text if text.isascii() else with_blanks(unicodedata.normalize("NFC", text), wanted)
+
+
+def with_blanks(text: str, wanted: str) -> str:
+    """Return a composed text with plain blanks, unless `wanted` has special ones."""
+    if "\u00a0" not in text and "\u202f" not in text and "\u2007" not in text:
         return text
-    spelled = composed(text)
-    if not SPECIAL.search(spelled):
-        return spelled
-    return spelled.translate(BLANKS) if wanted.translate(BLANKS) == wanted else spelled
+    return text.translate(BLANKS) if wanted.translate(BLANKS) == wanted else text
 
 
 def composed(text: str) -> str:
@@ -40,9 +42,23 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def is_composed(text: str) -> bool:
+    """Return whether a text is in that spelling."""
+    return text.isascii() or unicodedata.is_normalized("NFC", text)
+
+
 def hint(wanted: str, text: str) -> str:
-    """Return what to say where two texts differ in typographic signs alone; empty where in more."""
-    if (text.isascii() and wanted.isascii()) or not (FORMED.search(text) or FORMED.search(wanted)):
+    """Return what to say where `text` has `wanted` but for typographic signs; empty where it has not."""
+    if (text.isascii() and wanted.isascii()) or not SIGNED.search(wanted):
         return ""
-    one, other = composed(wanted).translate(LOOKS), as_spelled(text, "").translate(LOOKS)
+    if not (FORMED.search(text) or FORMED.search(wanted)):
+        return ""
+    one, other = _unformed(composed(wanted)), _unformed(as_spelled(text, ""))
     return "; they differ only in the form of quotation marks, apostrophes or dashes" if one in other else ""
+
+
+def _unformed(text: str) -> str:
+    for plain, forms in LOOKS.items():
+        for form in forms:
+            text = text.replace(form, plain)
+    return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.fences import fences
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.schema import Violation, compile_foreign, extent, short
+from pytest_tfgrpo.core.schema import Violation, compile_foreign, short
 from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import Json
@@ -23,43 +24,51 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     CheckKind,
     Undecided,
     builtin_params,
+    failed,
     verdict,
 )
+from pytest_tfgrpo.harness.scoring.checks.signs import composed, is_composed
 
 BLANK = " \t\r\n\f\v\ufeff\u200b"
+FIRST = frozenset('{["-0123456789tfn')
+"""Characters with which JSON begins."""
+MEMBER = re.compile(r'"[ \t\n\r]*:')
 TOO_DEEP = "it is nested too deeply"
 MAX_DEPTH = 100
 """An answer nested more deeply is refused, so that no recursion over it can break a check."""
 
 
-class TooDeep(ValueError):
-    """JSON that is nested too deeply to be looked at."""
+class UnsureJson(ValueError):
+    """JSON of which nobody can be sure what it says: nested too deeply, or with a key twice."""
 
 
-def parse_answer(text: str) -> Json:
-    """Return the JSON value that is the whole `text`, or stands in a block of code; see `json_blocks`.
+def parse_answer(text: str) -> tuple[Json, str]:
+    """Return the JSON value that is the whole `text`, or stands in a block of code; also which one.
 
-    Raises ValueError when there is none, as TooDeep where it is nested too deeply.
+    See `json_blocks`. Its texts are composed. Raises ValueError when there is none, UnsureJson where it is not
+    sure.
     """
     body = text.strip(BLANK)
-    try:
-        value = _load(body)
-    except TooDeep:
-        raise
-    except ValueError:
+    if body[:1] in FIRST:
+        try:
+            return _load(body), ""
+        except UnsureJson:
+            raise
+        except ValueError:
+            blocks = json_blocks(body)
+            if not blocks:
+                raise
+    else:
         blocks = json_blocks(body)
         if not blocks:
-            raise
-        try:
-            value = _load(blocks[-1].strip(BLANK))
-        except TooDeep:
-            raise
-        except ValueError as error:
-            where = f"the last of {len(blocks)} blocks" if len(blocks) > 1 else "the block"
-            raise ValueError(f"{where} of code is not JSON: {error}") from None
-    if extent(value)[1] > MAX_DEPTH:
-        raise TooDeep(TOO_DEEP)
-    return value
+            return _load(body), ""
+    where = f"the last of {len(blocks)} blocks" if len(blocks) > 1 else "the block"
+    try:
+        return _load(blocks[-1].strip(BLANK)), f" (in {where} of code)" if len(blocks) > 1 else ""
+    except UnsureJson:
+        raise
+    except ValueError as error:
+        raise ValueError(f"{where} of code is not JSON: {error}") from None
 
 
 def json_blocks(text: str) -> list[str]:
@@ -68,30 +77,73 @@ def json_blocks(text: str) -> list[str]:
     Those that are called JSON; where none is, those that are called nothing, else all.
     """
     found = fences(text)
-    named = [fence.text for fence in found if "json" in fence.language]
-    plain = [fence.text for fence in found if not fence.language]
+    if len(found) == 1:
+        return [found[0].text]
     if found:
+        named = [fence.text for fence in found if "json" in fence.language]
+        plain = [fence.text for fence in found if not fence.language]
         return named or plain or [fence.text for fence in found]
-    inline = text.strip("`")
-    return [inline] if len(inline) < len(text) and "`" not in inline and text[0] == text[-1] == "`" else []
+    inline = text.strip("`") if text[:1] == text[-1:] == "`" else "`"
+    return [] if "`" in inline else [inline]
 
 
 def _load(text: str) -> Json:
     try:
-        return json.loads(text, parse_constant=finite)
+        value: Json = json.loads(text, parse_constant=finite)
     except RecursionError:
-        raise TooDeep(TOO_DEEP) from None
+        raise UnsureJson(TOO_DEEP) from None
     except json.JSONDecodeError as error:
-        before, after = text[: error.pos].rstrip(), text[error.pos :].lstrip()
-        if (before.endswith(",") and after[:1] in ("}", "]")) or (error.msg.startswith("Illegal trailing")):
+        before, after = text[: error.pos].rstrip()[-1:], text[error.pos :].lstrip()[:1]
+        if (before == "," and after in ("}", "]")) or error.msg.startswith("Illegal trailing"):
             raise ValueError(f"there is a comma before the end of a list or object: {error}") from None
         raise
+    keys, depth = _keys_and_depth(value)
+    if depth > MAX_DEPTH:
+        raise UnsureJson(TOO_DEEP)
+    if keys < text.count(":") and keys < len(MEMBER.findall(text)):  # one may be lost, or stand in a text
+        json.loads(text, object_pairs_hook=_members)
+    if not is_composed(text) or "\\u" in text:
+        value = composed_json(value)
+    return value
 
 
-def _which(text: str) -> str:
-    """Return which block was read, where an answer has several."""
-    blocks = json_blocks(text.strip(BLANK))
-    return f" (in the last of {len(blocks)} blocks of code)" if len(blocks) > 1 else ""
+def _has_more_than_ascii(text: str) -> bool:
+    return not text.isascii() or "\\u" in text
+
+
+def _keys_and_depth(value: Json) -> tuple[int, int]:
+    """Return how many keys `value` has in all its objects, and how deeply it is nested."""
+    keys, depth, level = 0, 0, [value]
+    while True:
+        below: list[Json] = []
+        for item in level:
+            if isinstance(item, dict):
+                keys += len(item)
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        if not below:
+            return keys, depth
+        depth, level = depth + 1, below
+
+
+def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return the object with these members; raises UnsureJson when a key stands twice in it."""
+    found: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in found:
+            raise UnsureJson(f"the key {short(key)} stands twice in one object")
+        found[key] = value
+    return found
+
+
+def composed_json(value: Json) -> Json:
+    """Return a value with its texts and keys composed; raises UnsureJson where two keys become one."""
+    if isinstance(value, str):
+        return composed(value)
+    if isinstance(value, Mapping):
+        return _members([(composed(key), composed_json(part)) for key, part in value.items()])
+    return [composed_json(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def mismatch(wanted: Json, got: Json, where: str = "") -> str | None:
@@ -123,15 +175,25 @@ def _equal(wanted: Json, got: Json) -> bool:
     return bool(wanted == got)
 
 
-def _json(check: Check, context: CheckContext) -> CheckResult:
+def _parsed(context: CheckContext) -> tuple[Json, str] | str:
+    """Return the value of an answer and where it stands, or why it is none; raises Undecided."""
     try:
-        got = parse_answer(context.answer)
-    except TooDeep as error:
+        return parse_answer(context.answer)
+    except UnsureJson as error:
         raise Undecided(f"expected JSON, got {short(context.answer)}: {error}") from None
     except ValueError as error:
-        return verdict(check, f"expected JSON, got {short(context.answer)}: {error}")
+        return f"expected JSON, got {short(context.answer)}: {error}"
+
+
+def _json(check: Check, context: CheckContext) -> CheckResult:
+    parsed = _parsed(context)
+    if isinstance(parsed, str):
+        return failed(check, parsed)
+    got, where = parsed
     found = mismatch(check.params["value"], got)
-    return verdict(check, None if found is None else found + _which(context.answer))
+    if found is not None and _has_more_than_ascii(context.answer):
+        found = mismatch(composed_json(check.params["value"]), got)
+    return verdict(check, None if found is None else found + where)
 
 
 def _leaves(value: Json) -> Iterator[str]:
@@ -146,7 +208,7 @@ def _leaves(value: Json) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _compiled(schema_text: bytes) -> Callable[[Json], list[Violation]]:
-    return compile_foreign(json.loads(schema_text), search)
+    return compile_foreign(composed_json(json.loads(schema_text)), search)
 
 
 def _check_schema(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:
@@ -158,19 +220,17 @@ def _check_schema(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Jso
 
 
 def _json_schema(check: Check, context: CheckContext) -> CheckResult:
-    try:
-        got = parse_answer(context.answer)
-    except TooDeep as error:
-        raise Undecided(f"expected JSON, got {short(context.answer)}: {error}") from None
-    except ValueError as error:
-        return verdict(check, f"expected JSON, got {short(context.answer)}: {error}")
+    parsed = _parsed(context)
+    if isinstance(parsed, str):
+        return failed(check, parsed)
+    got, where = parsed
     try:
         found = _compiled(canonical(check.params["schema"]))(got)
     except TimeoutError:
         raise Undecided(f"a pattern of the schema took too long on {short(context.answer)}") from None
     if not found:
         return verdict(check, None)
-    return verdict(check, f"{found[0].pointer or 'answer'}: {found[0].message}{_which(context.answer)}")
+    return verdict(check, f"{found[0].pointer or 'answer'}: {found[0].message}{where}")
 
 
 JSON = CheckKind(

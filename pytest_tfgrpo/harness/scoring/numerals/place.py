@@ -62,8 +62,9 @@ class _Folds(dict[int, str]):
         elif character.isdecimal():
             folded = str(unicodedata.decimal(character))
         else:
-            return character
-        self[code] = folded
+            folded = character
+        if code < 0x10000:
+            self[code] = folded
         return folded
 
 

@@ -99,9 +99,10 @@ def last_number(text: str) -> float | None:
     if (plain := _plain(text)) is not None:
         return float(plain)
     text = prepared(text)
-    found = deque(NUMERAL.finditer(text, _safe_start(text)), maxlen=1) or deque(
-        NUMERAL.finditer(text), maxlen=1
-    )
+    start = _safe_start(text)
+    found = deque(NUMERAL.finditer(text, start), maxlen=1)
+    if start and not found:
+        found = deque(NUMERAL.finditer(text), maxlen=1)
     if not found:
         return None
     number = number_at(text, found[0])

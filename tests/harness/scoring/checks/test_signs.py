@@ -52,6 +52,28 @@ def test_other_quotation_marks_and_dashes_are_other_signs_and_named(
         assert not passed
         assert reason.endswith("differ only in the form of quotation marks, apostrophes or dashes")
     assert "differ only" not in check("exact", "döner", value=wanted)[1]
+    assert "differ only" not in check("exact", f"{answer}!", value=wanted)[1]
+
+
+def test_a_text_that_composes_to_a_far_shorter_one_equals_it(check: Check) -> None:
+    """The longest: a decomposed Greek letter, whose other case has three parts more."""
+    apart = unicodedata.normalize("NFD", "ᾂ" * 9)
+    for wanted in (unicodedata.normalize("NFC", apart), apart.casefold()):
+        assert check("exact", apart, value=wanted, ignore_case=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ('{"city": "Ko\\u0308ln"}', {"city": "Köln"}),
+        ('{"city": "Ko\u0308ln"}', {"city": "Köln"}),
+        ('{"gro\u0308\u00dfe": [1]}', {"größe": [1]}),
+        ('{"größe": ["Köln"]}', {"gro\u0308ße": ["Ko\u0308ln"]}),
+    ],
+)
+def test_texts_and_keys_of_json_are_compared_in_one_spelling(check: Check, answer: str, value: Any) -> None:
+    assert check("json", answer, value=value) == (True, "")
+    assert check("json_schema", answer, schema={"const": value}) == (True, "")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +85,8 @@ def test_other_quotation_marks_and_dashes_are_other_signs_and_named(
         ("exact", "\x1b]8;;http://x\x1b\\Rome\x1b]8;;\x07", {"value": "Rome"}),
         ("json", '\x1b[1m{"a": 1}\x1b[0m', {"value": {"a": 1}}),
         ("number", "\x1b[1m42\x1b[0m", {"value": 42}),
+        ("number", "\x9b32m5\x9b0m", {"value": 5}),
+        ("exact", "\x9bmR\x9b1;31mome", {"value": "Rome"}),
     ],
 )
 def test_the_colours_of_a_terminal_decide_nothing(
@@ -74,3 +98,4 @@ def test_the_colours_of_a_terminal_decide_nothing(
 def test_a_check_of_colours_sees_them(check: Check) -> None:
     assert check("contains", "\x1b[31mred", value="\x1b[31m")[0]
     assert check("regex", "\x1b[31mred", pattern=r"\x1b\[31m")[0]
+    assert check("contains", "\x9b31mred", value="\x9b31m")[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.harness.scoring.checks import patterns
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.scoring.checks.structured import mismatch, parse_answer
+from pytest_tfgrpo.harness.scoring.checks.structured import composed_json, mismatch, parse_answer
 
 texts = st.text(max_size=6)
 values = st.recursive(
@@ -24,7 +24,7 @@ values = st.recursive(
     st.sampled_from(["{}", " {}\n", "Here:\n```json\n{}\n```\nDone.", "```\n1\n```\nno:\n```\n{}\n```"]),
 )
 def test_json_is_found_bare_or_in_the_last_fenced_block(value, frame):
-    assert parse_answer(frame.replace("{}", json.dumps(value))) == value
+    assert parse_answer(frame.replace("{}", json.dumps(value)))[0] == composed_json(value)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_json_is_found_bare_or_in_the_last_fenced_block(value, frame):
     [('{"a": "```x```"}', {"a": "```x```"}), ("```[1]```", [1]), ("```json\n[1]\n```\n```", [1])],
 )
 def test_a_fence_is_one_only_where_the_answer_is_not_json_itself(answer, value):
-    assert parse_answer(answer) == value
+    assert parse_answer(answer)[0] == value
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,38 @@ def test_what_is_nested_too_deeply_gives_no_credit_under_not_either(judge, answe
     result = judge(kind, answer, **params, **{"not": True})
     assert result.credit == 0
     assert result.reason.endswith("it is nested too deeply")
+
+
+@pytest.mark.parametrize(
+    ("answer", "key"),
+    [
+        ('{"city": "Rome", "city": "Oslo"}', "city"),
+        ('{"a": {"x": 1, "x": 2}}', "x"),
+        ('{"a": 1, "a": 1, "b": "at 12:30"}', "a"),
+        ('{"a" : 1, "\\u0061":1, "b": "a \\":"}', "a"),
+        ('```json\n[{"a": 1,\n"a"\n:2}]\n```', "a"),
+        ('{"\u00f6": 1, "o\u0308": 2}', "\u00f6"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "params"), [("json", {"value": {}}), ("json_schema", {"schema": {}})])
+def test_an_answer_with_a_key_twice_gives_no_credit_under_not_either(judge, answer, key, kind, params):
+    for negated in ({}, {"not": True}):
+        result = judge(kind, answer, **params, **negated)
+        assert result.credit == 0
+        assert result.reason.endswith(f"the key '{key}' stands twice in one object")
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": ":", '":': "x: y", "b": ['" :', {"a": 1}]}, {"a": {"a": {"a": 1}}}, ["a:", {"a:": 0}]]
+)
+def test_a_colon_in_a_text_is_no_key(judge, value):
+    for spaced in ({}, {"indent": 1}, {"separators": (",", ":")}):
+        assert judge("json", json.dumps(value, **spaced), value=value).reason == ""
+
+
+def test_a_block_within_an_answer_that_is_json_is_not_called_the_one_that_was_read(judge):
+    answer = json.dumps({"a": "```\n1\n```\n```\n2\n```"})
+    assert "blocks" not in judge("json", answer, value={"a": 1}).reason
 
 
 @given(values)
