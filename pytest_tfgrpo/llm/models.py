@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 SCHEME = "openai:"
 AUTHORIZATION = "Authorization"
+LEAD = re.compile(r"[\s\"']*(bearer|authorization)(?:[\s:=\"']|$)", re.IGNORECASE)
+"""What stands before a key in the header that it is sent in."""
 LONGEST = 256
 """Characters of a model's name at most."""
 
@@ -222,11 +225,10 @@ class Models:
 
     def _require_bare(self, variable: str, key: Secret) -> None:
         """Raise SettingError for a key with the words that are sent before each key."""
-        scheme = key.reveal().partition(" ")[0].rstrip(":")
-        if scheme.lower() in ("bearer", AUTHORIZATION.lower()):
+        if found := LEAD.match(key.reveal()):
             raise SettingError(
                 f"environment variable {variable} must hold the key alone, which is sent as "
-                f"'{AUTHORIZATION}: Bearer' and the key; leave out {scheme!r}{self._where()}"
+                f"'{AUTHORIZATION}: Bearer' and the key; leave out {found[1]!r}{self._where()}"
             )
 
     def _slots_of(self, endpoint: Endpoint, name: str) -> Slots | AdaptiveSlots | None:

@@ -218,8 +218,10 @@ def _parts(content: list[Json]) -> Iterator[str]:
 def _tool_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
     calls = message.get("tool_calls")
     older = message.get("function_call")
-    if not calls and isinstance(older, dict):
+    if not calls and isinstance(older, dict) and any(older.values()):
         calls = [{"function": older}]
+    if isinstance(calls, dict):  # some servers send a lone call without a list around it
+        calls = [calls] if calls else []
     if calls is None:
         return ()
     if not isinstance(calls, list):

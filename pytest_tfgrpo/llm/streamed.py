@@ -40,15 +40,26 @@ def by_stream(body: bytes) -> bytes:
 
 
 def is_stream(body: bytes) -> bool:
-    """Return whether the body of a reply is a stream of events, not one object."""
+    """Return whether the body of a reply is a stream, of events or of JSON lines, not one object."""
     head = body[:200].removeprefix(b"\xef\xbb\xbf").lstrip()
-    return head.startswith((b"data:", b"event:", b"id:", b"retry:", b":"))
+    return head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")) or _is_of_lines(body)
+
+
+def _is_of_lines(body: bytes) -> bool:
+    """Return whether a body is a stream in JSON lines: a chunk, and another object on a line of its own."""
+    first, _, rest = body.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")
+    return (
+        first.startswith(b"{")
+        and first.rstrip().endswith(b"}")
+        and rest.lstrip()[:1] == b"{"
+        and (b'"delta"' in first or b'"chat.completion.chunk"' in first)
+    )
 
 
 def put_together(body: bytes) -> bytes:
     """Return the completion that a stream amounts to, or the error that it holds; raises BrokenStream."""
     reply = _Streamed()
-    for event in _events(body):
+    for event in _lines(body) if _is_of_lines(body) else _events(body):
         if event == "[DONE]":
             reply.ended = True
             break
@@ -127,6 +138,11 @@ def _grow(call: dict[str, str], more: Json) -> None:
                 piece = json.dumps(piece, ensure_ascii=False)
             if isinstance(piece, str):
                 call[key] = call.get(key, "") + piece
+
+
+def _lines(body: bytes) -> Iterator[str]:
+    """Yield each line of JSON lines that is not empty."""
+    return filter(None, map(str.strip, body.decode("utf-8-sig", "replace").split("\n")))
 
 
 def _events(body: bytes) -> Iterator[str]:

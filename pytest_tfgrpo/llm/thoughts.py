@@ -99,6 +99,12 @@ def _blocks(text: str, pairs: Sequence[TagPair], *, xml: bool) -> Parted:
             return Parted("", _joined([*thoughts, text[begun.end() :]]), begun[0].strip())
         thoughts.append(text[begun.end() : end.start()])
         done = end.end()
+    while thoughts and len(thoughts) < MAX_BLOCKS:
+        again = _end_again(text[done:], pairs, xml=xml)
+        if again is None:
+            break
+        thoughts.append(text[done : done + again.start()])
+        done += again.end()
     return Parted(_rest(text, done), _joined(thoughts)) if thoughts else Parted(text)
 
 
@@ -164,6 +170,14 @@ def _lone_end(text: str, pairs: Sequence[TagPair], *, xml: bool) -> re.Match[str
             if other is not None and (found is None or other.start() < found.start()):
                 found = other
     return found
+
+
+def _end_again(rest: str, pairs: Sequence[TagPair], *, xml: bool) -> re.Match[str] | None:
+    """Return the end on a line of its own of thoughts that a tag had ended before, and went on."""
+    found = _lone_end(rest, pairs, xml=xml)
+    if found is None or rest[: found.start()].rpartition("\n")[2].strip():
+        return None
+    return None if rest[found.end() :].partition("\n")[0].strip() else found
 
 
 def _first_tag(text: str, begins: re.Pattern[str], ends: re.Pattern[str]) -> re.Match[str] | None:

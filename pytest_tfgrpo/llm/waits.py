@@ -45,7 +45,7 @@ RESET = re.compile(r"(?:x-|anthropic-)?rate-?limit(?:-(.*))?-reset(?:-(.*))?")
 
 def is_about_waiting(header: str) -> bool:
     """Return whether a header, by its lower-case name, may say how long to wait."""
-    return header.startswith("retry-after") or "ratelimit" in header.replace("-", "")
+    return "retry-after" in header or "ratelimit" in header.replace("-", "")
 
 
 def wait_s(headers: Mapping[str, str], body: Json, words: str) -> float:
@@ -62,14 +62,20 @@ def wait_s(headers: Mapping[str, str], body: Json, words: str) -> float:
 
 def asked_s(headers: Mapping[str, str], body: Json, words: str) -> float | None:
     """Return what Retry-After or else the body asks for; None: neither says anything."""
-    asked = span_s(headers.get("retry-after-ms", ""), unit=1e-3)
+    asked = _first_s(headers, "retry-after-ms", 1e-3)
     if asked is None:
-        asked = span_s(headers.get("retry-after", ""))
+        asked = _first_s(headers, "retry-after", 1.0)
     if asked is None:
         asked = next(_in_body(body, DEPTH), None)
     if asked is None and (found := SAID.search(words[:WORDS])):
         asked = span_s(found[1])
     return asked
+
+
+def _first_s(headers: Mapping[str, str], name: str, unit: float) -> float | None:
+    """Return what a header asks for, or else one of that name behind a prefix, as Azure's ``x-ms-``."""
+    named = [headers.get(name, ""), *(value for key, value in headers.items() if key.endswith("-" + name))]
+    return next((asked for value in named if (asked := span_s(value, unit=unit)) is not None), None)
 
 
 def span_s(value: str, *, unit: float = 1.0, now: datetime | None = None) -> float | None:

@@ -239,7 +239,16 @@ def test_other_routes_of_a_server_keep_its_query() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["Bearer sk-abcdefgh", "bearer  sk-abcdefgh", "Authorization: Bearer sk-abcdefgh"]
+    "key",
+    [
+        "Bearer sk-abcdefgh",
+        "bearer  sk-abcdefgh",
+        "Authorization: Bearer sk-abcdefgh",
+        "Bearer:sk-abcdefgh",
+        "Bearer",
+        '"Bearer sk-abcdefgh"',
+        "'bearer=sk-abcdefgh'",
+    ],
 )
 def test_a_key_with_the_words_before_it_is_an_error_that_says_so(key: str) -> None:
     with pytest.raises(SettingError, match=r"OPENAI_API_KEY must hold the key alone.*leave out") as caught:

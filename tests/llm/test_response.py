@@ -139,6 +139,19 @@ def test_the_older_form_of_a_call_is_a_call() -> None:
     assert [(c.id, c.name, c.arguments) for c in found.tool_calls] == [("call_0", "f", '{"x": 1}')]
 
 
+def test_a_lone_call_needs_no_list_and_an_empty_one_is_none() -> None:
+    call = {"id": "a", "function": {"name": "f", "arguments": "{}"}}
+    found = answer("tool_calls", content=None, tool_calls=call)
+    assert [(c.id, c.name) for c in found.tool_calls] == [("a", "f")]
+    for empty in (
+        {"function_call": {}},
+        {"function_call": {"name": "", "arguments": ""}},
+        {"tool_calls": {}},
+    ):
+        found = answer("stop", content="Rome", **empty)
+        assert (found.text, found.tool_calls, found.finish) == ("Rome", (), "stop")
+
+
 def test_calls_cut_by_the_limit_are_a_truncated_answer() -> None:
     calls = [{"id": "a", "function": {"name": "f", "arguments": '{"x'}}]
     assert answer("length", content=None, tool_calls=calls).finish == "length"

@@ -42,6 +42,8 @@ ANSWER = stream(
         b": keep-alive\n\n" + ANSWER,
         ANSWER.replace(b"\n", b"\r\n"),
         ANSWER.replace(b"data: ", b"data:"),
+        ANSWER.replace(b"data: ", b"").replace(b"\n\n", b"\n").replace(b"[DONE]", b""),
+        ANSWER.replace(b"data: ", b"").replace(b"\n\n", b"\r\n").replace(b"[DONE]\r\n", b""),
     ],
 )
 async def test_a_stream_that_nobody_asked_for_is_read(body: bytes) -> None:

@@ -90,6 +90,8 @@ LIMITS = {"x-ratelimit-reset-requests": "120ms", "x-ratelimit-reset-tokens": "6m
     ("headers", "seconds"),
     [
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"x-ms-retry-after-ms": "2000", "retry-after": "9"}, 2.0),
+        ({"x-retry-after": "3", **LIMITS}, 3.0),
         ({"retry-after": "9", **LIMITS}, 9.0),
         (LIMITS, 0.12),
         ({**LIMITS, "x-ratelimit-remaining-requests": "5", "x-ratelimit-remaining-tokens": "0"}, 360.0),

@@ -43,10 +43,10 @@ class UnsureJson(ValueError):
 
 
 def parse_answer(text: str) -> tuple[Json, str]:
-    """Return the JSON value that is the whole `text`, or stands in a block of code; also which one.
+    """Return the JSON value that is the whole `text`, or stands in a block of code, and in which.
 
-    See `json_blocks`. Its texts are composed. Raises ValueError when there is none, UnsureJson where it is not
-    sure.
+    Which block counts, `json_blocks` says. Its texts are composed. Raises ValueError when there is none, as
+    UnsureJson where it is not sure.
     """
     body = text.strip(BLANK)
     if body[:1] in FIRST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from math import fsum
@@ -23,6 +24,8 @@ from pytest_tfgrpo.llm.thoughts import part_thoughts
 WHY_MAX = 240
 """Characters of a judge's words on one criterion that are kept."""
 REASON_MAX = 4_000
+LANGUAGES = ("", "json", "jsonc", "json5")
+TICKED = re.compile(r"`\s*\{[^`]*\}\s*`")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,23 +43,24 @@ Vote: TypeAlias = tuple[Decision, ...]
 def read_vote(text: str, count: int, judged: Callable[[], Iterable[str]] = tuple) -> Vote:
     """Return the vote on `count` criteria that a reply is; raises ValueError saying what is wrong with it.
 
-    After thoughts, the whole reply may be the object, or be a fence around it. There may be words on one side
+    After thoughts, the whole reply may be the object, or be ticks or a fence around it, also one that is open
+    at the end, as the object shows that it is whole. There may be words on one side
     of a fence, and a vote may stand in lines of text, unless what is `judged` has a vote, too: then these
     forms may quote that one.
     """
     parted = part_thoughts(text)
     body = parted.answer.strip(" \t\r\n\ufeff\u200b")
     blocks = fences(body)
-    fence = (
-        blocks[0] if len(blocks) == 1 and blocks[0].closed and blocks[0].language in ("", "json") else None
-    )
+    fence = blocks[0] if len(blocks) == 1 and blocks[0].language in LANGUAGES else None
     lines = body.count("\n")
     if fence is not None and (fence.first, fence.last) == (0, lines) and body[:1] in "`~":
         return _of_object(fence.text, count)
+    if TICKED.fullmatch(body):
+        return _of_object(body[1:-1], count)
     if body[:1] in ("{", "["):
         return _of_object(body, count)
     vote: Vote | None = None
-    if fence is not None and (fence.first == 0 or fence.last == lines):
+    if fence is not None and fence.closed and (fence.first == 0 or fence.last == lines):
         vote = _of_object(fence.text, count)
     elif not blocks and (said := vote_in_lines(body, count)):
         vote = tuple(Decision(met=met, why=line(why, WHY_MAX)) for met, why in said)
