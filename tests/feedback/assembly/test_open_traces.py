@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from pytest_tfgrpo.feedback.assembly import open_traces
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.feedback.assembly import done_traces, open_traces
+from pytest_tfgrpo.feedback.assembly.done_traces import DoneRun, DoneTraces, KeptTraces
 from pytest_tfgrpo.feedback.assembly.open_traces import (
     DONE_S,
-    DoneRun,
-    DoneTraces,
-    KeptTraces,
     OpenTrace,
     OpenTraces,
     SpansEvent,
@@ -184,7 +185,7 @@ def test_the_newest_revision_of_a_run_is_remembered_and_where_its_first_trajecto
 def test_what_was_done_long_ago_or_is_too_much_is_forgotten(
     now: float, most: int, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_traces, "MAX_DONE", most)
+    monkeypatch.setattr(done_traces, "MAX_DONE", most)
     done = DoneTraces()
     for at, trace in enumerate("abc", start=1):
         done.add(trace, "s", DoneRun(1, ""), float(at))
@@ -196,9 +197,9 @@ def test_what_was_done_long_ago_or_is_too_much_is_forgotten(
 def test_of_traces_that_are_done_the_oldest_spans_go_first(
     most: int, size: int, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(open_traces, "MAX_TRACES", most)
-    monkeypatch.setattr(open_traces, "MAX_KEPT_BYTES", size)
-    kept = KeptTraces()
+    monkeypatch.setattr(done_traces, "MAX_TRACES", most)
+    monkeypatch.setattr(done_traces, "MAX_KEPT_BYTES", size)
+    kept = KeptTraces(cast("Bus", None))
     for trace in "abc":
         kept.keep(trace, OpenTrace(first=1, since=0.0, seen=0.0, size=10))
     assert "".join(trace for trace in "abc" if kept.pop(trace) is not None) == left

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from support.builders import make_group
-from support.jobs import ScriptedActor, make_job, three_or_not
+from support.builders import make_group, make_scenario
+from support.jobs import ScriptedActor, make_job, suite, three_or_not
 
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Group
@@ -15,7 +15,9 @@ from pytest_tfgrpo.harness.run.journal_contents import JournalContents, read_to_
 
 def write(folder: Path, groups: Sequence[Group], resumed: JournalContents) -> list[list[str]]:
     """Write `groups` in a run that goes on with `resumed`; returns the rollouts of each group on file."""
-    writer = RunWriter(folder, make_job(ScriptedActor(three_or_not), folder, job_resumed=resumed))
+    scenarios = [*suite(), make_scenario(), make_scenario(id="other")]
+    job = make_job(ScriptedActor(three_or_not), folder, scenarios=scenarios, job_resumed=resumed)
+    writer = RunWriter(folder, job)
     for group in groups:
         for rollout in group.rollouts:
             if rollout.rollout_id not in resumed.rollouts:
