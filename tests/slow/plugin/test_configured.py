@@ -48,6 +48,7 @@ def test_a_start_that_sets_nothing_loads_no_settings_and_knows_its_flag(bare: Pr
             "pytest_tfgrpo.hookspecs",
             "pytest_tfgrpo.plugin",
             "pytest_tfgrpo.plugin.agent_folders",
+            "pytest_tfgrpo.plugin.own_modules",
         ],
     }
 
