@@ -35,7 +35,7 @@ from pytest_tfgrpo.harness.scoring.checks.protocol import (
     failed,
     verdict,
 )
-from pytest_tfgrpo.harness.scoring.numerals.formula import with_plain_numerals
+from pytest_tfgrpo.harness.scoring.numerals.formula import with_plain_numerals, without_latex_groups
 from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
 
 LIMIT_S = 5.0
@@ -105,7 +105,9 @@ class _Worker:
         """Return the worker's reply; raises CheckError over the value, _Slow and _Died over the answer."""
         self._left -= 1
         deadline = time.monotonic() + LIMIT_S
-        request = {"value": params["value"], "decimals": params.get("decimals"), "answer": answer}
+        value = params["value"]
+        value = without_latex_groups(value) if isinstance(value, str) else value
+        request = {"value": value, "decimals": params.get("decimals"), "answer": answer}
         try:
             self._send({**request, "limit_s": LIMIT_S + GRACE_S})
             wrong = self._receive(deadline)["wrong"]

@@ -16,6 +16,14 @@ from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_LATEX_BLANK = (
+    r"(?:\\!,\\!|\\mathord\{,\}|\\[,;:! ]|\{\\[,;]\}|~"
+    r"|\\(?:thin|med|thick)space(?![A-Za-z]) ?|\\hspace\*?\{[^{}]{1,12}\})"
+)
+_LATEX_GROUPED = re.compile(
+    rf"(?<![A-Za-z0-9.,^_])[1-9][0-9]{{0,2}}(?:{_LATEX_BLANK}[0-9]{{3}})++(?![0-9]|{_LATEX_BLANK}[0-9])"
+)
+_LATEX_GROUP = re.compile(_LATEX_BLANK)
 _LATEX_DOLLAR = re.compile(r"([-−–])\\\$(?=[0-9])")
 _LISTED = re.compile(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b(?:or|and)\b")
 _DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
@@ -27,13 +35,20 @@ _POWER_MAX = 30
 """Larger powers of ten stay powers."""
 
 
+def without_latex_groups(text: str) -> str:
+    """Return `text` with thousands that LaTeX's blanks part, as in ``1\\,000``, in one piece."""
+    if "\\" not in text and "~" not in text:
+        return text
+    return _LATEX_GROUPED.sub(lambda found: _LATEX_GROUP.sub("", found[0]), text)
+
+
 def with_plain_numerals(text: str, value: str) -> str:
     """Return `text` with numerals such as ``-€1.234,50`` written ``-1234.50``.
 
     A comma between digits stays where the expected `value` is no single number, since it may part items.
     Raises UnsureNumeral when the numeral that the answer ends in cannot be read for certain.
     """
-    text = unhidden(text)
+    text = without_latex_groups(unhidden(text))
     is_list = _LISTED.search(value) is not None
     text = text if is_list else _LATEX_COMMA.sub(",", text)
     text = text if _MARKED.search(text) else _LATEX_DOLLAR.sub(r"\1$", text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from math import inf
 
 from pytest_tfgrpo.harness.scoring.numerals.place import FOLDS, VULGAR, NumeralPlace
 from pytest_tfgrpo.harness.scoring.numerals.words import COMMA_CURRENCY, MONTH
@@ -98,12 +100,20 @@ def _pointed(whole: str, rest: str, place: NumeralPlace) -> str:
 def _conventions(place: NumeralPlace) -> tuple[bool, bool, bool]:
     """Return whether another numeral of the text has a decimal comma, may have one, has a decimal point."""
     start, end = place.found.span()
-    others = (place.text[:start], place.text[end:])
-    shown, likely, other = (
-        any(pattern.search(text) for text in others)
-        for pattern in (_COMMA_SHOWN, _COMMA_LIKELY, _POINT_SHOWN)
-    )
+    shown, likely, other = (first < start or last >= end for first, last in _shown(place.text))
     return shown, likely, other
+
+
+@lru_cache(maxsize=4)
+def _shown(text: str) -> tuple[tuple[float, float], ...]:
+    """Return where the first and the last numeral of each of three forms start in a text."""
+    return tuple(
+        (min(starts, default=inf), max(starts, default=-inf))
+        for starts in (
+            [found.start() for found in pattern.finditer(text)]
+            for pattern in (_COMMA_SHOWN, _COMMA_LIKELY, _POINT_SHOWN)
+        )
+    )
 
 
 def _grouped(grouped: re.Match[str], place: NumeralPlace) -> str:

@@ -22,6 +22,10 @@ from pytest_tfgrpo.harness.scoring.numerals.place import UnsureNumeral
         (r"\boxed{12{,}5}", r"\boxed{12.5}"), ("x = 1,5", "x = 1.5"), ("- 5", "- 5"), ("3½", "3½"),
         ("1,2,3", "1,2,3"), ("$-5x^2$", "$-5x^2$"),
         ("$-5$", "$-5$"), (r"-\$5.00", "-5.00"), ("$-1,5$", "$-1.5$"),
+        (r"\boxed{1\,000}", r"\boxed{1000}"), (r"$1\;000$", "$1000$"), (r"\boxed{1\ 000}", r"\boxed{1000}"),
+        (r"\boxed{3\,500\,000}", r"\boxed{3500000}"), (r"12{\,}345.5", "12345.5"), ("12~345", "12345"),
+        (r"12\thinspace 345", "12345"), (r"12\hspace{1mm}345", "12345"), (r"1\!,\!000", "1000"),
+        (r"x^2\,000", r"x^2\,000"), (r"1\,000\,00", r"1\,000\,00"), (r"0\,000", r"0\,000"),
         ("The answer is 42. It took 5 million steps", "The answer is 42. It took 5 million steps"),
         (r"\boxed{3}, not 5 million", r"\boxed{3}, not 5 million"),
     ],
@@ -42,7 +46,9 @@ def test_an_answer_that_ends_in_what_cannot_be_read_is_refused(text):
         with_plain_numerals(text, "5")
 
 
-@pytest.mark.parametrize("piece", ["1", "1,", "(1,2", "$1", "1×10^2", "answer 1"])
+@pytest.mark.parametrize(
+    "piece", ["1", "1,", "(1,2", "$1", "1.234; ", "1,234;2 ", r"1\,000", "1×10^2", "answer 1"]
+)
 def test_the_time_for_a_long_answer_grows_with_its_length(piece):
     def read(count: int) -> None:
         with suppress(UnsureNumeral):
