@@ -34,12 +34,17 @@ _INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\uf
 _ENTITY = re.compile(r"&(?:#\d{2,5}|nbsp|thinsp|ensp|emsp|minus|times|middot|ndash|mdash|euro|pound|yen);")
 _LATEX = re.compile(
     r"\\(?:\\|[,;: !%$()\[\]{}]|[dtc](?=frac)"
-    r"|(?:times|cdot|pm|pi|div|left|right|displaystyle|quad)(?![A-Za-z]))"
+    r"|(?:times|cdot|pm|pi|div|left|right|displaystyle|quad)(?![A-Za-z])"
+    r"|(?:ast|bullet|pounds|euro|yen|(?:thin|med|thick)space)(?![A-Za-z]) ?"
+    r"|hspace\*?\{[^{}]{1,12}\}|mathord\{[.,]\}|u00d7)"
 )
 _LATEX_PLAIN = {
     "\\": "\n", ",": "\u2009", ";": "\u2009", ":": "\u2009", " ": "\u2009", "!": "", "(": " ", ")": " ",
     "[": " ", "]": " ", "d": "\\", "t": "\\", "c": "\\", "times": "×", "cdot": "·", "pm": "±", "pi": "π",
     "div": "÷", "left": "", "right": "", "displaystyle": "", "quad": " ",
+    "ast": "*", "bullet": "·", "pounds": "£", "euro": "€", "yen": "¥", "thinspace": "\u2009",
+    "medspace": "\u2009", "thickspace": "\u2009", "mathord{,}": ",", "mathord{.}": ".",
+    "u00d7": "×",
 }  # fmt: skip
 
 
@@ -69,7 +74,7 @@ class _Folds(dict[int, str]):
 
 
 FOLDS = _Folds({
-    **dict.fromkeys(map(ord, "\u2010\u2011\ufe63"), "-"), 0x2212: "−", 0x2012: "–", 0x2015: "—",
+    **dict.fromkeys(map(ord, "\u2010\u2011\ufe63\u2796"), "-"), 0x2212: "−", 0x2012: "–", 0x2015: "—",
     **dict.fromkeys(map(ord, "✕✖"), "×"), **dict.fromkeys(map(ord, "⋅∙"), "·"), 0x2217: "*", 0x2215: "/",
     **dict.fromkeys(map(ord, "\u2019\u02bc\u066c"), "'"), 0x066B: "d", 0xFFE1: "£", 0xFFE5: "¥", 0xFFE6: "₩",
     **dict.fromkeys([0xA0, *range(0x2002, 0x200B), 0x202F], "~"),
@@ -89,10 +94,17 @@ def unhidden(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
+def _without_latex(found: re.Match[str]) -> str:
+    written = found[0][1:]
+    if written.startswith("hspace"):
+        return "\u2009"
+    return _LATEX_PLAIN.get(written) or _LATEX_PLAIN.get(written.rstrip(" "), written)
+
+
 def prepared(text: str) -> str:
     """Return `text` unhidden and without LaTeX's blanks and spellings."""
     if "\\" in text:
-        text = _LATEX.sub(lambda found: _LATEX_PLAIN.get(found[0][1:], found[0][1:]), text)
+        text = _LATEX.sub(_without_latex, text.replace("{\\,}", "\\,") if "{\\,}" in text else text)
     if "{,}" in text:
         text = text.replace("{,}", ",")
     return unhidden(text)

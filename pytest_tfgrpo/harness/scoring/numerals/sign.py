@@ -21,6 +21,15 @@ _CURRENCY_AFTER = re.compile(rf"[ ~]?(?:{CURRENCY})")
 _RANGE = re.compile(rf"\d[ ~]?[%°'\"€£{SYMBOLS}\w)]{{0,3}}$")
 _APART = re.compile(r"[-−–][ ~]{1,2}$")
 _TRAILING = re.compile(r"[-−](?=\s|$|[.;,)~])")
+_OPENING_ENDS = frozenset("*_`$({[>\"'“”„«‘)}▲△▼▽🔻~ ")
+_BEFORE_OPENING = re.compile(
+    r"(?:^|[^\w)\]}%°*\"'”\-−–—]|(?:^|[\s(])\*{1,3})(?:[({]|\\[a-z]{1,10}\{)?[-−–—]"
+    r"(?:[*_`$({\[\"'“”„«‘]|<[a-zA-Z]{1,9}>|\\[a-zA-Z]{1,12}[ ~]?\{|\\[a-zA-Z]{1,12}[ ~])++[ ~]{0,2}$"
+    r"|(?:[(\[]|\{)[-−–—][)\]}][ ~]{0,2}$"
+    r"|[▲△▼▽🔻][ ~]{0,2}$"
+    r"|\$[-−–—][ ~]{1,2}$"
+)
+"""A sign that marks of bold and the like, quotes or brackets part from its digits; or a triangle."""
 _TELLS = ("=", "≈", "≃", "≅", "→", "(", "[", "{", ">", "<", "≤", "≥")
 """What cannot stand before the sign of a subtraction."""
 
@@ -55,6 +64,8 @@ def sign(place: NumeralPlace, body: str) -> tuple[bool, bool, str]:
         raise place.unsure("its sign seems to stand behind it")
     if mark:
         return _is_minus(mark, bare, place), money or after > 0, bare
+    if bare[-1:] in _OPENING_ENDS and _BEFORE_OPENING.search(bare, max(0, len(bare) - 40)):
+        raise place.unsure("the mark before it may be its sign", formula=True)
     if bare.endswith((" ", "~")) and (apart := _APART.search(bare, max(0, len(bare) - 3))):
         return _is_minus_apart(bare[: apart.start()], apart[0][0], place), money or after > 0, bare
     last = bare.rstrip(" ~-")[-1:].lower()
