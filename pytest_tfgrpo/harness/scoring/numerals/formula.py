@@ -12,7 +12,7 @@ from pytest_tfgrpo.harness.scoring.numerals.place import (
     UnsureNumeral,
     unhidden,
 )
-from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral
+from pytest_tfgrpo.harness.scoring.numerals.reader import Numeral, word_of_scale
 
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
@@ -29,6 +29,9 @@ _LISTED = re.compile(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b
 _DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
 _OPEN = re.compile(r"(?:\\\{|[(\[])[^()\[\]{}\n]*$")
 _MARKED = re.compile(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
+_BRACES = re.compile(r"(?<!\\)[{}]")
+_DIGITS = re.compile(r"[0-9]++(?:[.,][0-9]++)*+")
+_BASE = re.compile(r"(?<![A-Za-z0-9_^{])[0-9]++\)?_\{?[0-9]|(?<=[{(])[0-9]++[)}]?_\{?[0-9]|[0-9][₀-₉]")
 _LEADS = re.compile(r"(?<![A-Za-z])(?:answer|result|solution)(?![A-Za-z])|答案|答え|정답", re.IGNORECASE)
 _SENTENCE_ENDS = re.compile(r"[.。](?:\s|$)|\n")
 _POWER_MAX = 30
@@ -52,6 +55,7 @@ def with_plain_numerals(text: str, value: str) -> str:
     is_list = _LISTED.search(value) is not None
     text = text if is_list else _LATEX_COMMA.sub(",", text)
     text = text if _MARKED.search(text) else _LATEX_DOLLAR.sub(r"\1$", text)
+    _check_marked(text, value)
     parts, end = list[str](), 0
     scope = _scope(text)
     unsure: UnsureNumeral | None = None
@@ -68,6 +72,27 @@ def with_plain_numerals(text: str, value: str) -> str:
     if unsure is not None:
         raise unsure
     return "".join((*parts, text[end:]))
+
+
+def _check_marked(text: str, value: str) -> None:
+    """Raise UnsureNumeral where the last box has a word of scale or another base."""
+    start = text.rfind("\\boxed")
+    if start < 0:
+        return
+    boxed = text[start : start + 200].partition("\n")[0]
+    depth, end = 0, len(boxed)
+    for found in _BRACES.finditer(boxed):
+        depth += 1 if found[0] == "{" else -1
+        if depth <= 0:
+            end = found.end()
+            break
+    boxed = boxed[:end]
+    if "_" not in value and (base := _BASE.search(boxed)):
+        raise UnsureNumeral(base[0], "it is not written with base ten")
+    for number in _DIGITS.finditer(boxed):
+        word = word_of_scale(boxed[number.end() :])
+        if word and word not in value:
+            raise UnsureNumeral(number[0], f"{word[:20]!r} follows it, and words are not read as numbers")
 
 
 def _plain(text: str, found: re.Match[str], *, is_list: bool) -> tuple[int, str] | None:

@@ -38,6 +38,7 @@ _LATEX = re.compile(
     r"|(?:ast|bullet|pounds|euro|yen|(?:thin|med|thick)space)(?![A-Za-z]) ?"
     r"|hspace\*?\{[^{}]{1,12}\}|mathord\{[.,]\}|u00d7)"
 )
+_BRACED_TEN = re.compile(r"(?<=[ ×·*])\{10\}(?=\^)")
 _LATEX_PLAIN = {
     "\\": "\n", ",": "\u2009", ";": "\u2009", ":": "\u2009", " ": "\u2009", "!": "", "(": " ", ")": " ",
     "[": " ", "]": " ", "d": "\\", "t": "\\", "c": "\\", "times": "×", "cdot": "·", "pm": "±", "pi": "π",
@@ -105,6 +106,8 @@ def prepared(text: str) -> str:
     """Return `text` unhidden and without LaTeX's blanks and spellings."""
     if "\\" in text:
         text = _LATEX.sub(_without_latex, text.replace("{\\,}", "\\,") if "{\\,}" in text else text)
+    if "{10}^" in text:
+        text = _BRACED_TEN.sub("10", text)
     if "{,}" in text:
         text = text.replace("{,}", ",")
     return unhidden(text)

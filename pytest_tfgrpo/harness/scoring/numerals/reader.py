@@ -27,13 +27,18 @@ from pytest_tfgrpo.harness.scoring.numerals.words import (
 
 _BEFORE_EXPONENT = frozenset("^_*")
 _IS_EXPONENT = re.compile(r"(?:\^\s?[({]?\s?[-+−–]?|_[({]\s?-?|[A-Za-z)\]]\*\*\(?[-+−–]?)$")
+_FUNCTIONS = ("sqrt", "ln", "log", "lg", "exp", "sin", "cos", "tan", "cot")
+_FUNCTION_BEFORE = re.compile(
+    rf"(?<![^\W\d_])(?:arc)?(?:{'|'.join(_FUNCTIONS)})[ ~]?[({{]?[ ~]?$|(?:π|\bpi)[ ~]?/[ ~]?$"
+)
 _BEFORE_FORMULA = frozenset(".×÷·*xX√∛∜(±∓+-−–/{t]")
 _FORMULA_BEFORE = re.compile(
     r"(?:[\d)\]}%]\s?[×÷·]|\d\s?\*|\d[ ~][xX][ ~]|[√∛∜]\(?|\d[ ~]\.[ ~]|\\sqrt(?:\[[^\[\]]*\])?\{?"
     r"|[±∓]|\+/[-−–]?|\d\s?\+[-−–]|\d\s?\+$|\d\.?\(|\\(?:overline|bar|dot)\{)[ ~]?$"
 )
 _FORMULA_AFTER = re.compile(
-    r"[ ~]?(?:π|√|∛|\\sqrt|\^\s?(?!\{?\\?(?:circ|prime|degree|°|o\b|th\b|st\b|nd\b|rd\b|text|mathrm)))"
+    r"[ ~]?pi(?!\w)|[eij](?!\w)"
+    r"|[ ~]?(?:π|√|∛|\\sqrt|\^\s?(?!\{?\\?(?:circ|prime|degree|°|o\b|th\b|st\b|nd\b|rd\b|text|mathrm)))"
     r"|[\u0300-\u036f₀-₉]|\(\d+\)"
 )
 _OTHER_BASE = re.compile(r"[xX][0-9a-fA-F]|[bB][01]|[oO][0-7]")
@@ -42,10 +47,17 @@ _LOOSE_BEFORE = re.compile(
     r"(?:\d[ ~]?[eE][ ~]|[×xX*·][ ~]?10[ ~]?[-−–+]?[ ~]?|(?:^|[ ~\n\-−–$€£]),|\d[ ~]?(?:分の|分之|분의)[ ~]?"
     r"|(?:\d|zero|one|two|three|four|five|six|seven|eight|nine|null|zéro)[ ~]"
     r"(?:point|comma|komma|virgule)[ ~]"
+    r"|\d[ ~](?:to[ ~]the[ ~]power(?:[ ~]of)?|hoch|puissance)[ ~]|10[ ~]to[ ~]the[ ~]"
     r"|\d\.\d{1,3}\.\d{1,3}\.\d{1,3}:|(?:^|[\s(\[:])(?:[0-9a-f]{1,4})?::"
     r"|(?<![\d.])(?!\d\d\.\d\d\.\d\d[-+])\d{1,3}\.\d{1,3}\.\d{1,3}[-+])$",
     re.IGNORECASE,
 )
+_TIMES_BEFORE = re.compile(
+    r"\d[ ~]{0,2}(?:multipl\w{1,12}[ ~])?(?!\\(?:times|cdot)"
+    r"|(?:=|≈|≃|~|<|>|≤|≥|→|\+|/|and|or|is|to|und|et|y|vs)[ ~])"
+    r"[^\s\d~]{0,11}[^\s\d~.,;:!?\n=≈<>→)][ ~]{0,2}$"
+)
+"""A number and one word or sign before a power of ten: they may be one numeral."""
 _LOOSE_ENDS = frozenset("eE0-−–+,の之의 ~:")
 _TIED = re.compile(r"(?<![\d.,])\d{1,3}(?:~\d{3})*~$")
 _TIED_GROUP = re.compile(r"\d{3}(?!\d)")
@@ -62,11 +74,16 @@ _MIXED = re.compile(
 )
 _WORD = re.compile(r"[ ~}$*_`-]{0,4}(?:\\(?:text\w*|mathrm)\s?\{)?[ ~]?([^\W\d_]+)")
 _SUFFIX = re.compile(r"(?:[kKMB]|[Mm]n|bn|tn)(?!\w)")
-_MONEY_SUFFIX = re.compile(r"[ ~]?(?:[kKmMbBtTG]|[mM][mn]|bn|tn|MM)(?!\w)")
+_MONEY_SUFFIX = re.compile(r"[ ~]?(?:[kKmMbBtTG]|[mM][mn]|bn|tn|MM|[Ll]|[Cc]r|jt|rb)(?!\w)")
 _SUFFIX_AND_CURRENCY = re.compile(
     rf"[ ~]?(?:[kKMmGT]|[mb]n)[ ~]?"
     rf"(?:[{SYMBOLS}]|EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|kr|euro|dollar|pound|yen)"
 )
+_SCALED_CURRENCY_BEFORE = re.compile(
+    r"(?<![^\W\d_])(?:[kKMmTG]|Md|Mrd|[Mm]n|[Mm]io|[Bb]n)"
+    r"(?:EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|CAD|AUD|€|\$)[ ~]?$"
+)
+_SCALED_ENDS = frozenset("RDPFKYD€$")
 _AND_PART = re.compile(r"[ ~](?:and|plus) (?:an? |one |two |three )?(?:half|halves|third|quarter|fourth)")
 _NOTABLE_FORMS = (
     *(_FORMULA_AFTER, _OTHER_BASE, _LOOSE_EXPONENT),
@@ -82,8 +99,40 @@ _PLAIN = re.compile(
 """What ends most answers: a number, its unit, a few words."""
 _PLAIN_TAIL = 96
 _PLAIN_BEFORE = frozenset("abcdefghijklmnopqrstuvwyz:=,")
-_PLAIN_EXCEPT = ("minus", "negative", "menos", "moins", "meno", "eksi", "point", "comma", "komma", "virgule")
-_NO_UNITS = MULTIPLIERS | {"and", "plus", "mn", "bn", "tn", "mm", "to", "pi", "or"}
+_PLAIN_EXCEPT = (
+    "minus",
+    "negative",
+    "menos",
+    "moins",
+    "meno",
+    "eksi",
+    "point",
+    "comma",
+    "komma",
+    "virgule",
+    "power of",
+    "to the",
+    "power",
+    "hoch",
+    "puissance",
+    *_FUNCTIONS,
+)
+_NO_UNITS = MULTIPLIERS | {
+    "and",
+    "plus",
+    "mn",
+    "bn",
+    "tn",
+    "mm",
+    "to",
+    "pi",
+    "or",
+    "mkr",
+    "tkr",
+    "nd",
+    "rd",
+    "choose",
+}
 _BOUNDARY = re.compile(r"[a-cf-wyz\n]")
 TRIES = 300
 """How many numerals at the end of a text may be parts of words, before the one that counts."""
@@ -133,7 +182,7 @@ def _plain(text: str) -> str | None:
         unit = unit.strip(" -")
         if number[-1] == "0" and unit[0] in "xXbBoO":
             return None
-        if unit.lower() in _NO_UNITS or (len(unit) > 3 and unit.isupper()):
+        if unit.lower() in _NO_UNITS or (len(unit) > 3 and unit[1:].isupper()):
             return None
     start = found.start()
     if not start:
@@ -142,6 +191,7 @@ def _plain(text: str) -> str | None:
     if before[-1] == " ":
         words = before[:-1]
         fits = words[-1:] in _PLAIN_BEFORE and not words.endswith(_PLAIN_EXCEPT) and "\\" not in words
+        fits = fits and not (words[-1:] == "e" and words[-2:-1].isdigit())
     else:
         fits = before[-1] == "\n" or (
             before.endswith("**") and before[-3:-2] in ("", " ", "\n") and "**" in text[start:]
@@ -193,6 +243,14 @@ def number_at(text: str, found: re.Match[str]) -> str | None:
     return Numeral(NumeralPlace(text, found)).number()
 
 
+def word_of_scale(right: str) -> str:
+    """Return the word right behind a numeral that makes it larger; blank when there is none."""
+    word = _WORD.match(right)
+    if word and (word[1].casefold() in MULTIPLIERS or CASELESS_MULTIPLIERS.match(right, word.start(1))):
+        return word[1]
+    return ""
+
+
 class Numeral:
     """The reading of one numeral."""
 
@@ -217,7 +275,7 @@ class Numeral:
             plain = self._scaled(self._size())
         else:
             plain = fraction
-        if place.left[-1:] in _LOOSE_ENDS and _LOOSE_BEFORE.search(place.left, max(0, len(place.left) - 16)):
+        if place.left[-1:] in _LOOSE_ENDS and _LOOSE_BEFORE.search(place.left, max(0, len(place.left) - 28)):
             raise place.unsure("it may be the end of a longer numeral")
         if place.left.endswith("~") and self._is_tied():
             raise place.unsure("a tie parts its digits: it could be one number or a range")
@@ -225,6 +283,8 @@ class Numeral:
         last = rest.rstrip(" ~")[-1:]
         is_emphasis = last == "*" and place.right[:1] == "*"
         if last in _BEFORE_FORMULA and not is_emphasis and _FORMULA_BEFORE.search(rest):
+            raise place.unsure("it is part of a formula", formula=True)
+        if (last.isalpha() or last in "(/{") and _FUNCTION_BEFORE.search(rest, max(0, len(rest) - 12)):
             raise place.unsure("it is part of a formula", formula=True)
         self._check_multiplier(money)
         return "-" + plain if minus else plain
@@ -364,15 +424,19 @@ class Numeral:
         if found["power"]:
             if plain != "10":
                 raise place.unsure("it is part of a formula", formula=True)
+            if _TIMES_BEFORE.search(place.left, max(0, len(place.left) - 40)):
+                raise place.unsure("it may be the power of ten of the number before it", formula=True)
             return f"1e{exponent(found['power'])}"
         return plain
 
     def _check_multiplier(self, money: bool) -> None:
         """Raise UnsureNumeral where a word or letter behind it makes the numeral larger."""
         right = self._place.right
-        word = _WORD.match(right)
-        if word and (word[1].casefold() in MULTIPLIERS or CASELESS_MULTIPLIERS.match(right, word.start(1))):
-            raise self._place.unsure(f"{word[1][:20]!r} follows it, and words are not read as numbers")
+        if word := word_of_scale(right):
+            raise self._place.unsure(f"{word[:20]!r} follows it, and words are not read as numbers")
+        left = self._place.left[-12:]
+        if left.rstrip(" ~")[-1:] in _SCALED_ENDS and _SCALED_CURRENCY_BEFORE.search(left):
+            raise self._place.unsure("the currency before it may make it larger")
         if not self._is_notable:
             return
         suffix = _MONEY_SUFFIX if money else _SUFFIX

@@ -29,7 +29,7 @@ MAYBE_CURRENCY = re.compile(rf"[A-Z{SYMBOLS}]|kr|z\u0142|лв|руб|дин|де
 COMMA_CURRENCY = re.compile(
     r"R\$|[\u20ac\u20ab\u20ba\u20bd\u20b4\u20b2]|EUR|BRL|ARS|CLP|COP|IDR|VND|UYU|PYG|DKK|NOK|SEK|ISK|PLN|CZK|"
     r"HUF|RUB|UAH|TRY|RON|BGN|RSD|BAM|MKD|[Kk]r\b|z\u0142|K\u010d|Ft\b|Rp|руб|лв|грн|[Ll]ei\b|TL\b|[Ee]uros?\b"
-    r"|đồng|[Rr]upiah|[Rr]eais|[Pp]esos|[Kk]roner|[Kk]ronor|złotych|рубл"
+    r"|đồng|[đĐ](?!\w)|dong\b|VNĐ|(?<!\w)kn(?!\w)|ден(?!\w)|дин(?!\w)|[Rr]upiah|[Rr]eais|[Pp]esos|[Kk]roner|[Kk]ronor|złotych|рубл"
 )
 """Currencies of countries where a point parts thousands."""
 
@@ -43,6 +43,7 @@ _LATIN = (
     "milliarder tys tysiąc tysiące tysięcy milion milionów miliony miliard miliardy miliardów tis tisíc "
     "tisíce milionů miliarda miliardů mld tisícky milión miliónov bin milyon milyar trilyon yüz nghìn "
     "ngàn triệu tỷ tỉ trăm ribu juta miliar triliun ratus tuhat tuhatta miljoona miljoonaa miljardi "
+    "mlrd mdr mia mkr tkr mdkr cr jt rb "
     "miljardia ezer millió milliárd mii milioane miliarde elfu milioni libo myriad myriads "
 )
 _PARTS = (
@@ -52,13 +53,16 @@ _PARTS = (
 _OTHER = (
     "тысяча тысячи тысяч тыс млн миллион миллиона миллионов млрд миллиард миллиарда миллиардов трлн триллион "
     "триллиона триллионов сотен сотни дюжина тисяча тисячі тисяч мільйон мільйона мільйонів млрд мільярд "
-    "мільярди мільярдів хил хиляди милион милиона милиарда χιλιάδες χιλ εκατομμύρια εκατ δισεκατομμύρια δισ"
+    "мільярди мільярдів хил хиляди милион милиона милиарда χιλιάδες χιλ εκατομμύρια εκατ δισεκατομμύρια δισ "
+    "հազար միլիոն միլիարդ"
 )
-MULTIPLIERS = frozenset(f"{_LATIN} {_PARTS} {_OTHER}".split())
+MULTIPLIERS = frozenset(f"{_LATIN} {_PARTS} {_OTHER}".casefold().split())
 """Words and short forms that make a numeral before them larger or smaller, in small letters."""
 CASELESS_MULTIPLIERS = re.compile(
     r"[十百拾佰仟萬万億亿兆]|千(?![克米瓦卡赫帕焦伏字兆比])|[천백십만억조](?!\w*[가-힣]{3})"
-    r"|(?:พัน|หมื่น|แสน|ล้าน|ร้อย|लाख|करोड़|करोड|हज़ार|हजार|अरब|सौ|লাখ|লক্ষ|কোটি|হাজার|ஆயிரம்|லட்சம்|கோடி"
+    r"|พัน(?!ธ)|หมื่น|แสน|ล้าน|ร้อย(?!ละ)"
+    r"|ພັນ|ລ້ານ|ពាន់|លាន|သောင်း|သိန်း|သန်း"
+    r"|(?:હજાર|લાખ|કરોડ|వేలు|వేల|లక్ష|లక్షలు|కోటి|కోట్లు|ಸಾವಿರ|ಲಕ್ಷ|ಕೋಟಿ|ആയിരം|ലക്ഷം|കോടി|ਹਜ਼ਾਰ|ਲੱਖ|ਕਰੋੜ|ათასი|მილიონი|მილიარდი|लाख|करोड़|करोड|हज़ार|हजार|अरब|सौ|লাখ|লক্ষ|কোটি|হাজার|ஆயிரம்|லட்சம்|கோடி"
     r"|مليون|ملايين|مليار|مليارات|بليون|تريليون|ألف|آلاف|الف|مائة|مئة|هزار|میلیون|میلیارد|صد|ہزار|لاکھ|کروڑ"
     r"|אלף|אלפים|אלפי|מיליון|מיליוני|מיליארד|מאות)(?!\w)"
 )

@@ -55,3 +55,32 @@ def test_the_time_for_a_long_answer_grows_with_its_length(piece):
             with_plain_numerals(piece * count, "5")
 
     assert growth(read, 400 // len(piece)) < 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\boxed{5 \text{ million}}",
+        r"\boxed{5\text{ thousand}}",
+        r"\boxed{3 \text{ dozen}}",
+        r"\boxed{\text{5 million}}",
+        r"\boxed{101_2}",
+        r"\boxed{101_{2}}",
+        r"\boxed{(101)_2}",
+        "\\boxed{101₂}",
+    ],
+)
+def test_a_box_with_a_word_of_scale_or_another_base_is_refused(text):
+    with pytest.raises(UnsureNumeral, match="cannot be read for certain"):
+        with_plain_numerals(text, "5")
+
+
+@pytest.mark.parametrize(
+    "text", [r"\boxed{x_1}", r"\boxed{\log_2 5}", r"\boxed{C_5^2}", r"\boxed{5 \text{ cm}}", r"\boxed{2x_1}"]
+)
+def test_a_box_with_an_index_or_a_unit_stays(text):
+    assert with_plain_numerals(text, "5") == text
+
+
+def test_a_base_is_no_matter_where_the_value_has_one():
+    assert with_plain_numerals(r"\boxed{101_2}", "101_2") == r"\boxed{101_2}"
