@@ -22,6 +22,7 @@ _RANGE = re.compile(rf"\d[ ~]?[%°'\"€£{SYMBOLS}\w)]{{0,3}}$")
 _APART = re.compile(r"[-−–][ ~]{1,2}$")
 _TRAILING = re.compile(r"[-−](?=\s|$|[.;,)~])")
 _OPENING_ENDS = frozenset("*_`$({[>\"'“”„«‘)}▲△▼▽🔻~ ")
+_MARKS = frozenset("-−–—▲△▼▽🔻")
 _BEFORE_OPENING = re.compile(
     r"(?:^|[^\w)\]}%°*\"'”\-−–—]|(?:^|[\s(])\*{1,3})(?:[({]|\\[a-z]{1,10}\{)?[-−–—]"
     r"(?:[*_`$({\[\"'“”„«‘]|<[a-zA-Z]{1,9}>|\\[a-zA-Z]{1,12}[ ~]?\{|\\[a-zA-Z]{1,12}[ ~])++[ ~]{0,2}$"
@@ -64,7 +65,11 @@ def sign(place: NumeralPlace, body: str) -> tuple[bool, bool, str]:
         raise place.unsure("its sign seems to stand behind it")
     if mark:
         return _is_minus(mark, bare, place), money or after > 0, bare
-    if bare[-1:] in _OPENING_ENDS and _BEFORE_OPENING.search(bare, max(0, len(bare) - 40)):
+    if (
+        bare[-1:] in _OPENING_ENDS
+        and not _MARKS.isdisjoint(bare[-40:])
+        and _BEFORE_OPENING.search(bare, max(0, len(bare) - 40))
+    ):
         raise place.unsure("the mark before it may be its sign", formula=True)
     if bare.endswith((" ", "~")) and (apart := _APART.search(bare, max(0, len(bare) - 3))):
         return _is_minus_apart(bare[: apart.start()], apart[0][0], place), money or after > 0, bare
