@@ -14,9 +14,19 @@ BROKEN = frozenset(
         *("error", "errored", "failed", "abort", "aborted", "cancelled", "canceled", "timeout", "overloaded"),
         *("network_error", "server_error", "internal_error", "internal_server_error", "upstream_error"),
         *("insufficient_system_resource", "service_unavailable", "rate_limit", "load_shed", "preempted"),
+        *("engine_overloaded", "other"),
     }
 )
-"""Reasons to finish of a provider that gave up, as OpenRouter, DeepSeek, GLM and SGLang write them."""
+"""Reasons to finish of a provider that gave up, as OpenRouter, DeepSeek, GLM, SGLang, Gemini write them."""
+MINIMAX: Mapping[str, int] = {
+    **dict.fromkeys(("1002", "1039", "1041", "2045", "2056"), 429),
+    **dict.fromkeys(("1004", "2049"), 401),
+    "1001": 504,
+    "1008": 402,
+    **dict.fromkeys(("1026", "1027"), 403),
+    **dict.fromkeys(("1042", "2013"), 400),
+}
+"""What codes of MiniMax stand for; any other is a fault of its servers."""
 STATUSES: tuple[tuple[re.Pattern[str], int], ...] = tuple(
     (re.compile(words, re.IGNORECASE), status)
     for words, status in (
@@ -55,17 +65,20 @@ def fault_in(body: Mapping[str, Json]) -> ProviderFault | None:
     return None
 
 
-def broken_off(reason: Json) -> ProviderFault | None:
-    """Return the fault that a reason to finish stands for."""
-    if not isinstance(reason, str) or _flat(reason) not in BROKEN:
-        return None
-    status = _status([reason], "") or 502
-    return ProviderFault(f"the provider broke off: finish_reason {short(reason, 40)}", status)
+def broken_off(choice: Mapping[str, Json]) -> ProviderFault | None:
+    """Return the fault that a choice's reason to finish stands for, also the one that a router translated."""
+    for key in ("finish_reason", "native_finish_reason"):
+        reason = choice.get(key)
+        if isinstance(reason, str) and _flat(reason) in BROKEN:
+            status = _status([reason], "") or 502
+            return ProviderFault(f"the provider broke off: {key} {short(reason, 40)}", status)
+    return None
 
 
 def _errors(body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     """Yield where a body may hold an error, and what is there."""
     yield "error", body.get("error")
+    yield "base_resp", _of_minimax(body.get("base_resp"))
     choices = body.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         yield "choices[0].error", choices[0].get("error")
@@ -75,15 +88,18 @@ def _errors(body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
         return
     errors = body.get("errors")
     yield "errors", errors[0] if isinstance(errors, list) and errors else errors
-    yield "base_resp", _renamed(body.get("base_resp"), status_code="code", status_msg="message")
     if body.get("object") == "error" or body.get("type") == "error" or _has_code(body):
         yield "error", dict(body)
 
 
-def _renamed(value: Json, **names: str) -> Json:
-    if not isinstance(value, dict):
+def _of_minimax(value: Json) -> Json:
+    """Return the error in a ``base_resp``, None where its code says that all is well."""
+    code = value.get("status_code") if isinstance(value, dict) else None
+    if not isinstance(code, str | int) or _flat(str(code)) in WELL:
         return None
-    return {names.get(key, key): item for key, item in value.items()}
+    status = MINIMAX.get(str(code), 502)
+    words = f"{'content filter: ' if status == 403 else ''}{short(value.get('status_msg'), 500)}"
+    return {"code": code, "status": status, "message": words}
 
 
 def _has_code(body: Mapping[str, Json]) -> bool:

@@ -40,6 +40,8 @@ THOUGHT_TEXTS = ("text", "thinking", "reasoning", "content", "summary", "reasoni
 THOUGHT_PARTS = frozenset(
     {"thinking", "reasoning", "reasoning_text", "reasoning_content", "thought", "redacted_thinking"}
 )
+SPOILED = frozenset({"malformed_function_call", "unexpected_tool_call", "malformed_response"})
+"""Reasons to finish of a model that failed at a call: what it wrote before is no answer."""
 MAX_DEPTH = 5
 
 
@@ -105,12 +107,15 @@ def read_answer(
     if not isinstance(message, dict):
         raise Malformed(f"choices[0] has no message{_complaint(choice)}")
     reason = choice.get("finish_reason")
-    if (broken := broken_off(reason)) is not None:
+    if (broken := broken_off(choice)) is not None:
         raise broken
     calls = _tool_calls(message)
     text, thoughts, unclosed = _said(message, tags)
     if not calls:
         text, thoughts, calls = _written(text, thoughts, unclosed, tools)
+    spoiled = "" if calls else _spoiled(choice)
+    if spoiled:
+        spoiled, text = spoiled + (f" after {short(text, 80)}" if text.strip() else ""), ""
     refusal = message.get("refusal")
     finish = _finish(reason, calls)
     if isinstance(refusal, str) and refusal:
@@ -122,7 +127,7 @@ def read_answer(
         finish=finish,
         model=_sound(model[:200]) if isinstance(model, str) else "",
         thoughts=thoughts,
-        why_empty="" if calls or text.strip() else _why_empty(choice, thoughts, unclosed),
+        why_empty="" if calls or text.strip() else spoiled or _why_empty(choice, thoughts, unclosed),
     )
 
 
@@ -171,6 +176,13 @@ def _why_empty(choice: Mapping[str, Json], thoughts: str, unclosed: str) -> str:
     reasons = [choice.get("native_finish_reason"), choice.get("finish_reason")]
     named = [reason for reason in reasons if isinstance(reason, str) and _flat(reason) not in FINISHES]
     return f"finish_reason {short(named[0], 40)}" if named else ""
+
+
+def _spoiled(choice: Mapping[str, Json]) -> str:
+    """Return the reason to finish of a model that failed at a call; empty for any other."""
+    reasons = (choice.get("finish_reason"), choice.get("native_finish_reason"))
+    named = (reason for reason in reasons if isinstance(reason, str) and _flat(reason) in SPOILED)
+    return next((f"finish_reason {short(reason, 40)}" for reason in named), "")
 
 
 def _flat(reason: str) -> str:

@@ -81,14 +81,13 @@ class _Streamed:
 
     def take(self, chunk: dict[str, Any]) -> None:
         """Take one event; one without choices may bring the usage, or an error."""
-        kept = ("model", "usage", "id", "error", "message", "code", "object")
+        kept = ("model", "usage", "id", "error", "base_resp", "message", "code", "object")
         self._whole |= {key: chunk[key] for key in kept if chunk.get(key) is not None}
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                self._choice |= {
-                    key: choice[key] for key in ("finish_reason", "error") if choice.get(key) is not None
-                }
+                named = ("finish_reason", "native_finish_reason", "error")
+                self._choice |= {key: choice[key] for key in named if choice.get(key) is not None}
                 self._add(choice.get("delta") or choice.get("message") or {})
 
     def _add(self, delta: Json) -> None:

@@ -23,6 +23,15 @@ def finished(reason: str) -> Body:
     return {"choices": [{**EMPTY, "finish_reason": reason}], "usage": NO_USE}
 
 
+def cut_off(reason: str, **more: str) -> Body:
+    return {"choices": [{"message": {"content": "half of"}, "finish_reason": reason, **more}]}
+
+
+def minimax(code: int | str) -> Body:
+    """Return an empty reply with a fault beside its choices, as MiniMax sends it."""
+    return {"choices": [EMPTY], "usage": NO_USE, "base_resp": {"status_code": code, "status_msg": "no"}}
+
+
 PASSING = [
     (beside(code=429), "rate_limit"),
     (beside(code="429"), "rate_limit"),
@@ -45,6 +54,12 @@ PASSING = [
     (finished("insufficient_system_resource"), "server"),
     (finished("abort"), "server"),
     ({"choices": [{"message": {"content": "half of"}, "finish_reason": "error"}]}, "server"),
+    (cut_off("engine_overloaded"), "server"),
+    (cut_off("OTHER"), "server"),
+    (cut_off("stop", native_finish_reason="network_error"), "server"),
+    (minimax(1002), "rate_limit"),
+    (minimax("1013"), "server"),
+    (minimax(9999), "server"),
 ]
 
 
@@ -83,6 +98,10 @@ async def test_a_fault_that_passes_is_asked_again_and_no_answer(body: Body, code
         (beside(code="content_filter"), "content_filter"),
         (beside(code="insufficient_quota"), "rate_limit"),
         ({"error": {"message": "odd"}}, "bad_response"),
+        (minimax(1004), "auth"),
+        (minimax(1008), "auth"),
+        (minimax(2013), "rejected"),
+        (minimax(1026), "content_filter"),
     ],
 )
 async def test_a_fault_that_stays_is_an_error_at_once(body: Body, code: str) -> None:
@@ -104,6 +123,8 @@ def test_an_empty_error_is_none(error: Any) -> None:
 def test_a_code_without_words_beside_choices_is_no_error() -> None:
     assert fault_in({"choices": [EMPTY], "code": 0, "message": "ok"}) is None
     assert fault_in({"id": "x", "code": 7}) is None
+    assert fault_in(minimax(0)) is None
+    assert fault_in({"choices": [EMPTY], "base_resp": {"status_msg": "fine"}}) is None
 
 
 @pytest.mark.asyncio

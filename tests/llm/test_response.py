@@ -74,6 +74,11 @@ def test_thoughts_are_kept_apart_from_the_answer(message: Any) -> None:
         ({"content": "<think>hm"}, "stop", "its thoughts begin with <think> and never end"),
         ({"content": "", "reasoning_content": "hm"}, "stop", "it returned thoughts alone"),
         ({"content": None}, "MALFORMED_FUNCTION_CALL", "finish_reason 'MALFORMED_FUNCTION_CALL'"),
+        (
+            {"content": "Ro"},
+            "malformed_function_call",
+            "finish_reason 'malformed_function_call' after 'Ro'",
+        ),
         ({"content": None}, "stop", ""),
     ],
 )

@@ -107,6 +107,7 @@ def test_calls_come_in_pieces() -> None:
         (b'event: error\ndata: {"error": {"type": "overloaded_error", "message": "x"}}\n\n', "server"),
         (stream({"message": "slow down", "code": 429, "object": "error"}), "rate_limit"),
         (stream({"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}, "[DONE]"), "server"),
+        (stream(chunk({"content": "Ro"}, "stop", base_resp={"status_code": 1002})), "rate_limit"),
     ],
 )
 async def test_a_stream_that_breaks_off_is_asked_again_and_never_an_answer(body: bytes, code: str) -> None:
