@@ -22,27 +22,57 @@ MAX_TAGS = 2_000
 """Tags in one block that are looked at."""
 LINE = 200
 """Characters before and after a tag in which code around it is looked for."""
-NAME = r"(?:[a-z]\w{0,20}[:_])?(?:think|thinking|thoughts?|reasoning)"
+NAME = r"(?:[a-z]\w{0,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|antthinking)"
+"""Neither ``analysis`` nor ``reflection`` or ``reason``, which prompts ask for as parts of the answer."""
 XML_OPEN = re.compile(rf"<({NAME})(?:\s[^<>]{{0,100}})?>", re.IGNORECASE)
 XML_CLOSE = re.compile(rf"</({NAME})\s*>", re.IGNORECASE)
+DETAILS_OPEN = re.compile(r"<details\s(?:[^<>]{0,200}\s)?type=[\"']?reasoning\b[^<>]{0,200}>")
+DETAILS = re.compile(r"<details\b[^<>]{0,400}>|(?P<end></details>)")
+"""Open WebUI."""
+SUMMARY = re.compile(r"\s*<summary>[^<>]{0,200}</summary>")
 PAIRS: tuple[TagPair, ...] = (
     ("[THINK]", "[/THINK]"),
     ("[THINKING]", "[/THINKING]"),
     ("[REASONING]", "[/REASONING]"),
+    ("[think]", "[/think]"),
+    ("[thinking]", "[/thinking]"),
+    ("[reasoning]", "[/reasoning]"),
+    ("<|think|>", "<|/think|>"),
+    ("<|thinking|>", "<|/thinking|>"),
+    ("&lt;think&gt;", "&lt;/think&gt;"),
+    ("&lt;thinking&gt;", "&lt;/thinking&gt;"),
     ("◁think▷", "◁/think▷"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<unused94>thought", "<unused95>"),
     ("<|channel>thought", "<channel|>"),
-    ('<details type="reasoning" done="true">', "</details>"),
 )
-"""Besides tags of XML: Magistral, Kimi, Sky-T1, Command A, Apertus, MedGemma, Gemma, Open WebUI."""
+"""Besides tags of XML: Magistral, Kimi, Sky-T1, Command A, Apertus, MedGemma, Gemma, other brackets."""
 ANSWERS: tuple[TagPair, ...] = (
     ("<|begin_of_solution|>", "<|end_of_solution|>"),
     ("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+    ("<|START_TEXT|>", "<|END_TEXT|>"),
+    ("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"),
 )
 """What some of them put around the answer that follows."""
+STEPS = re.compile(
+    r"(?:Here are my reasoning steps:)?(.*?)(?<![`\"'])(?=\[BEGIN FINAL RESPONSE\](?![`\"']))", re.DOTALL
+)
+"""How Apriel parts the two, whose template may have put the beginning into the prompt."""
+END_MARKS = (
+    *(
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|end|>",
+    ),
+    *("<｜end▁of▁sentence｜>", "</s>"),
+)
+"""What templates put at the end of a turn, and some servers leave there."""
 PROSE = re.compile(r"Here(?:'s| is) my thought process:(.*?)Here(?:'s| is) my response:", re.DOTALL)
 """How Granite 3 parts the two."""
 SPELLED = re.compile(r"analysis(.*?)assistant(?:commentary)?final(?:json)?", re.DOTALL)
@@ -76,11 +106,32 @@ def part_thoughts(text: str, tags: ThoughtTags = True) -> Parted:
         at = _behind_blanks(text, 0)
         if HARMONY.match(text, at):
             return _harmony(text)
+        text = _without_end_marks(text)
+        if text.startswith(tuple(begin for begin, _ in ANSWERS), at):
+            return Parted(_rest(text, at))
         found = PROSE.match(text, at) or SPELLED.match(text, at)
+        if not found and ANSWERS[-1][0] in text:
+            found = STEPS.match(text, at)
         if found:
             return Parted(_rest(text, found.end()), found[1].strip())
     pairs = PAIRS if tags is True else tags
     return _blocks(text, pairs, xml=tags is True)
+
+
+def _without_end_marks(text: str) -> str:
+    """Return a text without the marks of a template at its very end.
+
+    A mark behind a blank or alone is one that the answer is about, as is the end of ``<s>``.
+    """
+    rest = text.rstrip()
+    for _ in range(MAX_BLOCKS):
+        mark = next((mark for mark in END_MARKS if rest.endswith(mark)), "")
+        before = rest.removesuffix(mark)
+        spoken = before[-1:] in " \t" if mark != "</s>" else "<s>" in before or not before.strip()
+        if spoken or not mark:
+            break
+        rest = text = before.rstrip()
+    return text
 
 
 def _blocks(text: str, pairs: Sequence[TagPair], *, xml: bool) -> Parted:
@@ -97,7 +148,8 @@ def _blocks(text: str, pairs: Sequence[TagPair], *, xml: bool) -> Parted:
         end = _end(text, begun.end(), tag)
         if end is None:
             return Parted("", _joined([*thoughts, text[begun.end() :]]), begun[0].strip())
-        thoughts.append(text[begun.end() : end.start()])
+        summary = SUMMARY.match(text, begun.end(), end.start()) if tag is DETAILS else None
+        thoughts.append(text[(summary or begun).end() : end.start()])
         done = end.end()
     while thoughts and len(thoughts) < MAX_BLOCKS:
         again = _end_again(text[done:], pairs, xml=xml)
@@ -115,6 +167,8 @@ def _opening(
     at = _behind_blanks(text, at)
     if xml and (found := XML_OPEN.match(text, at)):
         return found, _xml_tags(found[1].lower())
+    if xml and (found := DETAILS_OPEN.match(text, at)):
+        return found, DETAILS
     for pair in pairs:
         if text.startswith(pair[0], at):
             return _literal(pair[0]).match(text, at), _tags(pair)  # type: ignore[return-value]
@@ -165,7 +219,7 @@ def _lone_end(text: str, pairs: Sequence[TagPair], *, xml: bool) -> re.Match[str
     """Return the first end of a block without a beginning, outside of code and quotes."""
     found = _first_tag(text, XML_OPEN, XML_CLOSE) if xml else None
     for begin, end in pairs:
-        if end in text and end != "</details>":
+        if end in text:
             other = _first_tag(text, _literal(begin), _literal(end))
             if other is not None and (found is None or other.start() < found.start()):
                 found = other
@@ -209,6 +263,8 @@ def _rest(text: str, at: int) -> str:
     """Return what follows thoughts, without blank lines before it and marks around it."""
     blank = BLANK_LINES.match(text, at)
     rest = text[blank.end() :] if blank else text[at:].lstrip(" \t")
+    mark = next((mark for mark in END_MARKS if rest.startswith(mark)), "")
+    rest = rest.removeprefix(mark).lstrip("\r\n") if mark else rest
     for begin, end in ANSWERS:
         if rest.lstrip().startswith(begin):
             rest = rest.lstrip().removeprefix(begin).rstrip().removesuffix(end).strip()

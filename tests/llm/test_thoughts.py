@@ -28,6 +28,19 @@ HARMONY = "<|channel|>analysis<|message|>Paris? No.<|end|><|start|>assistant<|ch
         "<unused94>thought\nParis? No.<unused95>Rome",
         "<|channel>thought\nParis? No.<channel|>Rome",
         '<details type="reasoning" done="true">\nParis? No.\n</details>\nRome',
+        '<details type="reasoning" done="true" duration="12">\n<summary>Thought for 12 seconds</summary>\n'
+        "Paris? No.\n</details>\nRome",
+        "<|START_THINKING|>Paris? No.<|END_THINKING|><|START_TEXT|>Rome<|END_TEXT|>",
+        "Here are my reasoning steps:\nParis? No.\n[BEGIN FINAL RESPONSE]\nRome\n[END FINAL RESPONSE]",
+        "Paris? No.\n[BEGIN FINAL RESPONSE]\nRome\n<|end|>",
+        "<scratchpad>Paris? No.</scratchpad>\nRome",
+        "<antThinking>Paris? No.</antThinking>Rome",
+        "<|think|>Paris? No.<|/think|>Rome",
+        "<|thinking|>Paris? No.<|/thinking|>Rome",
+        "[thinking]Paris? No.[/thinking]Rome",
+        "&lt;think&gt;Paris? No.&lt;/think&gt;Rome",
+        "<think>Paris? No.</think><|im_end|>Rome",
+        "<think>Paris? No.</think>Rome<|im_end|>",
         "Here is my thought process: Paris? No. Here is my response: Rome",
         "Paris? No.\n</think>\n\nRome",
         "Paris? No.</think>Rome",
@@ -41,6 +54,38 @@ HARMONY = "<|channel|>analysis<|message|>Paris? No.<|end|><|start|>assistant<|ch
 def test_thoughts_at_the_beginning_are_parted(text: str) -> None:
     found = part_thoughts(text)
     assert (found.answer, found.thoughts, found.unclosed) == ("Rome", "Paris? No.", "")
+
+
+@pytest.mark.parametrize(
+    "mark",
+    ["<|im_end|>", "\n<|eot_id|>", "</s>", " </s>", "<end_of_turn>\n", "<|endoftext|>", "<|im_end|></s>"],
+)
+def test_end_marks_of_templates_are_no_part_of_the_answer(mark: str) -> None:
+    assert part_thoughts(f"Rome{mark}") == ("Rome", "", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It ends with <|im_end|>",
+        "It ends with `<|im_end|>`",
+        "Not <s>Paris</s>",
+        "</s>",
+        "Rome \n",
+        "<analysis>a</analysis>Rome",
+        "<reflection>a</reflection>Rome",
+        "<reason>a</reason>Rome",
+        '<details type="x">a</details>Rome',
+        "Here are my reasoning steps: 1. Paris is in France.",
+        "It writes `[BEGIN FINAL RESPONSE]` first",
+    ],
+)
+def test_what_the_answer_is_about_stays(text: str) -> None:
+    assert part_thoughts(text) == (text, "", "")
+
+
+def test_the_marks_around_an_answer_without_thoughts_are_no_part_of_it() -> None:
+    assert part_thoughts("<|START_TEXT|>Rome<|END_TEXT|>").answer == "Rome"
 
 
 @pytest.mark.parametrize(
@@ -129,8 +174,16 @@ def test_nothing_is_invented_and_what_is_parted_stays_parted(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<think>" * 100_000, "<think><think></think>" * 50_000, " " * 500_000 + "x", "<|channel|>" * 50_000],
-    ids=["open", "nested", "blank", "channels"],
+    [
+        "<think>" * 100_000,
+        "<think><think></think>" * 50_000,
+        " " * 500_000 + "x",
+        "<|channel|>" * 50_000,
+        "<|im_end|>" * 100_000,
+        '<details type="reasoning">' * 50_000,
+        "`[BEGIN FINAL RESPONSE]" * 50_000,
+    ],
+    ids=["open", "nested", "blank", "channels", "marks", "details", "steps"],
 )
 def test_a_hostile_reply_takes_no_long_time(text: str) -> None:
     part_thoughts(text)
