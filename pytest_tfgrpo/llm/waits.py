@@ -134,9 +134,21 @@ def _in_body(value: Json, depth: int) -> Iterator[float]:
             yield from _in_body(item, depth - 1)
 
 
+ITEM = re.compile(r";\s*([rt])\s*=\s*([0-9]{1,10})(?![0-9])")
+"""What is left and when it is reset, in an item of ``RateLimit: "default";r=0;t=3``."""
+
+
+def _listed_s(headers: Mapping[str, str]) -> Iterator[float]:
+    """Yield when the limits are reset that RateLimit, as the IETF drafts it, lists as used up."""
+    for item in headers.get("ratelimit", "")[:WORDS].split(","):
+        said = dict(ITEM.findall(item))
+        if int(said.get("r", 1)) == 0 and "t" in said:
+            yield float(said["t"])
+
+
 def _reset_s(headers: Mapping[str, str]) -> float | None:
     """Return when the limit is reset that is used up; where no header says which it is, the first reset."""
-    used_up, others = list[float](), list[float]()
+    used_up, others = list(_listed_s(headers)), list[float]()
     for name, value in headers.items():
         found = RESET.fullmatch(name)
         asked = None if found is None else span_s(value)

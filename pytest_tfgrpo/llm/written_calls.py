@@ -17,6 +17,11 @@ BLOCK = re.compile(rf"<\|?{TAG}\|?>(.*?)(?:</{TAG}>|<\|/{TAG}\|>|<{TAG}\|>|\Z|(?
 """Hermes, Qwen, GLM, Granite."""
 FUNCTION = re.compile(rf"<function=[\"']?({NAME})[\"']?>(.*?)(?:</function>|\Z|(?=<function=))", re.DOTALL)
 """Qwen3-Coder, and Llama with custom tools."""
+INVOKE = re.compile(rf"<invoke name=[\"']?({NAME})[\"']?>(.*?)(?:</invoke>|\Z|(?=<invoke name=))", re.DOTALL)
+ARGUMENT = re.compile(rf"<parameter name=[\"']?({NAME})[\"']?(?:\s+string=[\"'](true|false)[\"'])?>")
+"""DeepSeek 3.2, which says what is text, and MiniMax."""
+PREFIX = re.compile(r"[<‹](/?)(?:[|｜]DSML[|｜]|minimax:)")
+"""What these two put before their tags."""
 PARAMETER = re.compile(rf"<parameter=[\"']?({NAME})[\"']?>"), "</parameter>"
 PAIR = re.compile(r"<arg_key>([^<]{0,200})</arg_key>\s*<arg_value>"), "</arg_value>"
 """How an argument begins, with its name, and ends."""
@@ -36,10 +41,13 @@ CHANNEL = re.compile(
 """gpt-oss."""
 MISTRAL = re.compile(rf"\s*({NAME})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(\{{.*\}})\s*", re.DOTALL)
 """What follows each ``[TOOL_CALLS]`` of newer models."""
-LISTED = re.compile(r"(?:\[TOOL_CALLS\]|<\|python_tag\|>)\s*(.*)", re.DOTALL)
+LISTED = re.compile(
+    r"(?:\[TOOL_CALLS\]|<\|python_tag\|>|functools(?=\[)|<\|action_start\|>\s*<\|plugin\|>)\s*(.*)", re.DOTALL
+)
+"""Older models of Mistral, Llama, Phi-4 and InternLM."""
 START = re.compile(
     rf"<\|?{TAG}\|?>|<function=|<[|｜]tool[_▁]calls?[_▁](?:section[_▁])?begin[|｜]>|\[TOOL_CALLS\]|<\|python_tag\|>"
-    r"|<\|channel\|>[^<]* to="
+    r"|<\|channel\|>[^<]* to=|[<‹](?:[|｜]DSML[|｜]|minimax:)|<\|action_start\|>|(?:^|(?<=\n))functools\["
 )
 """How calls begin."""
 LEFT = re.compile(r"(?:\s|</?[|｜]?[\w▁:.]{1,40}[|｜]?>)*")
@@ -86,6 +94,7 @@ def _numbered(found: list[tuple[str, str]]) -> tuple[ToolCall, ...]:
 
 def _calls(text: str) -> list[tuple[str, str]]:
     """Return names and arguments of the calls that a text consists of; none where it holds anything else."""
+    text = PREFIX.sub(r"<\1", text)
     named = [MISTRAL.fullmatch(piece) for piece in text.split("[TOOL_CALLS]")[1:]]
     if named and text.startswith("[TOOL_CALLS]") and all(named):
         return [(call[1], call[2]) for call in named if call is not None]
@@ -95,7 +104,7 @@ def _calls(text: str) -> list[tuple[str, str]]:
             return [(name, given.strip()) for name, given in found]
     listed = LISTED.fullmatch(text.strip())
     if listed:
-        return list(_of_json(listed[1], None))
+        return list(_of_json(listed[1].removesuffix("<|action_end|>"), None))
     pattern = BLOCK if BLOCK.match(text) else FUNCTION
     if not LEFT.fullmatch(pattern.sub("", text)):
         return []
@@ -116,6 +125,10 @@ def _of_block(text: str) -> Iterator[tuple[str, str]]:
             pairs = list(_pairs(body, *PARAMETER))
             yield name, (_object(pairs) if pairs or not body.strip() else body.strip())
         return
+    invoked = INVOKE.findall(text)
+    if invoked:
+        yield from ((name, _parameters(body)) for name, body in invoked)
+        return
     name = text.partition("<arg_key>")[0].strip()
     if re.fullmatch(NAME, name):
         yield name, _object(list(_pairs(text, *PAIR)))
@@ -133,6 +146,17 @@ def _pairs(text: str, begins: re.Pattern[str], end: str) -> Iterator[tuple[str, 
     while (found := begins.search(text, at)) and (close := text.find(end, found.end())) >= 0:
         yield found[1], text[found.end() : close]
         at = close + len(end)
+
+
+def _parameters(body: str) -> str:
+    """Return the arguments of a call with tags ``<parameter name=...>``; one that is marked so is a text."""
+    given: dict[str, Json] = {}
+    at = 0
+    while (found := ARGUMENT.search(body, at)) and (close := body.find("</parameter>", found.end())) >= 0:
+        value = body[found.end() : close]
+        given[found[1]] = value if found[2] == "true" else _meant(value)
+        at = close
+    return json.dumps(given, ensure_ascii=False)
 
 
 def _of_json(text: str, tools: Collection[str] | None) -> Iterator[tuple[str, str]]:
@@ -163,11 +187,13 @@ def _is_call(call: Json, tools: Collection[str] | None) -> bool:
 
 def _object(pairs: list[tuple[str, str]]) -> str:
     """Return arguments that were written as texts, each as JSON where it is some."""
-    given: dict[str, Json] = {}
-    for key, value in pairs:
-        text = value.strip("\n") if "\n" in value else value.strip()
-        try:
-            given[key.strip()] = json.loads(text)
-        except (ValueError, RecursionError):
-            given[key.strip()] = text
-    return json.dumps(given, ensure_ascii=False)
+    return json.dumps({key.strip(): _meant(value) for key, value in pairs}, ensure_ascii=False)
+
+
+def _meant(value: str) -> Json:
+    """Return the JSON that a text is, else the text."""
+    text = value.strip("\n") if "\n" in value else value.strip()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -35,6 +35,14 @@ CALL = '{"name": "look", "arguments": {"q": "Rome", "n": 2}}'
         '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>look<｜tool▁sep｜>{"q": "Rome", "n": 2}'
         "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"q": "Rome", "n": 2}',
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="look">\n'
+        '<｜DSML｜parameter name="q" string="true">Rome</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="n" string="false">2</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        '<minimax:tool_call>\n<invoke name="look">\n<parameter name="q">Rome</parameter>\n'
+        '<parameter name="n">2</parameter>\n</invoke>\n</minimax:tool_call>',
+        f"functools[{CALL}]",
+        f"<|action_start|><|plugin|>{CALL}<|action_end|>",
         CALL,
         CALL.replace("arguments", "parameters"),
         f"[{CALL}]",
@@ -45,6 +53,22 @@ def test_the_usual_forms_are_read(text: str) -> None:
     assert found.text == ""
     ((name, arguments),) = [(call.name, json.loads(call.arguments)) for call in found.calls]
     assert (name, arguments) == ("look", {"q": "Rome", "n": 2})
+
+
+def test_an_argument_that_is_marked_as_text_stays_text() -> None:
+    tag = "｜DSML｜"
+    text = f'<{tag}invoke name="look"><{tag}parameter name="q" string="true">7</{tag}parameter></{tag}invoke>'
+    (call,) = read_written_calls(f"<{tag}function_calls>{text}</{tag}function_calls>", TOOLS).calls
+    assert json.loads(call.arguments) == {"q": "7"}
+
+
+@pytest.mark.parametrize(
+    "text", ["<|action_start|><|interpreter|>look()", "functools[look]", "<｜DSML｜function_calls>look at it"]
+)
+def test_what_begins_as_a_call_and_cannot_be_read_is_known_as_one(text: str) -> None:
+    assert read_written_calls(text, TOOLS) == (text, ())
+    assert begins_call(text)
+    assert not begins_call("use functools[x]")
 
 
 def test_several_calls_and_the_text_before_them() -> None:
@@ -112,6 +136,8 @@ def test_what_begins_a_call_is_known_as_one() -> None:
         ("", "<|tool_call_begin|>a<|tool_call_argument_begin|>"),
         ("", "{"),
         ("<function=a>", "<parameter=b>"),
+        ("<minimax:tool_call>", "<invoke name=a>"),
+        ("<minimax:tool_call><invoke name=a>", "<parameter name=b>"),
         ("<tool_call>a", "<arg_key>b</arg_key><arg_value>"),
         ("<|channel|>", " to=a"),
     ],
