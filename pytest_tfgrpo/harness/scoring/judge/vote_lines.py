@@ -23,6 +23,13 @@ LABELLED = re.compile(
 )
 """A line like ``Final verdict: (met).``, for the only criterion."""
 BARE = re.compile(rf"(?:\\boxed\{{(?:\\text\{{)?)?\(?({WORD})[\s.!)}}]*", re.IGNORECASE)
+REFUSAL = re.compile(
+    r"\b(?:I|we)\b[^.!?\n]{0,40}?\b(?:can(?:not|['’]t| not)|unable to|not able to)"
+    r"\s+(?:\w+\s+){0,2}?(?:judge|assess|evaluate|decide|vote|grade|rate|score)\b"
+    r"|\bI\s+(?:\w+\s+)?(?:refuse|decline|abstain)\b|\bI have no vote\b",
+    re.IGNORECASE,
+)
+"""Words of a judge that does not vote: a vote beside them is an example of the form."""
 MARKUP = str.maketrans("", "", '*_`#|"$')
 OBJECT = re.compile(r"[\"']met[\"']\s*:", re.IGNORECASE)
 MAX_LINES = 1_000

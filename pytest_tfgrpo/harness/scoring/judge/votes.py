@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.strict import unique
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.judge.prompt import key_of
-from pytest_tfgrpo.harness.scoring.judge.vote_lines import decided, has_vote, vote_in_lines
+from pytest_tfgrpo.harness.scoring.judge.vote_lines import REFUSAL, decided, has_vote, vote_in_lines
 from pytest_tfgrpo.llm.thoughts import part_thoughts
 
 WHY_MAX = 240
@@ -61,6 +61,9 @@ def read_vote(text: str, count: int, judged: Callable[[], Iterable[str]] = tuple
         return _of_object(body, count)
     vote: Vote | None = None
     if fence is not None and fence.closed and (fence.first == 0 or fence.last == lines):
+        rows = body.split("\n")
+        if refusal := REFUSAL.search("\n".join(rows[: fence.first + 1] + rows[fence.last + 1 :])):
+            raise ValueError(f"it is not JSON alone, and says {refusal[0]!r}")
         vote = _of_object(fence.text, count)
     elif not blocks and (said := vote_in_lines(body, count)):
         vote = tuple(Decision(met=met, why=line(why, WHY_MAX)) for met, why in said)
@@ -95,6 +98,10 @@ def _of_object(text: str, count: int) -> Vote:
 def _decision(key: str, value: Json) -> Decision:
     if value is None:
         raise ValueError(f"{key} is missing")
+    if isinstance(value, dict):
+        named = [name for name in value if unicodedata.normalize("NFKC", name).strip().lower() == "met"]
+        if len(named) > 1:
+            raise ValueError(f"{key} has met twice: {short(named)}")
     given = value.get("met") if isinstance(value, dict) else value
     met = decided(given) if isinstance(given, str) else given if isinstance(given, bool) else None
     if met is None:
