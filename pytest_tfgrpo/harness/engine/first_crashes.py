@@ -21,7 +21,8 @@ SEVERAL = 3
 """Scenarios that they must be of at least: one or two tasks may be what an agent cannot do."""
 WRONG = frozenset({"crash", "garbage"})
 """Reason codes of failures that a wrong agent or configuration has whatever it is asked."""
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![^\W_])(?=[a-fA-F]*[0-9])[0-9a-fA-F]{6,}(?![^\W_])|[0-9]+")
+"""Addresses, hexadecimal ids and other numbers, by which messages of one kind may differ."""
 
 
 class FirstCrashes:
@@ -46,7 +47,7 @@ class FirstCrashes:
         if self._over or outcome.status == "error":  # that is the provider's, and says nothing of the agent
             return False
         failure = outcome.failure
-        said = "" if failure is None else _ADDRESS.sub("0x", f"{failure.code}: {failure.message}")
+        said = "" if failure is None else _NUMBER.sub("0", f"{failure.code}: {failure.message}")
         if failure is None or failure.code not in WRONG or said != (self._said or said):
             self.end()
             return False

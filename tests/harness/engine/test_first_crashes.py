@@ -39,8 +39,11 @@ def test_what_one_or_two_tasks_do_to_an_agent_ends_no_run() -> None:
     assert (all(held), reasons) == (True, [])
 
 
-def test_addresses_make_no_other_message() -> None:
-    _, reasons = watch(*(ended(message=f"<Agent at 0x7f{n:x}a>") for n in range(ALIKE)))
+@pytest.mark.parametrize(
+    "form", ["<Agent at 0x7f{0:x}a>", "no key {0} at 0x7f1{0}", "request 4bc0d{0:x}: no key"]
+)
+def test_numbers_make_no_other_message(form: str) -> None:
+    _, reasons = watch(*(ended(message=form.format(n + 7)) for n in range(ALIKE)))
     assert len(reasons) == 1
 
 

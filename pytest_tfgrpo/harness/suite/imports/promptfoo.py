@@ -16,7 +16,13 @@ from pytest_tfgrpo.harness.suite.imports.imported import Imported
 from pytest_tfgrpo.harness.suite.imports.promptfoo_assertions import KINDS, WITHOUT_VALUE, carried
 from pytest_tfgrpo.harness.suite.imports.promptfoo_files import DATA, FILE, FilesBeside
 from pytest_tfgrpo.harness.suite.imports.promptfoo_prompts import structure, task_of
-from pytest_tfgrpo.harness.suite.imports.promptfoo_values import js_text, parse_file, render, resolved
+from pytest_tfgrpo.harness.suite.imports.promptfoo_values import (
+    js_text,
+    parse_file,
+    render,
+    resolved,
+    with_joined_lists,
+)
 from pytest_tfgrpo.harness.suite.imports.tables import FILE_MAX_BYTES
 from pytest_tfgrpo.harness.suite.imports.values import shape
 
@@ -156,7 +162,7 @@ def _written(cell: str) -> dict[str, Json]:
         return {"type": "equals", "value": cell}
     kind = {"fn": "javascript", "eval": "javascript", "grade": "llm-rubric"}.get(kind, kind)
     value: Json = marked[4]
-    if kind.endswith(("-any", "-all")) and isinstance(value, str):
+    if kind.endswith(("-any", "-all")) and isinstance(value, str) and '"' not in value:
         value = [part.strip() for part in value.split(",")]
     threshold = {"threshold": float(marked[3])} if marked[3] else {}
     return {"type": (marked[1] or "") + kind, "value": value, **threshold}
@@ -188,8 +194,9 @@ def _add(
     id_ = name if isinstance(name, str) and name else f"{stem}-{where}"
     for values in combinations:
         try:
-            fill = partial(render, values=resolved(values))
-            fields = task_of(found, template, fill, where) | carried(files, asserted, where, fill)
+            known = resolved(values)
+            task = task_of(found, template, partial(render, values=known), where)
+            fields = task | carried(files, asserted, where, partial(render, values=with_joined_lists(known)))
             if "checks" not in fields and "rubric" not in fields:
                 raise ValueError("tests of which no assertion could be carried over")
         except ValueError as error:

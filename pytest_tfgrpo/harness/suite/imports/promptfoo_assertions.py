@@ -123,6 +123,7 @@ def _check(
         raise Unlike(f"assertion `{kind}`")
     value = _value(files, one.get("value"), at, render, kind)
     if kind == "is-json":
+        files.found.note("`is-json` passes JSON in a Markdown fence, which promptfoo fails", at)
         return {"kind": "json_schema", "schema": _schema(files, value, at)}
     if kind == "equals":
         return _equals(value)

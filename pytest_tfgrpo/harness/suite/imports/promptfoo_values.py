@@ -119,6 +119,17 @@ def render(template: str, values: Mapping[str, Json]) -> str:
     return text
 
 
+def with_joined_lists(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Return variables as an assertion has them: a list is its texts with commas between."""
+    return {key: _joined(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def _joined(values: list[Json]) -> Json:
+    if any(isinstance(one, dict | list) for one in values):
+        return values
+    return ",".join("" if one is None else js_text(one) for one in values)
+
+
 def resolved(values: Mapping[str, Json]) -> dict[str, Json]:
     """Return variables with others filled into their values; raises ValueError for what is more than that."""
     found = {

@@ -105,6 +105,7 @@ def test_a_table_of_tests_has_variables_as_columns_and_assertions_in_expected(im
         "2+2?,4,not-contains: five,a sum\n"
         '"Colours?","contains-all: red, blue",,\n'
         "Is it JSON?,is-json,fn: output > 1,\n"
+        '"How many?","contains-all: ""1,000"",in stock",,\n'
     )
     found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: file://tests.csv\n")
     assert [one["checks"] for one in found.scenarios] == [
@@ -114,8 +115,11 @@ def test_a_table_of_tests_has_variables_as_columns_and_assertions_in_expected(im
         ],
         [{"kind": "contains", "values": ["red", "blue"]}],
         [{"kind": "json_schema", "schema": {}}],
+        [{"kind": "contains", "values": ["1,000", "in stock"]}],
     ]
     assert found.scenarios[0]["id"] == "a-sum"
+    fenced = "`is-json` passes JSON in a Markdown fence, which promptfoo fails"
+    assert found.notes == {fenced: (1, "c.yaml: tests.csv, row 3.assert[0]")}
 
 
 @pytest.mark.parametrize(
@@ -291,6 +295,20 @@ def test_texts_in_one_text_are_told_apart_by_commas(imported, kind, value, check
     assert found.scenarios[0]["checks"] == [check]
 
 
+@pytest.mark.parametrize(
+    ("words", "value", "meant"),
+    [
+        ("[[x, y]]", "{{w}}", ["x", "y"]),
+        ("[[x, 5, null]]", "{{w}}, z", ["x", "5", "z"]),
+        ("[['1,000', y]]", "{{w}}", ["1", "000", "y"]),
+    ],
+)
+def test_a_list_in_a_variable_is_its_texts_with_commas_between(imported, words, value, meant):
+    test = f"{{vars: {{q: Oslo, w: {words}}}, assert: [{{type: contains-all, value: '{value}'}}]}}"
+    found = imported("promptfoo", "c.yaml", f"prompts: ['{{{{q}}}}']\ntests: [{test}]\n")
+    assert found.scenarios[0]["checks"] == [{"kind": "contains", "values": meant}]
+
+
 def one_check(imported, assertion, **variables):
     test = {"vars": {"q": "x", **variables}, "assert": [assertion]}
     return imported("promptfoo", "c.json", json.dumps({"prompts": ["{{q}}"], "tests": [test]}))
@@ -442,7 +460,8 @@ def test_a_fact_is_an_expected_answer_and_a_file_a_criterion(imported, tmp_path)
     ],
 )
 def test_yaml_is_read_as_javascript_does_and_what_differs_is_told(imported, written, text, told):
-    config = f"prompts: ['<{{{{q}}}}>']\ntests: [{{vars: {{q: {written}}}, assert: [{{type: is-json}}]}}]\n"
+    test = f"{{vars: {{q: {written}}}, assert: [{{type: equals, value: a}}]}}"
+    config = f"prompts: ['<{{{{q}}}}>']\ntests: [{test}]\n"
     found = imported("promptfoo", "c.yaml", config)
     assert found.scenarios[0]["prompt"] == ("<>" if text == "<>" else f"<{text}>")
     assert len(found.notes) == told
