@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import phase_label
-from pytest_tfgrpo.core.wire import SPARSE, Json
+from pytest_tfgrpo.core.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
 Mode: TypeAlias = Literal["early", "baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
@@ -56,9 +56,9 @@ class Frame:
     """Of the user the agent's answer that it replies to; None at first."""
     output: str = ""
     """Of the user what it says."""
-    tokens: int = 0
-    cost_usd: float | None = None
-    latency_ms: float = 0.0
+    tokens: int = field(default=0, metadata=AMOUNTS)
+    cost_usd: float | None = field(default=None, metadata=AMOUNTS)
+    latency_ms: float = field(default=0.0, metadata=AMOUNTS)
     error: str | None = None
     """What went wrong in this call, if anything did."""
     usage: Usage | None = None
@@ -81,7 +81,7 @@ class Trajectory:
 
     answer: str
     frames: tuple[Frame, ...] = ()
-    latency_ms: float | None = None
+    latency_ms: float | None = field(default=None, metadata=AMOUNTS)
     """Duration of the attempt when it was recorded; None for a measured attempt."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
@@ -119,8 +119,8 @@ class CheckResult:
     """The result of one check."""
 
     kind: str
-    weight: float
-    credit: float
+    weight: float = field(metadata=AMOUNTS)
+    credit: float = field(metadata=SHARES)
     """Share of the check that passed, in [0, 1]; 0 or 1 for all built-in kinds but `python`."""
     reason: str = ""
     """Why credit was withheld, for a reader; empty when the check passed."""
@@ -135,17 +135,17 @@ class CheckResult:
 class JudgeResult:
     """The judge's result for one rollout, over all its votes."""
 
-    score: float | None
+    score: float | None = field(metadata=SHARES)
     """Mean of the valid votes, in [0, 1]; None if the judge reached no result."""
-    votes: tuple[float, ...] = ()
+    votes: tuple[float, ...] = field(default=(), metadata=SHARES)
     """Score of each valid vote, in [0, 1]."""
     asked: int = 1
     """Votes asked for."""
-    agreement: float | None = None
+    agreement: float | None = field(default=None, metadata=SHARES)
     """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
     reason: str = ""
     """The judge's reasons; if `score` is None, why there is no result."""
-    criteria: Mapping[str, float] = field(default_factory=dict, metadata=SPARSE)
+    criteria: Mapping[str, float] = field(default_factory=dict, metadata={**SPARSE, **SHARES})
     """Share of the valid votes that call each criterion met, by its name; empty in older journals."""
 
 
@@ -168,8 +168,8 @@ class ModelCall:
     """The messages, as text."""
     answer: str = ""
     usage: Usage | None = None
-    cost_usd: float | None = None
-    latency_ms: float = 0.0
+    cost_usd: float | None = field(default=None, metadata=AMOUNTS)
+    latency_ms: float = field(default=0.0, metadata=AMOUNTS)
     finish: str = ""
     error: str | None = None
     """Why there is no answer."""
@@ -216,9 +216,9 @@ class Rollout:
     checks: tuple[CheckResult, ...] = ()
     """One result per planned check; a check not reached has credit 0 (decision 9)."""
     failure: Failure | None = None
-    tokens: int = 0
-    cost_usd: float | None = None
-    latency_ms: float = 0.0
+    tokens: int = field(default=0, metadata=AMOUNTS)
+    cost_usd: float | None = field(default=None, metadata=AMOUNTS)
+    latency_ms: float = field(default=0.0, metadata=AMOUNTS)
     experiences: tuple[str, ...] = ()
     """Ids of the experiences that its prompt carried."""
     left_out: tuple[str, ...] = ()
@@ -253,13 +253,13 @@ class Score:
     """The rewarders' scores of one rollout; all null if the rollout is an error."""
 
     rollout_id: str
-    gt_score: float | None
+    gt_score: float | None = field(metadata=SHARES)
     """Weighted share of planned checks that passed (decision 9)."""
-    reward: float | None
+    reward: float | None = field(metadata=SHARES)
     """`gt_score`, or its weighted mean with the scores of additional weighted rewarders."""
-    relative_rank: float | None
+    relative_rank: float | None = field(metadata=SHARES)
     """Rank of `reward` in its group, in [0, 1] (decision 10)."""
-    advantage: float | None
+    advantage: float | None = field(metadata=FINITE)
     """(reward - group mean) / population std; 0 if all rewards are equal (decision 11)."""
     advantage_reason: str = ""
     """``zero_variance`` when the advantage is 0 because the group has no spread."""

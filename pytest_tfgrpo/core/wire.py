@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,13 @@ Json: typing.TypeAlias = Any
 """A value that JSON can hold."""
 SPARSE: Mapping[str, Any] = {"sparse": True}
 """Metadata of a field that is not written while it is None, {} or its default."""
+ROUNDING = 1e-9
+"""What sums of shares may lie beyond 1."""
+SHARES: Mapping[str, Any] = {"within": (-ROUNDING, 1.0 + ROUNDING)}
+"""Metadata of a field whose numbers lie in [0, 1]."""
+AMOUNTS: Mapping[str, Any] = {"within": (0.0, sys.float_info.max)}
+"""Metadata of a field whose numbers are finite and not negative."""
+FINITE: Mapping[str, Any] = {"within": (-sys.float_info.max, sys.float_info.max)}
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -182,6 +190,7 @@ def _record_reader(cls: type) -> WireReader:
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     }
     readers: dict[str, WireReader] = {}
+    limits = {f.name: f.metadata["within"] for f in dataclasses.fields(cls) if "within" in f.metadata}
 
     def read(data: Any, where: str) -> Any:
         if not readers:  # resolved late: records may nest
@@ -191,9 +200,24 @@ def _record_reader(cls: type) -> WireReader:
             raise ValueError(f"{where}: unknown key {min(unknown)!r}")
         if missing := required - items.keys():
             raise ValueError(f"{where}: missing key {min(missing)!r}")
-        return cls(**{name: readers[name](v, f"{where}/{name}") for name, v in items.items()})
+        found = {name: readers[name](v, f"{where}/{name}") for name, v in items.items()}
+        for name, (low, high) in limits.items():
+            if name in found and not _lies_within(found[name], low, high):
+                least, most = round(low), round(high) if high < 2 else "all that is finite"
+                raise ValueError(
+                    f"{where}/{name}: expected numbers from {least} to {most}, got {items[name]!r}"
+                )
+        return cls(**found)
 
     return read
+
+
+def _lies_within(value: Any, low: float, high: float) -> bool:
+    """Return whether a number, or all in a tuple or a mapping, lie in [low, high]; None does."""
+    if isinstance(value, tuple | dict):
+        values = value.values() if isinstance(value, dict) else value
+        return all(_lies_within(one, low, high) for one in values)
+    return value is None or low <= value <= high
 
 
 QuickReader: typing.TypeAlias = Callable[[Any], Any]
@@ -310,6 +334,10 @@ def _compiled(cls: type) -> QuickReader:
     for f in known:
         name, made = f.name, f.default_factory is not dataclasses.MISSING
         taken = _taken(name, hints[name], space)
+        if "within" in f.metadata:
+            low, high = f.metadata["within"]
+            space["_lies_within"] = _lies_within
+            taken = [*taken, f"if not _lies_within({name}, {low!r}, {high!r}):", " raise Refused"]
         if f.default is dataclasses.MISSING and not made:
             lines += [f"{name} = _data[{name!r}]", *taken]
             continue

@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.scenarios import Attachment, Scenario
 from pytest_tfgrpo.core.wire import from_wire, to_wire
 from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
 
+CHECK = {"kind": "exact", "weight": 1.0, "credit": 1.0}
 texts = st.text(max_size=12)
 finite = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
@@ -123,6 +124,17 @@ def test_a_choice_travels_as_its_text_and_no_other_text_is_one():
         ({"seed": "7"}, "Rollout/seed: expected int, got '7'"),
         ({"checks": [{"kind": "exact", "weight": 1.0}]}, "Rollout/checks/0: missing key 'credit'"),
         ({"trajectory_id": "x"}, "Rollout: unknown key 'trajectory_id'"),
+        ({"cost_usd": -0.1}, "Rollout/cost_usd: expected numbers from 0 to all that is finite, got -0.1"),
+        (
+            {"latency_ms": float("nan")},
+            "Rollout/latency_ms: expected numbers from 0 to all that is finite, got",
+        ),
+        ({"checks": [CHECK | {"credit": 7}]}, "Rollout/checks/0/credit: expected numbers from 0 to 1, got 7"),
+        ({"checks": [CHECK | {"weight": -1.0}]}, "Rollout/checks/0/weight: expected numbers from 0"),
+        (
+            {"opinion": {"score": 0.5, "votes": [0.5, 2]}},
+            "Rollout/opinion/votes: expected numbers from 0 to 1",
+        ),
         ({"temperature": 10**400}, "Rollout/temperature: a number of 401 digits is too large"),
     ],
 )
