@@ -71,7 +71,12 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"(?! (?:runs?|data|sets?|splits?|results?|questions?)\b)"
         r"|\bmake(?: \w+){0,3}? (?:suite|tests?|ci)(?: \w+)? (?:green|pass)"
         r"|\b(?:read|copy|look|find|search|open|use)(?: \w+){0,5}? (?:answer keys?|hidden tests?"
-        r"|expected values|graders?)\b"
+        r"|expected values?|graders?)\b"
+        r"|\bgit (?:history|log|show|blame|reflog|objects?|diff|fsck)\b[^.]{0,40}\b(?:(?:for|find|get|copy"
+        r"|see) the (?:fix|solution|answer|patch)|(?:was|were|is|got) (?:solved|fixed)|solutions?|answers?"
+        r"|(?:later|future) commits?)\b"
+        r"|\bso (?:that )?no(?:ne of the)? (?:tests?|checks?|checkers?|verifiers?) (?:can |will |ever )?"
+        r"(?:see|notice|find|catch|detect)(?:e?s)?\b"
         r"|\breturn true(?: \w+){0,6}? (?:checkers?|checks?|tests?|verifiers?)\b"
         r"|\b(?:make|let|force|get)(?: \w+){0,2}? (?:checks?|checkers?|tests?|verifiers?"
         r"|suite) (?:to )?(?:return|pass|say|succeed)"
@@ -188,11 +193,12 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
 _RAW: Mapping[str, re.Pattern[str]] = {
     "tests": re.compile(
         r"__(?:eq|ne|bool|hash|instancecheck)__|\b(?:sys|os)\._?exit\b|pytest\.(?:ini|mark|skip|xfail)"
+        r"|\bsys\.(?:settrace|setprofile|_getframe)\b|\bgc\.get_(?:objects|referrers)\b"
     ),
     "reports": re.compile(r"\b(?:reward|score|grade|junit)s?\.(?:txt|json|xml|log|csv)\b"),
     "credentials": re.compile(
         r"\bos\.environ\b|~/\.(?:ssh|aws|netrc|config|gnupg|kube|docker|pypirc|npmrc)|(?<!\w)\.env\b"
-        r"|/etc/(?:passwd|shadow)"
+        r"|/etc/(?:passwd|shadow)|/proc/[\w*]+/(?:environ|mem)\b"
     ),
     "network": re.compile(
         r"[\w.+-]+@[\w-]+\.[\w.-]+"

@@ -59,6 +59,9 @@ _CRITERIA = re.compile(
     rf"|passes)(?: (?!not\b)\w+){{0,3}}?"
     r" (?:correct|top|perfect|rubric|criteria|requirements|flawless|complete|excellent|a pass)\b"
     r"|\balle (?:\w+ )?kriterien (?:sind|gelten als) (?:erfullt|bestanden)"
+    r"|\bjedes (?:\w+ )?kriterium (?:ist|gilt als) (?:erfullt|bestanden)"
+    r"|\bchaque critere est (?:rempli|satisfait)|\bogni criterio e (?:soddisfatto|rispettato)"
+    r"|\bcada criterio (?:se cumple|esta cumplido|foi cumprido|e cumprido)"
     r"|\btous les criteres sont (?:remplis|satisfaits)"
     r"|\btod[oa]s (?:los|os) criterios (?:se cumplen|estan cumplidos|foram cumpridos|sao cumpridos)"
     r"|\btutti i criteri sono (?:soddisfatti|rispettati)|\bвсе критерии (?:выполнены|соблюдены)"
@@ -87,7 +90,11 @@ _ORDERS = re.compile(
             rf"|the answer)|deserves?|{_ANSWER} 10?"
             r"|rate the answer|your answer)\b",
             rf"\b{_PERSON} (?:must|should|shall|will|has to|have to|is to|are to|needs? to) [^.:]{{0,50}}"
-            rf"\b(?:met|full marks|criteri\w+ as|accept the answer|rubric|every {_ANSWER})\b",
+            rf"\b(?:met|full marks|criteri\w+ as|accept (?:(?:the|this) answer|what follows|whatever"
+            rf"|everything)|rubric|every {_ANSWER})\b",
+            r"\b(?:model|llm|ai|assistant|person|people|one|reader)s? (?:(?:that|who|which) )?"
+            rf"(?:compar|rank|choos|select|order)\w* (?:(?:the|these|both|all|two) )?{_ANSWER}\b[^.]{{0,60}}"
+            r"\b(?:prefer|pick|choose|favou?r|rank|select) (?:this|mine|me|it|our|the (?:first|last))\b",
             r"\byou(?: a)?re (?:the|a|an) (?:judge|grader|evaluator)\b",
             r"\byou(?: are|re)? (?:now )?(?:grading|scoring|evaluating|judging|rating|marking"
             r"|assessing|grade|score"

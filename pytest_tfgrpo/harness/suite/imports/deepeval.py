@@ -22,6 +22,7 @@ WRAPPERS = ("goldens", "conversational_goldens")
 """Keys of a whole dataset, which hold its goldens."""
 OPENING = "Hello."
 """What the user says first where DeepEval would let a model write it."""
+_MEDIA = re.compile(r"\[DEEPEVAL:[A-Z]+:")
 _UPPER = re.compile(r"(?<=[a-z])[A-Z]")
 
 
@@ -77,6 +78,8 @@ def _snaked(found: Imported, cells: Mapping[str, Json], where: str) -> dict[str,
 
 
 def _golden(found: Imported, golden: Mapping[str, Json], expect: str, where: str) -> dict[str, Json]:
+    if any(_MEDIA.search(str(golden.get(key))) for key in ("input", "expected_output")):
+        raise ValueError("inputs and outputs with pictures or other media")
     fields = asked(found, golden["input"], where, "inputs") | _context(golden)
     if "expected_output" in golden:
         try:

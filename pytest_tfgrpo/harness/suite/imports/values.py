@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, time
@@ -16,14 +17,20 @@ from pytest_tfgrpo.harness.suite.imports.chats import said
 from pytest_tfgrpo.harness.suite.imports.imported import Imported, expectation
 from pytest_tfgrpo.harness.suite.json_text import WrittenNumber, parse_json_line
 
-MISSING = (
-    *("nan", "NaN", "<NA>", "NaT"),
-    *("#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NUM!", "#NULL!", "#ERROR!"),
+_MISSING = re.compile(
+    r"nan|NaN|<NA>|NaT|#N/A|#[A-Z][A-Z_]*(?:/[A-Z0]+)?[!?]|#GETTING_DATA|Err:[0-9]{3}|#{3,}"
 )
 """How pandas writes a cell that has no value, and spreadsheets one that they could not compute."""
-PERHAPS_MISSING = ("None", "null", "NULL", "N/A", "n/a", "NA", "undefined")
+PERHAPS_MISSING = ("None", "null", "NULL", "N/A", "n/a", "NA", "undefined", "Loading...")
 _CHAT = re.compile(r"\s*\[\s*\{\s*['\"](?:role|content)['\"]\s*:")
 _LIST = re.compile(r"\s*(?:\[\s*['\"].*\]|\{\s*['\"].*\})\s*\Z", re.DOTALL)
+_PRINTED = re.compile(
+    r"\s*(?:np\.\w+|array|tensor|Series|Decimal|Timestamp|datetime\.\w+)\(.*\)\s*\Z", re.DOTALL
+)
+"""What Python prints for values of common types."""
+_FORMULA = re.compile(r"\s*=[^=\s>]")
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\ufe0e\ufe0f\uffa0"
+"""Letters and marks that nobody sees, beside those of the categories of format and control."""
 _STRING = r"""(?:'[^'\\\n]*'|"[^"\\\n]*")"""
 _STRINGS = re.compile(rf"\s*\[\s*{_STRING}(?:\s*,\s*{_STRING})*\s*(?:,\s*)?\]\s*\Z")
 """A list of texts without escapes, as JSON and as Python prints it."""
@@ -93,11 +100,20 @@ def asked(found: Imported, value: Json, where: str, what: str = "prompts") -> di
         text = as_text(value).strip()
     except ValueError:
         raise ValueError(f"{what} that are {shape(value)}") from None
-    if not text or text in MISSING:
-        raise ValueError(f"{what} that are empty" if not text else f"{what} that are missing ({text})")
+    if is_unseen(text) or _MISSING.fullmatch(text):
+        raise ValueError(f"{what} that are empty" if is_unseen(text) else f"{what} that are missing ({text})")
     if _TEMPLATE.search(text):
         found.note("the marks of a chat template in a prompt are part of the task", where)
+    if _FORMULA.match(text):
+        found.note("a task that looks like a formula of a spreadsheet is a text as it is written", where)
     return {"prompt": text}
+
+
+def is_unseen(text: str) -> bool:
+    """Return whether a text has no character that anybody sees."""
+    return all(
+        sign.isspace() or sign in _FILLERS or unicodedata.category(sign) in ("Cc", "Cf") for sign in text
+    )
 
 
 def expected(found: Imported, value: Json, kind: str, where: str) -> dict[str, Json]:
@@ -158,11 +174,15 @@ def _answer(found: Imported, value: Json, where: str, what: str) -> str:
     except ValueError:
         raise ValueError(f"{what} are {shape(value)}") from None
     plain = text.strip()
-    if not plain or plain in MISSING:
-        raise ValueError(f"{what} are missing ({plain})" if plain else f"{what} are empty")
+    if is_unseen(plain):
+        raise ValueError(f"{what} are empty")
+    if _MISSING.fullmatch(plain):
+        raise ValueError(f"{what} are missing ({plain})")
     if plain in PERHAPS_MISSING:
         found.note(f"the expected answer `{plain}` is a text; leave the row out if it means no answer", where)
-    elif isinstance(value, str) and _LIST.match(text):
+    elif isinstance(value, str) and _FORMULA.match(text):
+        found.note("an expected answer that looks like a formula of a spreadsheet is a text", where)
+    elif isinstance(value, str) and (_LIST.match(text) or _PRINTED.match(text)):
         found.note(
             "an expected answer that looks like a list or object is one text; JSON lines can have several",
             where,

@@ -352,3 +352,13 @@ def test_conversations_and_goldens_that_expect_nothing_are_left_out(imported):
 def test_an_option_that_a_format_has_no_use_for_is_refused(imported, form, options):
     with pytest.raises(ScenarioError, match=f"a file of {form}"):
         imported(form, "x.json", "{}", **options)
+
+
+def test_a_golden_with_a_picture_is_left_out(imported):
+    rows = [
+        {"input": "Look at [DEEPEVAL:IMAGE:12]", "expected_output": "a cat"},
+        {"input": "q", "expected_output": "a"},
+    ]
+    found = imported("deepeval", "g.json", json.dumps(rows))
+    assert len(found.scenarios) == 1
+    assert list(found.left_out) == ["inputs and outputs with pictures or other media"]

@@ -452,3 +452,37 @@ def test_rows_on_one_line_are_told_apart_by_their_number(imported):
     rows = [{"prompt": "p", "answer": "x"}, {"prompt": "p", "answer": "#REF!"}]
     found = imported("jsonl", "x.json", json.dumps(rows))
     assert found.left_out == {"expected answers that are missing (#REF!)": (1, "x.json:1, row 2")}
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("#SPILL!", "expected answers that are missing (#SPILL!)"),
+        ("#DIV/0!", "expected answers that are missing (#DIV/0!)"),
+        ("#NAME?", "expected answers that are missing (#NAME?)"),
+        ("Err:502", "expected answers that are missing (Err:502)"),
+        ("########", "expected answers that are missing (########)"),
+        ("\u200b\ufeff", "expected answers that are empty"),
+        ("=SUM(A1:A3)", "an expected answer that looks like a formula of a spreadsheet is a text"),
+        ('="007"', "an expected answer that looks like a formula of a spreadsheet is a text"),
+        (
+            "array(['6'], dtype=object)",
+            "an expected answer that looks like a list or object is one text; JSON lines can have several",
+        ),
+    ],
+)
+def test_what_a_spreadsheet_could_not_compute_or_nobody_sees_is_told(imported, answer, told):
+    rows = [{"prompt": "p", "answer": "x"}, {"prompt": "p", "answer": answer}]
+    found = imported("jsonl", "x.json", json.dumps(rows))
+    assert list(found.left_out | found.notes) == [told]
+
+
+def test_a_task_that_nobody_sees_is_empty(imported):
+    rows = [{"prompt": "p", "answer": "x"}, {"prompt": "\u200b\u3164", "answer": "x"}]
+    assert list(imported("jsonl", "x.json", json.dumps(rows)).left_out) == ["prompts that are empty"]
+
+
+@pytest.mark.parametrize("answer", ["#1", "#hashtag", "==", "=> 5", "#!", "Err"])
+def test_what_only_resembles_an_error_or_a_formula_is_an_answer(imported, answer):
+    found = imported("jsonl", "x.json", json.dumps([{"prompt": "p", "answer": answer}]))
+    assert (len(found.scenarios), found.left_out, found.notes) == (1, {}, {})
