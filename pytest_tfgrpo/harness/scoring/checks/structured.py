@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.stamp import canonical
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.answer import number_texts
+from pytest_tfgrpo.harness.scoring.checks.js_regex import as_python
 from pytest_tfgrpo.harness.scoring.checks.patterns import search
 from pytest_tfgrpo.harness.scoring.checks.protocol import (
     BadParam,
@@ -208,7 +209,20 @@ def _leaves(value: Json) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _compiled(schema_text: bytes) -> Callable[[Json], list[Violation]]:
-    return compile_foreign(composed_json(json.loads(schema_text)), search)
+    return compile_foreign(composed_json(json.loads(schema_text)), _search)
+
+
+def _search(pattern: str, text: str) -> bool:
+    """Return whether a schema's pattern is found, as `search` does; JSON Schema means JavaScript's."""
+    return search(_meant(pattern), text)
+
+
+@lru_cache(maxsize=1024)
+def _meant(pattern: str) -> str:
+    try:
+        return as_python(pattern)
+    except ValueError:  # what no JavaScript knows for certain, such as (?i), is read as in `regex`
+        return pattern
 
 
 def _check_schema(params: Mapping[str, Json], _folder: Path) -> Mapping[str, Json]:

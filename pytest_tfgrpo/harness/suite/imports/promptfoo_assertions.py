@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.schema import DRAFT
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.scoring.checks.js_regex import as_python
 from pytest_tfgrpo.harness.scoring.checks.patterns import check_pattern
 from pytest_tfgrpo.harness.suite.imports.imported import LONGEST_CRITERION, expectation
-from pytest_tfgrpo.harness.suite.imports.js_regex import as_python
 from pytest_tfgrpo.harness.suite.imports.promptfoo_files import FILE, FilesBeside
 from pytest_tfgrpo.harness.suite.imports.promptfoo_values import js_text, parse_file
 from pytest_tfgrpo.harness.suite.imports.values import shape

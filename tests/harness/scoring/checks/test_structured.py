@@ -190,6 +190,22 @@ def test_a_schema_with_a_catastrophic_pattern_is_stopped(judge, monkeypatch):
     assert result.reason.startswith("a pattern of the schema took too long")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("^[0-9]+$", "12", True),
+        ("^[0-9]+$", "12\n", False),
+        (r"^\d$", "٣", False),
+        (r"^\w+$", "é", False),
+        ("(?i)^rome$", "ROME", True),
+    ],
+)
+def test_a_pattern_of_a_schema_is_read_as_javascript_where_it_can_be(judge, pattern, text, found):
+    for value, schema in (text, {"pattern": pattern}), ({text: 1}, {"patternProperties": {pattern: False}}):
+        result = judge("json_schema", json.dumps(value), schema=schema)
+        assert result.passed is (found is (value == text))
+
+
 @pytest.mark.parametrize("schema", [{"pattern": "("}, {"patternProperties": {"[": {}}}])
 def test_a_schema_with_an_invalid_pattern_is_an_error_when_loaded(load, schema):
     with pytest.raises(ScenarioError, match="#/checks/0/schema: is not a schema that can be used here"):

@@ -3,7 +3,7 @@
 import pytest
 import regex
 
-from pytest_tfgrpo.harness.suite.imports.js_regex import as_python
+from pytest_tfgrpo.harness.scoring.checks.js_regex import as_python
 
 
 @pytest.mark.parametrize(
