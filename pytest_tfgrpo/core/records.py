@@ -56,9 +56,9 @@ class Frame:
     """Of the user the agent's answer that it replies to; None at first."""
     output: str = ""
     """Of the user what it says."""
-    tokens: int = field(default=0, metadata=AMOUNTS)
-    cost_usd: float | None = field(default=None, metadata=AMOUNTS)
-    latency_ms: float = field(default=0.0, metadata=AMOUNTS)
+    tokens: int = 0
+    cost_usd: float | None = None
+    latency_ms: float = 0.0
     error: str | None = None
     """What went wrong in this call, if anything did."""
     usage: Usage | None = None
