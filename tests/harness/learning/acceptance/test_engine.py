@@ -311,7 +311,8 @@ def test_families_that_training_does_not_see_are_measured_apart_with_lessons_tha
     families += [one("dev", n, family="far" if n < 8 else "near") for n in range(DEV)]
 
     def reached(call: ActorCall) -> str:
-        return str(call.seed % 2 + 3) if int(call.scenario.id[4:]) < 8 else swayed(call)
+        far = call.scenario.id in {f"dev-{n}" for n in range(8)}
+        return str(call.seed % 2 + 3) if far else swayed(call)
 
     run, _, _ = settle(tmp_path, "good", scenarios=[*families, one("eval", 0)], actor=ScriptedActor(reached))
     found = acceptance(run)
