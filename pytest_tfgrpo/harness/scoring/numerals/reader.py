@@ -346,6 +346,11 @@ class Numeral:
     def _is_money(self) -> bool:
         return without_currency(self._place.left)[1] or currency_after(self._place.right) > 0
 
+    def _has_currency(self) -> bool:
+        """Return whether a currency stands beside it, also before its sign."""
+        left = self._place.left.rstrip("-+−–")
+        return without_currency(left)[1] or currency_after(self._place.right) > 0
+
     def _check_around(self) -> None:
         """Raise UnsureNumeral where what follows, or a currency amid the digits, makes it no lone numeral."""
         place = self._place
@@ -401,7 +406,7 @@ class Numeral:
 
     def _size(self) -> str:
         if self._body[0] not in VULGAR:
-            return self._point + size(self._body, self._place)
+            return self._point + size(self._body, self._place, self._has_currency)
         if len(self._body) > 1 or self._found[0] != self._body:
             raise self._place.unsure("its digits are parted in no known way")
         return repr(unicodedata.numeric(self._body))

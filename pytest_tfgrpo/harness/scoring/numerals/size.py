@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from math import inf
 
@@ -56,8 +57,11 @@ def is_one(body: str) -> bool:
     return any(form.fullmatch(body) for form in (_ONE, _GROUPED, _INDIAN)) or body in VULGAR
 
 
-def size(body: str, place: NumeralPlace) -> str:
-    """Return the digits of a numeral with a point before its decimals; raises UnsureNumeral."""
+def size(body: str, place: NumeralPlace, is_money: Callable[[], bool]) -> str:
+    """Return the digits of a numeral with a point before its decimals; raises UnsureNumeral.
+
+    `is_money` says whether a currency stands beside it.
+    """
     if body.isdigit():
         return body
     body = body.replace("~", " ")
@@ -65,14 +69,14 @@ def size(body: str, place: NumeralPlace) -> str:
     if whole.isdigit() and rest.isdigit():
         return _pointed(whole, rest, place)
     if (grouped := _GROUPED.fullmatch(body)) and (grouped[2] != "." or grouped[3] != "."):
-        return _grouped(grouped, place)
+        return _grouped(grouped, place, is_money)
     if _INDIAN.fullmatch(body):
         return body.replace(",", "")
     if " " in body:
         last = body.rpartition(" ")[2]
         if len(last) == 3 and last[0] == "0":
             raise place.unsure("blanks part its digits, but not as groups of three")
-        return size(last, place)
+        return size(last, place, is_money)
     if date := _DATE.fullmatch(body):
         return date[1] or date[2] or date[3]
     if _POINTS.fullmatch(body):
@@ -116,7 +120,7 @@ def _shown(text: str) -> tuple[tuple[float, float], ...]:
     )
 
 
-def _grouped(grouped: re.Match[str], place: NumeralPlace) -> str:
+def _grouped(grouped: re.Match[str], place: NumeralPlace, is_money: Callable[[], bool]) -> str:
     separator, mark, decimals = grouped[2], grouped[3], grouped[4] or ""
     if separator == mark:
         raise place.unsure("its digits are parted in no known way")
@@ -131,7 +135,8 @@ def _grouped(grouped: re.Match[str], place: NumeralPlace) -> str:
                 return ".".join(parts)
             if shown or likely:
                 raise place.unsure(f"it could be {''.join(parts)} or {'.'.join(parts)}")
-    if separator == "." and not mark and len(parts) == 4 and all(int(part) < 256 for part in parts):
+    octets = separator == "." and not mark and len(parts) == 4 and all(int(part) < 256 for part in parts)
+    if octets and not is_money():
         raise place.unsure(f"it could be {''.join(parts)} or an address")
     return "".join(parts) + ("." + decimals if mark else "")
 
