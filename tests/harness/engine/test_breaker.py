@@ -22,6 +22,7 @@ from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.llm.budget import Budget
 
 PLANNED = 3 * 4 + 2 * 4 * 4 + 3 * 4
 """Rollouts of the job: two sweeps of three scenarios, two epochs of four, four rollouts each."""
@@ -139,9 +140,11 @@ def test_a_provider_that_never_answered_ends_the_run_without_waiting(tmp_path: P
     assert {r.status for g in phase.groups for r in g.rollouts} <= {"error"}
 
 
-def test_what_lost_attempts_cost_is_in_the_bill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lost_attempts_cost_is_in_the_bill_and_counted_by_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patience, "TOTAL_S", 20.0)
-    spent = 0
+    spent, budget = 0, Budget({"budget_usd": 100.0})
 
     async def dear(call: ActorCall) -> Trajectory:
         nonlocal spent
@@ -152,8 +155,10 @@ def test_what_lost_attempts_cost_is_in_the_bill(tmp_path: Path, monkeypatch: pyt
             raise ProviderError("the connection broke", "connection", frames=frames)
         return Trajectory(answer=three_or_not(call), frames=frames)
 
-    run, _, actor = carry_out(dear, tmp_path)
+    run, seen, actor = carry_out(dear, tmp_path, job_budget=budget)
     assert run.status == "complete"
+    assert any(isinstance(one, Notice) and "paused" in one.text for one in seen), "it was probed too"
+    assert budget.limits["usd"] == (pytest.approx(0.5 * spent), 100.0)
     assert of_run(run)["usd"] == pytest.approx(0.5 * spent)
     assert of_run(load_run(tmp_path / "runs" / "run1"))["usd"] == pytest.approx(0.5 * spent)
     assert len(actor.calls) == spent

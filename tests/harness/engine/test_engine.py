@@ -481,6 +481,31 @@ def test_a_test_function_that_never_runs_makes_its_epoch_incomplete(tmp_path: Pa
     assert len(run.phases[0].loose) == run.phases[0].phase.rollouts  # paid for, and found again on resume
 
 
+def test_rollouts_that_wait_for_fixtures_hold_no_place(tmp_path: Path) -> None:
+    """Fixtures are set up in the order of test functions, here the other way round, and one at a time."""
+    fields: dict[str, Any] = {"split": "eval", "checks": (), "fixtures": ("db",)}
+    scenarios = [make_scenario(f"f{n}", checker=f"t.py::f{n}", stamp=f"{n:064}", **fields) for n in range(2)]
+    own, agent = ScriptedActor(three_or_not), ScriptedActor(three_or_not)
+    waiting = [f"run1.e{phase}.f{n}.r{index}" for phase in (0, 3) for index in range(4) for n in (1, 0)]
+    job = make_job(own, tmp_path, scenarios=scenarios, concurrency=1, baseline_sweep="early")
+
+    async def play() -> Run:
+        def observe(record: object) -> None:
+            if isinstance(record, AwaitingChecker):
+                one.judge(record.rollout.rollout_id, CheckerResult(outcome="score", score=1.0))
+                if waiting:
+                    one.supply(waiting.pop(0), agent)
+
+        one = Engine(job, folder=None, observe=observe)
+        one.supply(waiting.pop(0), agent)
+        async with asyncio.timeout(10):
+            return await one.run()
+
+    run = asyncio.run(play())
+    assert run.status == "complete"
+    assert (len(own.calls), len(agent.calls)) == (0, 16)
+
+
 def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
