@@ -7,10 +7,8 @@ cause stops nothing.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.core.errors import AWAY, LOST_WORKER
@@ -21,11 +19,7 @@ from pytest_tfgrpo.llm import patience
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot
-    from pytest_tfgrpo.harness.engine.executors.protocol import Executor
-    from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 
-TRIES_AGAIN = 1
-"""How often a rollout is made again that failed because the provider was away, as it seemed."""
 REFUSED = frozenset({"content_filter", "rejected"})
 """Reason codes of errors with which a provider answers: it is there."""
 IN_A_ROW = 8
@@ -170,146 +164,3 @@ class Breaker:
         else:
             since = f"has not answered for {patience.TOTAL_S:.0f} s"
         return f"the actor's provider {since}: {self._last}"
-
-
-class LostRollouts:
-    """Makes the rollouts of a phase, and those again that were lost because the provider was away.
-
-    The two sides of a pair are taken, or made again, together: nothing that drifts may lie between them.
-    """
-
-    def __init__(
-        self,
-        breaker: Breaker,
-        workspaces: RunWorkspaces,
-        *,
-        attempt: Callable[[Slot], Awaitable[Attempted | None]],
-        take: Callable[[Attempted], None],
-        forget: Callable[[Rollout], None],
-        refuse: Callable[[Slot], None],
-        tear_down: Callable[[Slot], Awaitable[object]],
-    ) -> None:
-        """`attempt` makes a rollout once, `take` keeps it as result, `forget` only what it cost.
-
-        `refuse` is told of one that the end of the run does not allow; `tear_down` ends the world of one that
-        is no result.
-        """
-        self._tear_down = tear_down
-        self._breaker = breaker
-        self._workspaces = workspaces
-        self._attempt = attempt
-        self._take = take
-        self._forget = forget
-        self._refuse = refuse
-        self._held: list[Attempted] = []
-        """Those that failed alike, as all rollouts of the run so far."""
-        self._waiting: dict[str, Attempted] = {}
-        """Attempts by id whose other side has not ended yet."""
-        self._failed: set[str] = set()
-        """Ids of those whose provider was away, as it seemed."""
-        self._lost: list[list[Attempted]] = []
-        """Single attempts and pairs."""
-        self._tries: Counter[str] = Counter()
-
-    async def make(self, slot: Slot) -> None:
-        """Make one rollout, unless the run ends; waits while it pauses."""
-        if not await self._breaker.passing():
-            self._refuse(slot)
-            return
-        with self._breaker.attempting():
-            attempted = await self._attempt(slot)
-        if attempted is None:
-            self._refuse(slot)
-            return
-        if self._breaker.is_lost(attempted):
-            self._tries[slot.rollout_id] += 1
-            self._failed.add(slot.rollout_id)
-        else:
-            self._breaker.worked(attempted)
-        await self._hold_or_settle(attempted)
-        if slot.rollout_id in self._failed and self._breaker.due:
-            await self._breaker.pause(self._probe)
-
-    async def _hold_or_settle(self, attempted: Attempted) -> None:
-        """Hold an attempt back as long as all fail alike; then take all, or none if that ended the run."""
-        if self._breaker.first.holds(attempted.outcome, attempted.slot.question.scenario.id):
-            self._held.append(attempted)
-            if self._breaker.first.stopped:
-                await self._drop_held()
-            return
-        self._settle_held()
-        self._settle(attempted)
-
-    async def _drop_held(self) -> None:
-        held, self._held = self._held, []
-        for attempted in held:
-            self._forget(attempted.rollout)
-            self._refuse(attempted.slot)
-            await self._tear_down(attempted.slot)
-
-    def _settle_held(self) -> None:
-        held, self._held = self._held, []
-        for attempted in held:
-            self._settle(attempted)
-
-    def _settle(self, attempted: Attempted) -> None:
-        """Take an attempt, or keep it among the lost; one of a pair waits for its other side."""
-        slot = attempted.slot
-        other = self._waiting.pop(slot.pair, None)
-        if slot.pair and other is None:
-            self._waiting[slot.rollout_id] = attempted
-            return
-        both = [attempted] if other is None else [other, attempted]
-        torn = min(one.began for one in both) < self._breaker.back_at <= max(one.began for one in both)
-        if torn or not self._failed.isdisjoint(one.slot.rollout_id for one in both):
-            self._lost.append(both)
-            return
-        for one in both:
-            self._take(one)
-
-    async def make_again(self, executor: Executor) -> None:
-        """Make what was lost again, each rollout once while the provider answers; then its error stands."""
-        self._settle_held()
-        while self._lost:
-            if self._breaker.in_a_row and not self._breaker.reason:
-                await self._breaker.pause(self._probe)
-            lost, self._lost, self._failed = self._lost, [], set()
-            again = []
-            for both in lost:
-                if self._breaker.reason or any(self._tries[a.slot.rollout_id] > TRIES_AGAIN for a in both):
-                    for attempted in both:
-                        self._take(attempted)
-                    continue
-                for attempted in sorted(both, key=lambda one: one.began):
-                    self._forget(attempted.rollout)
-                    await self._tear_down(attempted.slot)
-                    self._workspaces.renew(attempted.slot.call.workspace)
-                    again.append(attempted.slot)
-            await executor.run(again, self.make)
-        for attempted in self._waiting.values():  # a budget or the breaker keeps their other sides from it
-            self._take(attempted)
-        self._waiting.clear()
-
-    def forget(self) -> None:
-        """Keep only what attempts cost that are still lost, or without their other side: the run ended."""
-        for attempted in (
-            *(one for both in self._lost for one in both),
-            *self._waiting.values(),
-            *self._held,
-        ):
-            self._forget(attempted.rollout)
-
-    async def _probe(self, slot: Slot) -> bool:
-        """Make a rollout that worked once more, for nothing but to see whether its provider answers."""
-        name = f"{slot.rollout_id}.probe"
-        before = slot.call.workspace
-        files = self._workspaces.new(name, before.attachments, before.archive, before.environment)
-        call = replace(slot.call, workspace=files)
-        probing = replace(slot, rollout_id=name, call=call)
-        attempted = await self._attempt(probing)
-        await self._tear_down(probing)
-        self._workspaces.renew(files)
-        if attempted is None:  # a budget ends the run anyway
-            return True
-        self._forget(attempted.rollout)
-        return not self._breaker.is_lost(attempted)

@@ -22,13 +22,14 @@ from pytest_tfgrpo.core.records import (
     RunStatus,
 )
 from pytest_tfgrpo.harness.engine.attempt import NOTHING, AttemptResult, Slot, attempt, rollout_of
-from pytest_tfgrpo.harness.engine.breaker import Attempted, LostRollouts
+from pytest_tfgrpo.harness.engine.breaker import Attempted
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.grader import Grader, unreached
 from pytest_tfgrpo.harness.engine.groups import GroupScoring
 from pytest_tfgrpo.harness.engine.ledger import Ledger
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.observers import LostRollout, Observer, Record, RefusedRollout, tell_group
+from pytest_tfgrpo.harness.engine.outage import LostRollouts, Settled
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import as_metered
@@ -95,11 +96,9 @@ class Cohort:
         self._lost = LostRollouts(
             context.breaker,
             context.workspaces,
-            attempt=self._attempted,
-            take=self._take,
+            make=self._attempted,
+            undo=self._undo,
             forget=self.ledger.forget,
-            refuse=self._refuse,
-            tear_down=self._tear_down,
         )
 
     def _settled_before(self, arms: Sequence[Arm]) -> dict[str, GroupPlace]:
@@ -160,7 +159,7 @@ class Cohort:
                 scoring.create_task(self._scoring.run())
                 async with asyncio.TaskGroup() as self._checks:
                     await self._executor.run(self._lineup, self._try)
-                    await self._lost.make_again(self._executor)
+                    await self._make_again()
                     self._context.let_go()
                 self._scoring.end()
         except BaseExceptionGroup as group:
@@ -211,7 +210,29 @@ class Cohort:
         if slot.question.scenario.fixtures is not None:  # waits for them, and holds no place meanwhile
             self._checks.create_task(self._make_in_turn(slot))
             return
-        await self._lost.make(slot)
+        await self._make(slot)
+
+    async def _make(self, slot: Slot) -> None:
+        await self._keep(await self._lost.make(slot))
+        await self._lost.look_after(slot)
+
+    async def _make_again(self) -> None:
+        """Make what an outage lost again, until nothing more is lost."""
+        while self._lost.any:
+            settled = await self._lost.sort_out()
+            await self._keep(settled)
+            for slot in settled.again:
+                await self._undo(slot)
+            await self._executor.run(settled.again, self._make)
+        await self._keep(Settled(self._lost.rest()))
+
+    async def _keep(self, settled: Settled) -> None:
+        """Take results, and say what will not be made."""
+        for attempted in settled.taken:
+            self._take(attempted)
+        for slot in settled.refused:
+            self._refuse(slot)
+            await self._undo(slot)
 
     async def _make_in_turn(self, slot: Slot) -> None:
         """Make a rollout once its fixtures are set up, unless they never are; once more if it was lost."""
@@ -291,6 +312,11 @@ class Cohort:
         """Tear down the world of a rollout; return what went wrong, or nothing."""
         worlds = self._context.worlds
         return "" if worlds is None else await worlds.tear_down(slot.rollout_id)
+
+    async def _undo(self, slot: Slot) -> None:
+        """Undo what an attempt did that is no result: its world, then its workspace."""
+        await self._tear_down(slot)
+        self._workspaces.renew(slot.call.workspace)
 
     async def _ask(self, slot: Slot) -> AttemptResult:
         actor = self._executor.place(slot.actor or self._job.actor)

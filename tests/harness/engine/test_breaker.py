@@ -4,7 +4,6 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +15,9 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.harness.engine.breaker import Attempted, Breaker, LostRollouts
+from pytest_tfgrpo.harness.engine.breaker import Attempted, Breaker
 from pytest_tfgrpo.harness.engine.observers import Notice
+from pytest_tfgrpo.harness.engine.outage import LostRollouts
 from pytest_tfgrpo.harness.metrics.costs import of_run
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.journal_contents import load_run
@@ -213,28 +213,37 @@ def test_no_pair_is_taken_that_a_pause_tore_apart(began: tuple[float, float], tr
     async def nothing(slot: Any) -> None:
         return None
 
-    class InOrder:
-        async def run(self, slots: list[Any], make: Callable[[Any], Any]) -> None:
-            for slot in slots:
-                await make(slot)
-
     async def play() -> None:
         breaker = Breaker(lambda _: None, watching=True)
         breaker.back_at = 5.0
         lost = LostRollouts(
             breaker,
-            SimpleNamespace(renew=lambda workspace: None),  # type: ignore[arg-type]
-            attempt=once,
-            take=lambda one: taken.append(one.slot.rollout_id),
+            SimpleNamespace(),  # type: ignore[arg-type]
+            make=once,
+            undo=nothing,
             forget=lambda rollout: forgotten.append(rollout.rollout_id),
-            refuse=lambda slot: None,
-            tear_down=nothing,
         )
         slots = [attempted("a", 0.0, pair="b").slot, attempted("b", 0.0, pair="a").slot]
-        await InOrder().run(slots, lost.make)
-        await lost.make_again(InOrder())  # type: ignore[arg-type]
+        for slot in slots:
+            taken.extend(one.slot.rollout_id for one in (await lost.make(slot)).taken)
+        while lost.any:
+            for slot in (await lost.sort_out()).again:
+                taken.extend(one.slot.rollout_id for one in (await lost.make(slot)).taken)
 
     asyncio.run(play())
     assert sorted(taken) == ["a", "b"]
     assert made == {"a": tries, "b": tries}
     assert sorted(forgotten) == ["a", "b"] * (tries - 1)
+
+
+def test_a_second_try_that_fails_as_all_before_is_a_result(tmp_path: Path) -> None:
+    def crashing(call: ActorCall) -> str:
+        if len(actor.calls) == 1:
+            raise ProviderError("connection refused", "connection")
+        raise RuntimeError("no such tool")
+
+    actor = ScriptedActor(crashing)
+    job = make_job(actor, tmp_path, scenarios=suite(0, 1), epochs=0, concurrency=1)
+    run, _ = run_job(job)
+    assert (run.status, len(actor.calls)) == ("complete", 5)
+    assert [len(group.rollouts) for phase in run.phases for group in phase.groups] == [4, 4]
