@@ -281,6 +281,16 @@ def given_families(scenarios: Iterable[Scenario]) -> dict[str, str]:
     return {s.id: f"{s.domain} {s.family}" for s in scenarios if s.family}
 
 
+def task_key(scenario: Scenario) -> str:
+    """Return the stamp of what is asked: prompt, input and files; equal tasks must share a split."""
+    files: list[Json] = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
+    if scenario.workspace is not None:
+        files.append(["", scenario.workspace.sha256])
+    if scenario.setup is not None:
+        files.append(scenario.setup.content)
+    return stamp([scenario.wording, scenario.input, files])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptPack:
     """Stamped prompt sources for a domain."""

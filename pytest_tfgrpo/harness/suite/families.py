@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.scenarios import Scenario, given_families
+from pytest_tfgrpo.core.scenarios import Scenario, given_families, task_key
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.values import GT
@@ -86,7 +86,6 @@ def _without_data(scenario: Scenario) -> str:
 def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
     """Return the key of each scenario's task by id; of tasks that are alike, that of the first."""
     from pytest_tfgrpo.harness.suite.contamination.overlap import alike
-    from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
     own = {s.id: task_key(s) for s in scenarios}
     first: dict[str, str] = {}

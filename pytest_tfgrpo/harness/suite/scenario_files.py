@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario, task_key
 from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
 from pytest_tfgrpo.core.schema import Path as Place
-from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.harness.suite.csv_text import parse_csv
@@ -219,16 +218,6 @@ READERS: Mapping[str, Callable[[str, str], FoundScenario]] = {
     LINES: lambda text, _stem: _json_lines(_lines(text)),
     "csv": _rows,
 }
-
-
-def task_key(scenario: Scenario) -> str:
-    """Return the stamp of what is asked: prompt, input and files; equal tasks must share a split."""
-    files: list[Json] = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
-    if scenario.workspace is not None:
-        files.append(["", scenario.workspace.sha256])
-    if scenario.setup is not None:
-        files.append(scenario.setup.content)
-    return stamp([scenario.wording, scenario.input, files])
 
 
 class Suite:

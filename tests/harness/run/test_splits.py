@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from support.builders import make_scenario
 
-from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.scenarios import Scenario, task_key
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
 from pytest_tfgrpo.harness.run.splits import shortage, split_lines, unseen_families, with_dev
-from pytest_tfgrpo.harness.suite.scenario_files import task_key
 
 
 def suite(families: int = 60, each: int = 3) -> list[Scenario]:

@@ -15,7 +15,7 @@ from support.reached import reached, reaches
 from support.suite.scenario_files import EXACT, PLAIN, checks
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive
+from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive, task_key
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
@@ -24,7 +24,7 @@ from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.document import Refused
 from pytest_tfgrpo.harness.suite.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.harness.suite.scenario import build_scenario, split_of
-from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios, task_key
+from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
 
 
