@@ -35,8 +35,11 @@ class RefusedEvent(StrEnum):
     """Why an event is not in the store; each is counted."""
 
     AFTER_END = "after_end"
+    COST_NOT_A_NUMBER = "cost_usd_not_a_number"
+    """What is no number from 0 up; the run ends without it, as with the next."""
     DUPLICATE = "duplicate"
     HELD = HELD
+    LATENCY_NOT_A_NUMBER = "latency_ms_not_a_number"
     LOST = EVENTS_LOST
     MALFORMED = "malformed"
     NO_ATTEMPT = "no_attempt"

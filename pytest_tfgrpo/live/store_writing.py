@@ -211,12 +211,20 @@ class EventBatch:
             prompt_chars=_count(data.get("prompt_chars")),
             reply_chars=_count(data.get("reply_chars", len(reply or ""))),
             completed=bool(data.get("completed", status is LiveStatus.SUCCEEDED)),
-            cost_usd=_quantity(data.get("cost_usd")),
-            latency_ms=_quantity(data.get("latency_ms")),
+            cost_usd=self._quantity(data, "cost_usd", RefusedEvent.COST_NOT_A_NUMBER),
+            latency_ms=self._quantity(data, "latency_ms", RefusedEvent.LATENCY_NOT_A_NUMBER),
         )
         self._end(run, ending)
         score = data.get("score")
         return None if score is None else self._score(run, score)
+
+    def _quantity(self, data: Mapping[str, Json], key: str, reason: RefusedEvent) -> float | None:
+        value: Any = data.get(key)
+        if is_number(value) and not isinstance(value, bool) and value >= 0:
+            return float(value)
+        if value is not None:
+            self.refused[reason] += 1
+        return None
 
     def _end(self, run: OpenRun, ending: RunEnding) -> None:
         run.status = ending.status
@@ -281,10 +289,6 @@ def _time(event: LiveEvent) -> float:
 
 def _count(value: object) -> int:
     return min(int(value), _LARGEST - 1) if is_number(value) and value > 0 else 0  # type: ignore[call-overload,operator]
-
-
-def _quantity(value: object) -> float | None:
-    return float(value) if is_number(value) and value >= 0 else None  # type: ignore[arg-type,operator]
 
 
 def _turn(data: Mapping[str, Json]) -> tuple[str, int, str]:

@@ -52,6 +52,11 @@ def body_of(
             if endpoint.structured == "json_object":
                 body["response_format"] = {"type": "json_object"}
     body["messages"] = written
+    return encoded(body)
+
+
+def encoded(body: dict[str, Json]) -> bytes:
+    """Return the JSON text of a request; raises ValueError for what JSON cannot hold."""
     return _encode(body).encode("utf-8", "replace")
 
 

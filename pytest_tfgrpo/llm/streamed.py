@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.llm.request_body import encoded
 
 STREAM_ONLY = re.compile(
     r"(?:only|must|need|require|support)[^.]{0,40}\bstream(?:ing)?\b|\bstream(?:ing)?\b[^.]{0,40}"
@@ -20,7 +22,6 @@ NO_STREAM = re.compile(
     r"(?<!non-)(?<!non )(?<!non_)stream[^.]{0,60}(?:does not|not) support|does not support[^.]{0,20}stream",
     re.IGNORECASE,
 )
-ASK = b'{"stream":true,"stream_options":{"include_usage":true},'
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 
 
@@ -35,8 +36,11 @@ def asks_for_stream(words: str) -> bool:
 
 
 def by_stream(body: bytes) -> bytes:
-    """Return a request, a JSON object, that asks for the same by stream."""
-    return ASK + body[1:]
+    """Return a request, a JSON object, that asks for the same by stream, with the usage at its end."""
+    asked = load_json(body)
+    options = asked.get("stream_options")
+    options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    return encoded({**asked, "stream": True, "stream_options": options})
 
 
 def is_stream(body: bytes) -> bool:

@@ -251,6 +251,15 @@ def test_a_bad_score_at_the_end_leaves_the_run_without_one(store):
     assert (report.ended[0].status, report.ended[0].trace.score) == (LiveStatus.SUCCEEDED, None)
 
 
+@pytest.mark.parametrize("value", [True, False, "0.5", -1, math.nan, [1]], ids=str)
+@pytest.mark.parametrize("key", ["cost_usd", "latency_ms"])
+def test_an_amount_that_is_no_number_is_refused_by_its_key_and_the_run_ends_without_it(store, key, value):
+    report = write(store, runs("a", **{key: value}))
+    assert report.refused == {f"{key}_not_a_number": 1}
+    assert report.ended[0].status is LiveStatus.SUCCEEDED
+    assert getattr(report.ended[0].trace, key) is None
+
+
 def test_a_reward_is_taken_once_until_the_run_is_used(store):
     write(store, [*runs("a"), outcome("a", True)])
     assert write(store, [outcome("a", 0.1)]).refused == {"reward_twice": 1}

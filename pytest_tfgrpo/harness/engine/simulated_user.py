@@ -25,6 +25,9 @@ TEMPERATURE = 0.7
 TRIES = 2
 KNOWS = "What you know, and tell only when it is asked for or needed:"
 WAITS = "(The assistant waits for you.)"
+PERSONA = "Who you are:"
+GOAL = "What you want:"
+OVER = "The conversation is over when:"
 STOP = "Your goal is reached, or you are sure that it cannot be."
 SCHEMA: Mapping[str, Json] = {
     "type": "object",
@@ -69,7 +72,7 @@ class UserModel:
         return {
             "model": self.completer.name,
             "model_identity": dict(self.completer.identity),
-            "template": stamp([SYSTEM, KNOWS, STOP, TEMPERATURE, TRIES]),
+            "template": stamp([SYSTEM, PERSONA, GOAL, KNOWS, OVER, STOP, WAITS, SCHEMA, TEMPERATURE, TRIES]),
         }
 
 
@@ -160,10 +163,10 @@ class PlayedUser:
 
 def told(user: SimulatedUser) -> str:
     return SYSTEM.format(
-        persona=said("Who you are:", user.persona or "an ordinary customer"),
-        goal=said("What you want:", user.goal),
+        persona=said(PERSONA, user.persona or "an ordinary customer"),
+        goal=said(GOAL, user.goal),
         knows=said(KNOWS, user.knows or "nothing beyond this"),
-        stop=said("The conversation is over when:", user.stop or STOP),
+        stop=said(OVER, user.stop or STOP),
     )
 
 

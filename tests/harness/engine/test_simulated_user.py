@@ -8,7 +8,18 @@ from support.builders import make_scenario
 from support.completers import ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.scenarios import SimulatedUser
+from pytest_tfgrpo.harness.engine import simulated_user
 from pytest_tfgrpo.harness.engine.simulated_user import PlayedUser
+
+
+@pytest.mark.parametrize(
+    "name", ["SYSTEM", "PERSONA", "GOAL", "KNOWS", "OVER", "STOP", "WAITS", "SCHEMA", "TEMPERATURE", "TRIES"]
+)
+def test_all_that_the_model_is_told_is_in_its_identity(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    model = simulated_user.UserModel(completer=ScriptedCompleter(str))
+    before = model.identity
+    monkeypatch.setattr(simulated_user, name, "other")
+    assert model.identity["template"] != before["template"]
 
 
 async def said(user: PlayedUser) -> list[str]:

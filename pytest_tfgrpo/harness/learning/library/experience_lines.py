@@ -16,6 +16,8 @@ from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, T
 from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
 
 MAX_WORDS = 32
+MAX_CHARS = 600
+"""Of a new lesson: its words alone would not bound it."""
 MAX_NUMBER = 1e15
 
 StoredRecord: TypeAlias = Experience | Tombstone

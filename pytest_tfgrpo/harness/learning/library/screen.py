@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import canonical
-from pytest_tfgrpo.harness.learning.library.experience_lines import check
+from pytest_tfgrpo.harness.learning.library.experience_lines import MAX_CHARS, check
 from pytest_tfgrpo.harness.learning.library.injection import find_order, find_role
 from pytest_tfgrpo.harness.learning.library.scorers import find_scorer, find_words_to_scorer, topics_of
 from pytest_tfgrpo.harness.suite.contamination.answers import Answers
@@ -70,13 +70,20 @@ class Screen:
 
     def refuse(self, experience: Experience) -> tuple[str, str] | None:
         """Return (code, reason) why `experience` must stay out of the library, or None."""
+        if wrong := self._form(experience):
+            return wrong
         text = bare(experience.summary32)
-        return self._form(experience) or self._injection(text, experience.domain) or self._leak(text)
+        return self._injection(text, experience.domain) or self._leak(text)
 
     def _form(self, experience: Experience) -> tuple[str, str] | None:
         count = len(experience.summary32.split())
         if not 1 <= count <= self._max_words:
             return "word_cap", f"it has {count} words; a lesson has 1 to {self._max_words}"
+        if len(experience.summary32) > MAX_CHARS:
+            return (
+                "word_cap",
+                f"it has {len(experience.summary32)} characters; a lesson has at most {MAX_CHARS}",
+            )
         pack = self._packs.get(experience.domain)
         if pack is None or experience.stamp_signature != pack.stamp:
             return "unstamped", f"it lacks the stamp of the prompt pack of domain {experience.domain!r}"

@@ -70,7 +70,7 @@ class ClusterWorkers:
         self._starting: dict[asyncio.Task[None], str] = {}
         """The id of the node of each; empty where Ray chooses it."""
         self._all = {worker.link for worker in ready}
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Event] = deque()
         self._watching: list[asyncio.Task[None]] = []
         self._look = asyncio.Event()
         self._why = "it has no node"
@@ -102,28 +102,33 @@ class ClusterWorkers:
         """Return the worker with most room, and count on it; raises ProviderError where there is none."""
         if not self._watching:
             self._watching = [asyncio.create_task(one) for one in (self._watch(), self._listen())]
-        is_next = False
-        while True:
-            with_room = [worker for worker in self._workers if worker.in_flight < worker.places]
-            if with_room and (is_next or not self._waiting or self._waiting[0].done()):
-                worker = min(with_room, key=lambda one: one.in_flight)
-                worker.in_flight += 1
-                return worker
-            await self._turn()
-            is_next = True
+        worker = None if self._waiting else self._roomiest()
+        if worker is None:
+            worker = await self._turn()
+        worker.in_flight += 1
+        return worker
 
-    async def _turn(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
+    def _roomiest(self) -> Worker | None:
+        with_room = (worker for worker in self._workers if worker.in_flight < worker.places)
+        return min(with_room, key=lambda one: one.in_flight, default=None)
+
+    async def _turn(self) -> Worker:
+        """Wait for a worker with room, behind those who came before."""
+        turn = asyncio.Event()
         self._waiting.append(turn)
         self._look.set()
         try:
-            while not turn.done():
-                await asyncio.wait([turn], timeout=NOBODY_S)
-                if not (turn.done() or self._workers or self._may_start()):
+            while self._waiting[0] is not turn or (worker := self._roomiest()) is None:
+                turn.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(NOBODY_S):
+                        await turn.wait()
+                if not (turn.is_set() or self._workers or self._may_start()):
                     raise ProviderError(f"the cluster has no worker any more: {self._why}", "connection")
+            return worker
         finally:
-            with suppress(ValueError):
-                self._waiting.remove(turn)
+            self._waiting.remove(turn)
+            self._wake()
 
     def _may_start(self) -> bool:
         """Return whether a worker is starting where others have not failed to for NOBODY_S."""
@@ -131,11 +136,9 @@ class ClusterWorkers:
         return any(now - self._failing.get(node, now) < NOBODY_S for node in self._starting.values())
 
     def _wake(self) -> None:
-        """Let those who wait look again, the first first."""
-        room = sum(worker.places - worker.in_flight for worker in self._workers)
-        for turn in list(self._waiting)[: max(room, 0)]:
-            if not turn.done():
-                turn.set_result(None)
+        """Let the first of those who wait look again; it wakes the next."""
+        if self._waiting:
+            self._waiting[0].set()
 
     async def _watch(self) -> None:
         """Start workers on nodes that have none, also on those that join later."""

@@ -10,9 +10,10 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.core.voices import quoted
+from pytest_tfgrpo.harness.learning.library.experience_lines import MAX_CHARS
 from pytest_tfgrpo.harness.learning.library.library import visible_stamp
 from pytest_tfgrpo.harness.learning.optimizer.contrast import Attempt
-from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON, Change
+from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change
 from pytest_tfgrpo.harness.learning.optimizer.support import reward_of, support_of, tool_stats_of
 from pytest_tfgrpo.harness.protocols import LearningContext
 from pytest_tfgrpo.privacy.redact import redact
@@ -62,7 +63,7 @@ class NumberedLessons:
         """Return the lessons, one on a line, with their numbers, then what was refused, with its figures."""
         lines = [
             f"{number} | {e.polarity} | from {e.support.rollouts} attempts at {e.support.groups} tasks | "
-            f"{quoted(' '.join(e.summary32.split()), LESSON, redact)}"
+            f"{quoted(' '.join(e.summary32.split()), MAX_CHARS, redact)}"
             for number, e in self._lessons.items()
         ]
         lines = lines or ["(none yet)"]
@@ -71,7 +72,7 @@ class NumberedLessons:
         lines += [
             f"- | {e.polarity} | change of the mean score {trial.value:+.3f}, probability to help "
             f"{trial.helps:.2f}, {trial.included} attempts with it and {trial.left_out} without | "
-            f"{quoted(' '.join(e.summary32.split()), LESSON, redact)}"
+            f"{quoted(' '.join(e.summary32.split()), MAX_CHARS, redact)}"
             for e, trial in self._refused
         ]
         return "\n".join(lines)

@@ -11,10 +11,11 @@ from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.voices import quoted
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.learning.library.experience_lines import MAX_CHARS
 from pytest_tfgrpo.harness.learning.optimizer.llm.critique import GroupCritique, usable
 from pytest_tfgrpo.harness.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons
 from pytest_tfgrpo.harness.learning.optimizer.llm.pack import TeacherPrompts, load_prompts
-from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import LESSON, Change
+from pytest_tfgrpo.harness.learning.optimizer.llm.parsing import Change
 from pytest_tfgrpo.harness.learning.optimizer.llm.teacher import Teacher, TeacherRequest, together
 from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
 from pytest_tfgrpo.llm.protocol import Completer
@@ -159,7 +160,7 @@ def _line(draft: Draft) -> str:
     better, worse = (_mean([a.reward for a in draft.attempts if a.sign == sign]) for sign in (1, -1))
     what = f"{change.op} {', '.join(change.ids)}".strip()
     told = (
-        f"{change.polarity} | {quoted(change.lesson, LESSON, redact)}"
+        f"{change.polarity} | {quoted(change.lesson, MAX_CHARS, redact)}"
         if change.lesson
         else quoted(change.reason)
     )

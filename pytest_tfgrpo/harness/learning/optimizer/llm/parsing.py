@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.strict import finite
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.learning.library.experience_lines import MAX_CHARS
 
 Op: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "KEEP"]
 
@@ -22,7 +23,6 @@ MAX_STARTS = 100
 """Places in a text that are tried as the start of its JSON."""
 MAX_OPERATIONS = 200
 """Operations of one answer that are looked at."""
-LESSON = 600
 """Characters of a lesson: words can be long."""
 REASON = 200
 """Characters of a reason that are kept."""
@@ -170,8 +170,8 @@ def _with_lesson(change: Change, value: Mapping[str, Any], max_words: int) -> Ch
     if polarity not in ("do", "avoid"):
         return "malformed", f'"polarity" must be "do" or "avoid", not {short(polarity)}'
     words = lesson.split()
-    if len(lesson) > LESSON:
-        return "word_cap", f"the lesson {short(lesson)} has {len(lesson)} characters; {LESSON} are allowed"
+    if len(lesson) > MAX_CHARS:
+        return "word_cap", f"the lesson {short(lesson)} has {len(lesson)} characters; {MAX_CHARS} are allowed"
     if len(words) > max_words:
         return "word_cap", f"the lesson {short(lesson)} has {len(words)} words; {max_words} are allowed"
     text = " ".join(words).encode("utf-8", "replace").decode()

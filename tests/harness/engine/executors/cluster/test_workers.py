@@ -100,6 +100,36 @@ def test_those_who_wait_for_a_place_get_it_in_their_order() -> None:
     assert order == [1, 2, 3]
 
 
+def test_a_newcomer_waits_behind_those_who_were_woken_and_one_that_gives_up_wakes_the_next() -> None:
+    order: list[str] = []
+
+    async def main() -> None:
+        link: Any = Link("one", 0)
+        cluster: Any = Cluster()
+        all_workers = ClusterWorkers(cluster, OUTFIT, [Worker(link, node="one", places=2, host="one")])
+
+        async def take(name: str) -> None:
+            async with all_workers.lease():
+                order.append(name)
+                await asyncio.sleep(0)
+
+        try:
+            async with all_workers.lease(), all_workers.lease():
+                given_up, first, second = (
+                    asyncio.create_task(take(name)) for name in ("given up", "first", "second")
+                )
+                await asyncio.sleep(0)
+                assert len(all_workers._waiting) == 3
+            given_up.cancel()  # it is woken, and the places are free
+            async with asyncio.timeout(10):
+                await asyncio.gather(take("newcomer"), first, second)
+        finally:
+            await all_workers.aclose()
+
+    asyncio.run(main())
+    assert order == ["first", "second", "newcomer"]
+
+
 def test_the_worker_with_most_room_is_taken() -> None:
     async def main() -> list[str]:
         links: list[Any] = [Link(host, 0) for host in "ab"]
