@@ -35,6 +35,15 @@ def load_json(
         raise ValueError("it is nested too deeply") from None
 
 
+def is_json(text: str) -> bool:
+    """Return whether a text of others is JSON."""
+    try:
+        load_json(text)
+    except ValueError:
+        return False
+    return True
+
+
 def finite(text: str) -> float:
     """Return the number that `text` is; raises ValueError for NaN, infinities, and what is too large.
 

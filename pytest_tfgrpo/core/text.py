@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_tfgrpo.privacy.redact import redact
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
 """What starts a command to a CI service in the log of a job: ``::name`` on a line, ``##[`` anywhere."""
 
@@ -61,7 +61,7 @@ def gist(text: str, limit: int | None = None) -> str:
 
 
 def _fit_for_readers(text: str) -> str:
-    plain = _COLOUR.sub("", text.replace("\r\n", "\n"))
+    plain = COLOUR.sub("", text.replace("\r\n", "\n"))
     return _without_commands(plain if plain.isprintable() else "".join(map(_fit, plain)))
 
 

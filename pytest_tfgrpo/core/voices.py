@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pytest_tfgrpo.core.strict import is_json
+from pytest_tfgrpo.core.text import COLOUR
 from pytest_tfgrpo.core.wire import Json
 
 INDENT = "  "
@@ -39,7 +41,6 @@ _LAST_EUROPEAN = "\u058f"
 """Beyond this letter a joiner belongs to the script, Persian or Indian, or to a picture: it is left alone."""
 _WRITTEN = re.compile(rf"[{_UNSEEN}<\[\\]")
 """Characters whose escapes we write: where a text has such an escape of its own, that one is escaped."""
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _HALF = re.compile("[\ud800-\udfff]")
 _OWN_NOTE = re.compile(r"^\\*(?=\(\.\.\. [0-9]+ characters left out \.\.\.\)$)", re.MULTILINE)
 _NAME = re.compile(r"[\w./:@-]{1,80}", re.ASCII)
@@ -79,7 +80,7 @@ def as_json(value: Json, limit: int, scrub: Scrub = str) -> str:
     if len(whole) > limit:
         return quoted(whole, limit, scrub)
     text = scrub(whole)
-    return _safe(_HALF.sub("\ufffd", text)) if text == whole or _is_json(text) else quoted(text, limit)
+    return _safe(_HALF.sub("\ufffd", text)) if text == whole or is_json(text) else quoted(text, limit)
 
 
 def note(left_out: int) -> str:
@@ -103,7 +104,7 @@ def fitted(render: Callable[[float], str], most: int) -> str:
 def _ends(text: str, limit: int | None, scrub: Scrub) -> tuple[str, int, str]:
     """Return the two ends of a text, with the number of characters between; a short one is all start."""
     plain = text.replace("\r\n", "\n")
-    plain = _COLOUR.sub("", plain) if "\x1b" in plain else plain
+    plain = COLOUR.sub("", plain) if "\x1b" in plain else plain
     plain = plain if plain.isascii() else _HALF.sub("\ufffd", plain)
     if limit is None or len(plain) <= limit:
         return scrub(plain), 0, ""
@@ -150,11 +151,3 @@ def _safe(text: str) -> str:
 
 def _json_escape(character: str) -> str:
     return f"\\u{ord(character):04x}" if character.isascii() else json.dumps(character)[1:-1]
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True

@@ -15,9 +15,8 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.llm.protocol import Finish, ToolCall
 from pytest_tfgrpo.llm.provider_faults import broken_off, fault_in
 from pytest_tfgrpo.llm.thoughts import ThoughtTags, part_thoughts
-from pytest_tfgrpo.llm.written_calls import read_written_calls
+from pytest_tfgrpo.llm.written_calls import MAX_CALLS, read_written_calls
 
-MAX_CALLS = 256
 """More tool calls in one answer are no answer."""
 FINISHES: Mapping[str, Finish] = {
     **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence", "complete"), "stop"),

@@ -356,7 +356,7 @@ def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
 
 def _run_of(log: JournalContents, header: RunHeader) -> Run:
     for scenario in header.scenarios:
-        for wrong in filter(None, map(misfit, scenario.checks)):
+        if wrong := next(filter(None, map(misfit, scenario.checks)), ""):
             raise ValueError(f"scenario {scenario.id!r} has {wrong}")
     library = from_wire(Library, log.header["library"])
     results = with_shared(_results(log, [from_wire(Phase, data) for data in log.header["phases"]]))

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, ArchiveProblem, check_link, check_member
 from pytest_tfgrpo.harness.sandbox.bases import GIT
-from pytest_tfgrpo.harness.sandbox.paths import DEEPEST_WALKED, FOLLOWING_NOTHING, WALKED, descend
+from pytest_tfgrpo.harness.sandbox.paths import FOLLOWING_NOTHING, WALKED, walk_entries
 
 CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """Folders that programs make again."""
@@ -41,7 +41,12 @@ def differences(
     be read.
     """
     seen: set[str] = set()
-    for name, entry, within in _walk(folder, skipped, WALKED + 2 * len(base)):
+
+    def is_skipped(name: str, entry: os.DirEntry[str]) -> bool:
+        asked = entry.is_dir(follow_symlinks=False) or entry.is_symlink() or "/" not in name
+        return asked and skipped(name)
+
+    for name, entry, within in walk_entries(folder, is_skipped, WALKED + 2 * len(base)):
         seen.add(name)
         found = _difference(name, base.get(name), entry, within, max_bytes)
         if found is not None:
@@ -66,34 +71,6 @@ def is_left_out(base: Mapping[str, ArchiveEntry], links: Mapping[str, Path]) -> 
 def _under(name: str, skipped: Callable[[str], bool]) -> bool:
     parts = name.split("/")
     return any(skipped("/".join(parts[:count])) for count in range(1, len(parts)))
-
-
-def _walk(
-    folder: Path, skipped: Callable[[str], bool], room: int
-) -> Iterator[tuple[str, os.DirEntry[str], int]]:
-    """Yield name, entry and the descriptor of the folder of all that is no folder."""
-    waiting: list[tuple[str, ...]] = [()]
-    while waiting:
-        parts = waiting.pop()
-        if len(parts) > DEEPEST_WALKED:
-            raise ValueError(f"there are folders more than {DEEPEST_WALKED} deep")
-        within = descend(folder, parts)
-        try:
-            with os.scandir(within) as entries:
-                for entry in entries:
-                    room -= 1
-                    if room < 0:
-                        raise ValueError("there are far too many files and folders")
-                    name = "/".join((*parts, entry.name))
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if (is_folder or entry.is_symlink() or not parts) and skipped(name):
-                        continue
-                    if is_folder:
-                        waiting.append((*parts, entry.name))
-                    else:
-                        yield name, entry, within
-        finally:
-            os.close(within)
 
 
 def _difference(

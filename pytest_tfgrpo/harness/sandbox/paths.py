@@ -6,7 +6,7 @@ import contextlib
 import os
 import stat
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -117,11 +117,24 @@ def descend(folder: Path, names: Iterable[str]) -> int:
 def walk(folder: Path, skipped: Collection[str] = ()) -> Iterator[str]:
     """Yield the names of all that is no folder below a folder that an agent wrote to; follows no link.
 
-    Folders called as in `skipped` are left out. Raises ValueError where there are more than WALKED entries or
-    they lie deeper than DEEPEST_WALKED folders, OSError where a folder cannot be read.
+    Folders called as in `skipped` are left out. Raises what `walk_entries` does, with at most WALKED.
+    """
+    for name, _, _ in walk_entries(
+        folder, lambda _, entry: entry.name in skipped and entry.is_dir(follow_symlinks=False), WALKED
+    ):
+        yield name
+
+
+def walk_entries(
+    folder: Path, is_left_out: Callable[[str, os.DirEntry[str]], bool], most: int
+) -> Iterator[tuple[str, os.DirEntry[str], int]]:
+    """Yield name, entry and the descriptor of its folder of all that is no folder; follows no link.
+
+    `is_left_out` takes the name of an entry and the entry. Raises ValueError where there are more than `most`
+    entries or they lie deeper than DEEPEST_WALKED folders, OSError where a folder cannot be read.
     """
     waiting: list[tuple[str, ...]] = [()]
-    room = WALKED
+    room = most
     while waiting:
         parts = waiting.pop()
         if len(parts) > DEEPEST_WALKED:
@@ -132,11 +145,14 @@ def walk(folder: Path, skipped: Collection[str] = ()) -> Iterator[str]:
                 for entry in entries:
                     room -= 1
                     if room < 0:
-                        raise ValueError(f"there are more than {WALKED} files and folders")
-                    if not entry.is_dir(follow_symlinks=False):
-                        yield "/".join((*parts, entry.name))
-                    elif entry.name not in skipped:
+                        raise ValueError(f"there are more than {most} files and folders")
+                    name = "/".join((*parts, entry.name))
+                    if is_left_out(name, entry):
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
                         waiting.append((*parts, entry.name))
+                    else:
+                        yield name, entry, within
         finally:
             os.close(within)
 

@@ -18,7 +18,6 @@ from pytest_tfgrpo.harness.actors.events.stream import (
     content,
     count,
     data,
-    events_of,
     fault_code,
     is_too_long,
     text,
@@ -59,20 +58,16 @@ def read_claude(stdout: bytes) -> dict[str, Json]:
     ``rejected``, ``provider``).
     """
     builder, closing, trouble = TranscriptBuilder("claude"), None, ""
-    try:
-        for event in events_of(stdout):
-            builder.events += 1
-            kind, message = text(event.get("type")), event.get("message")
-            if kind == "assistant" and isinstance(message, dict):
-                trouble = _assistant(builder, message, text(event.get("error")))
-            elif kind == "user" and isinstance(message, dict):
-                _results(builder, message.get("content"))
-            elif kind == "result":
-                closing = event
-            elif kind not in PASSED_OVER:
-                builder.unknown += 1
-    except AgentFailure as broken:
-        raise builder.fault(AgentFailure, str(broken), broken.code) from None
+    for event in builder.read(stdout):
+        kind, message = text(event.get("type")), event.get("message")
+        if kind == "assistant" and isinstance(message, dict):
+            trouble = _assistant(builder, message, text(event.get("error")))
+        elif kind == "user" and isinstance(message, dict):
+            _results(builder, message.get("content"))
+        elif kind == "result":
+            closing = event
+        elif kind not in PASSED_OVER:
+            builder.unknown += 1
     if closing is None:
         raise builder.unclosed("result", ERRORS.get(trouble, "provider") if trouble else None)
     builder.close(

@@ -18,7 +18,6 @@ from pytest_tfgrpo.harness.actors.events.stream import (
     content,
     count,
     data,
-    events_of,
     fault_code,
     is_too_long,
     text,
@@ -43,23 +42,19 @@ def read_codex(stdout: bytes) -> dict[str, Json]:
     ``rate_limit``, ``auth``, ``provider``). The stream tells no cost and no name of a model.
     """
     builder, answer, trouble, is_closed = TranscriptBuilder("codex"), None, "", False
-    try:
-        for event in events_of(stdout):
-            builder.events += 1
-            kind, item = text(event.get("type")), event.get("item")
-            if kind in ITEM_EVENTS and isinstance(item, dict):
-                said = _item(builder, item, is_over=kind == "item.completed")
-                answer = answer if said is None else said
-            elif kind == "turn.completed":
-                is_closed = True
-                builder.close(_usage(event.get("usage")), None)
-            elif kind in ("turn.failed", "error"):
-                is_closed = is_closed and kind == "error"
-                trouble = _message(event) or trouble
-            elif kind not in PASSED_OVER:
-                builder.unknown += 1
-    except AgentFailure as broken:
-        raise builder.fault(AgentFailure, str(broken), broken.code) from None
+    for event in builder.read(stdout):
+        kind, item = text(event.get("type")), event.get("item")
+        if kind in ITEM_EVENTS and isinstance(item, dict):
+            said = _item(builder, item, is_over=kind == "item.completed")
+            answer = answer if said is None else said
+        elif kind == "turn.completed":
+            is_closed = True
+            builder.close(_usage(event.get("usage")), None)
+        elif kind in ("turn.failed", "error"):
+            is_closed = is_closed and kind == "error"
+            trouble = _message(event) or trouble
+        elif kind not in PASSED_OVER:
+            builder.unknown += 1
     if not is_closed and trouble:
         if is_too_long(trouble):
             raise builder.fault(AgentFailure, f"the conversation grew too long: {trouble}", "context")

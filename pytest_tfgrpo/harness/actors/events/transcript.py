@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Usage
 from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.harness.actors.events.stream import events_of
 
 ProgramFault = TypeVar("ProgramFault", AgentFailure, ProviderError)
 UNFINISHED = "the stream does not tell how it ended"
@@ -40,6 +42,15 @@ class TranscriptBuilder:
         self._usage: Usage | None = None
         self._cost_usd: float | None = None
         self._latency_ms = 0.0
+
+    def read(self, stdout: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the events of a stream, counted; raises AgentFailure (``garbage``) where it is broken."""
+        try:
+            for event in events_of(stdout):
+                self.events += 1
+                yield event
+        except AgentFailure as broken:
+            raise self.fault(AgentFailure, str(broken), broken.code) from None
 
     def turn(self, id_: str, model: str) -> Step:
         """Return the model turn called `id_`; an empty id is a new one each time."""

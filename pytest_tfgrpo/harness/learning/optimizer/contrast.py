@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.strict import is_json
 from pytest_tfgrpo.core.words import content
 from pytest_tfgrpo.harness.learning.optimizer.wording import wording
 
@@ -298,7 +298,7 @@ def _habit(shown: Sequence[tuple[Attempt, set[str]]], sign: int) -> Contrast | N
 
 _FORMS: tuple[tuple[str, Callable[[str], bool]], ...] = (
     ("a bare number", lambda text: _NUMBER.fullmatch(text) is not None),
-    ("JSON alone", lambda text: text[:1] in ("{", "[") and _is_json(text)),
+    ("JSON alone", lambda text: text[:1] in ("{", "[") and is_json(text)),
     ("a code fence", lambda text: "```" in text),
     ("one word", lambda text: len(text.split(None, 1)) == 1),
     ("at most five words", lambda text: 0 < len(text.split(None, 5)) <= 5),
@@ -320,14 +320,6 @@ def _phrased(verb: str, attempt: Attempt) -> set[str]:
 
 def _breadth(habit: str) -> int:
     return next((i for i, (name, _) in enumerate(_FORMS) if habit.endswith(name)), 0)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _mean_reward(attempts: Sequence[Attempt]) -> float:

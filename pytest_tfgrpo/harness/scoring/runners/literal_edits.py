@@ -33,7 +33,7 @@ class LiteralEdits:
 
     def of(self, node: ast.expr) -> Edit | None:
         """Return another value in the place of a literal, or of a part of it; None where none is known."""
-        parts = values_of(node) if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        parts = _values_of(node) if isinstance(node, ast.Dict) else getattr(node, "elts", [])
         if parts:
             return self._least_odd([edit for part in parts if (edit := self.of(part)) is not None])
         value = ast.literal_eval(node)
@@ -117,7 +117,7 @@ def is_literal(node: ast.expr) -> bool:
     return True
 
 
-def values_of(node: ast.Dict) -> list[ast.expr]:
+def _values_of(node: ast.Dict) -> list[ast.expr]:
     """Return the values of a mapping; of a key that is there twice, the last."""
     return list(
         {ast.dump(key): value for key, value in zip(node.keys, node.values, strict=True) if key}.values()
