@@ -17,6 +17,7 @@ LAYERS = {
     "core": 0,
     "privacy": 0,
     "numerics": 0,
+    "retry": 0,
     "llm": 1,
     "bus": 1,
     "traces": 1,

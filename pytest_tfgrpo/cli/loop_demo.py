@@ -43,6 +43,7 @@ from pytest_tfgrpo.feedback.loop_file import write_key
 from pytest_tfgrpo.feedback.report.figure_lines import report_lines
 from pytest_tfgrpo.feedback.report.figures import report_of
 from pytest_tfgrpo.feedback.view.view import TRAJECTORIES, LoopView
+from pytest_tfgrpo.retry import may_pass
 
 TASKS = 400
 PATIENCE_S = 60.0
@@ -110,7 +111,7 @@ class DemoLoop:
                 status = self.send(request)
             except (OSError, http.client.HTTPException):
                 status = 503
-            if status < 500 and status != 429:
+            if not may_pass(status):
                 if (status >= 400) is not bool(request.refused):
                     raise StoreError(f"{request.path} was answered with {status}")
                 return

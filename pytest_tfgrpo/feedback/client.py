@@ -26,6 +26,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.feedback.client_link import ServiceLink, service_address
+from pytest_tfgrpo.retry import NOT_ITS_FAULT, backoff_s
 
 FeedbackType: TypeAlias = Literal[
     "thumbs_up", "thumbs_down", "rating", "correction", "abandonment", "label", "score"
@@ -37,11 +38,9 @@ _BATCH_EVENTS, _BATCH_BYTES = 500, 1_000_000
 _EVENT_BYTES = 8_000_000
 _LINGER_S = 0.2
 """How long the first event of a batch waits for others."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 30.0
+_FIRST_PAUSE_S = 0.25
 _TOLD_S = 60.0
 """Seconds between warnings."""
-_PASSING = frozenset({408, 425, 429, 502, 503, 504})
-"""Answers after which the same request may succeed later."""
 _DIVISIBLE = frozenset({400, 413, 422})
 """Answers that one event of a batch may have caused."""
 _FAULTS_IN_A_ROW = 5
@@ -312,7 +311,7 @@ class LoopClient:
 
     def _deliver(self, path: str, texts: list[str]) -> None:
         """Send events until the service has answered for them, or the deadline is over."""
-        pause_s, faults = _FIRST_PAUSE_S, 0
+        pauses = faults = 0
         while True:
             if time.monotonic() >= self._deadline:
                 self._settle(texts, dropped=len(texts))
@@ -328,13 +327,13 @@ class LoopClient:
                 self._deliver(path, texts[middle:])
                 return
             faults += answer.status >= 500
-            passing = answer.status in _PASSING or not answer.status
+            passing = answer.status in NOT_ITS_FAULT or not answer.status
             if not passing and (answer.status < 500 or faults >= _FAULTS_IN_A_ROW):
                 self._settle(texts, refused=len(texts), error=answer.error)
                 return
             self._tell(answer.error)
-            self._pause(answer.retry_after_s or pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            self._pause(answer.retry_after_s or backoff_s(pauses, _FIRST_PAUSE_S) * random.uniform(0.5, 1.0))
+            pauses += 1
 
     def _settle(
         self, texts: list[str], *, sent: int = 0, refused: int = 0, dropped: int = 0, error: str = ""

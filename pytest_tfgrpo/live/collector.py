@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import GateState, LiveEvent, LiveRules
 from pytest_tfgrpo.live.store import LiveStore
 from pytest_tfgrpo.live.store_writing import TOUCHED_S
+from pytest_tfgrpo.retry import backoff_s
 
 CAPACITY = 10_000
 """Events that wait; a run that lost one to a full queue fails as ``events_lost``."""
@@ -190,7 +191,7 @@ class Collector:
     def _wait(self) -> None:
         """Wait for an event, then a moment for others; after a failure for a while."""
         if self._failures and not self._held:
-            self._hurry.wait(min(RETRY_S * 2 ** (self._failures - 1), LONGEST_RETRY_S))
+            self._hurry.wait(backoff_s(self._failures - 1, RETRY_S, LONGEST_RETRY_S))
         elif not self._closing and not self._more:
             self._asleep = True
             if not self._queue:

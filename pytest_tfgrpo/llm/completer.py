@@ -38,12 +38,11 @@ from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_
 from pytest_tfgrpo.llm.slots import AdaptiveSlots, SlotEnd, Slots
 from pytest_tfgrpo.llm.streamed import BrokenStream, by_stream, is_stream, put_together
 from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
+from pytest_tfgrpo.retry import BUSY
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches
 
-BUSY = frozenset({429, 503, 529})
-"""Statuses of a server that has too much to do."""
 FREE = Price(input=0.0, output=0.0)
 SAMPLED_BYTES, SAMPLED_MOST_BYTES = 512, 64_000_000
 """What an answer may have above its limit for the log-probabilities of each token asked for, and of all."""

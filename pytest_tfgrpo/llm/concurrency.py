@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.retry import backoff_s
 
 AUTO: Final = "auto"
 """Value of the setting and of an endpoint's field ``concurrency``."""
@@ -138,7 +139,7 @@ class Concurrency:
     def _refuse(self, place: SlotPlace, wait_s: float, now: float) -> None:
         self.held_until = max(self.held_until, now + wait_s)
         if self.limit == 1:
-            pause_s = min(HOLD_MOST_S, HOLD_S * 2.0 ** min(self._refused_in_row, 16))
+            pause_s = backoff_s(self._refused_in_row, HOLD_S, HOLD_MOST_S)
             self.held_until = max(self.held_until, now + pause_s)
             self._refused_in_row += 1
         if place.number <= self._cut_before:

@@ -12,9 +12,8 @@ from pytest_tfgrpo.llm.response import Malformed, complaint_of, parse_body
 from pytest_tfgrpo.llm.streamed import asks_for_stream
 from pytest_tfgrpo.llm.transport import Reply
 from pytest_tfgrpo.llm.waits import asked_s, wait_s
+from pytest_tfgrpo.retry import MODEL, may_pass
 
-AGAIN = frozenset({408, 409, 425, 429})
-"""Besides 5xx: statuses after which the same request may succeed."""
 CODES = {
     401: "auth",
     402: "auth",
@@ -99,7 +98,7 @@ def _refusal(status: int, words: str, code: str, message: str) -> HttpRefusal:
         return HttpRefusal("content_filter", message, False, False)
     if status == 429 and USED_UP.search(f"{code} {words}"):
         return HttpRefusal("rate_limit", message, False, True)
-    if status in AGAIN or status >= 500:
+    if may_pass(status, MODEL):
         return HttpRefusal(CODES.get(status, "server"), message, True, False, form=status in (500, 501))
     hint = ""
     if status in (400, 422):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.retry import backoff_s
 
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 20.0
@@ -24,4 +25,4 @@ class Pace:
 
     def backoff_s(self, attempt: int) -> float:
         """Return how long to wait after failed `attempt` (0, 1, ...): exponential, with full jitter."""
-        return self.chance() * min(BACKOFF_MOST_S, BACKOFF_S * 2.0**attempt)
+        return self.chance() * backoff_s(attempt, BACKOFF_S, BACKOFF_MOST_S)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from pytest_tfgrpo.retry import backoff_s
+
 FIRST_S, MOST_S, TOTAL_S = 1.0, 30.0, 120.0
 """The first wait, which doubles up to the second figure, and the sum of all."""
 
@@ -18,13 +20,13 @@ async def outwait(answers: Callable[[], Awaitable[bool]], notice: Callable[[], o
     `notice` is called before the first wait.
     """
     clock = asyncio.get_running_loop().time
-    began, waits, wait_s = clock(), 0, FIRST_S
+    began, waits = clock(), 0
     while not await answers():
         left_s = began + TOTAL_S - clock()
         if left_s <= 0:
             return None
         if not waits:
             notice()
-        await asyncio.sleep(min(wait_s, left_s))
-        waits, wait_s = waits + 1, min(2 * wait_s, MOST_S)
+        await asyncio.sleep(min(backoff_s(waits, FIRST_S, MOST_S), left_s))
+        waits += 1
     return waits

@@ -15,6 +15,7 @@ from pytest_tfgrpo.llm.completer import ChatCompleter
 from pytest_tfgrpo.llm.model_call import BUDGET
 from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.protocol import Completion, Request
+from pytest_tfgrpo.retry import backoff_s
 
 IN_A_ROW = 3
 """Failures in a row after which a member is left alone."""
@@ -51,7 +52,7 @@ class PoolMember:
         """Count a failure; leave the member alone where there are too many."""
         self.failed, self.in_a_row, self.last = self.failed + 1, self.in_a_row + 1, str(error)
         if self.rests or self.in_a_row >= IN_A_ROW or error.code in LASTING:
-            rest_s = min(REST_MOST_S, REST_S * 2.0 ** min(self.rests, 16))
+            rest_s = backoff_s(self.rests, REST_S, REST_MOST_S)
             self.closed_until, self.rests = max(self.closed_until, now + rest_s), self.rests + 1
 
     def work(self) -> None:

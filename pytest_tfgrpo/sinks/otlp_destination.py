@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.retry import OTLP
 
 PREFIX = "OTEL_EXPORTER_OTLP_"
 PATH = "/v1/traces"
@@ -19,7 +20,6 @@ COMPRESSIONS = ("none", "gzip", "deflate")
 DEFAULT_ENDPOINT = "http://localhost:4318"
 DEFAULT_TIMEOUT_S = 10.0
 ANSWER_MAX_BYTES = 65536
-RETRYABLE = frozenset({429, 502, 503, 504})
 
 
 class SendError(Exception):
@@ -63,7 +63,7 @@ class Destination:
         except (OSError, http.client.HTTPException) as error:
             raise SendError(_reason(error), retry=True) from error
         if not 200 <= answer.status < 300:
-            raise SendError(f"HTTP {answer.status}", retry=answer.status in RETRYABLE)
+            raise SendError(f"HTTP {answer.status}", retry=answer.status in OTLP)
         kind = answer.getheader("Content-Type", "")
         if kind.startswith("text/html"):
             raise SendError(f"the answer is {kind}: not an OTLP receiver", retry=False)

@@ -10,13 +10,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from pytest_tfgrpo.retry import backoff_s
 from pytest_tfgrpo.sinks.otlp_destination import Destination, SendError
 
 FLUSH_S = 2.0
 """How long the end of a run waits for what is not yet sent."""
 BATCH_MAX_BYTES = 4_000_000
 QUEUE_MAX_BYTES = 64_000_000
-PAUSES_S = (0.0, 0.0, 0.25, 0.5, 1.0, 2.0)
+PAUSES_S = (0.0, 0.0, *(backoff_s(waited, 0.25) for waited in range(4)))
 """Before each attempt at a request; only one is made while requests fail, two at the end of a run."""
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pytest_tfgrpo.core.errors import describe
+from pytest_tfgrpo.retry import backoff_s
 
 REST_S = 0.2
 """Between steps when there was nothing to do."""
-_BACKOFF_S, _LONGEST_BACKOFF_S = 0.5, 30.0
 STOP_S = 45.0
 """How long a step may take once the roles are to stop: longer than a bus waits for its server."""
 
@@ -76,18 +76,18 @@ class Workers:
                 self._report(f"the {worker.name} did not close: {describe(error)}")
 
     def _work(self, worker: _Worker) -> None:
-        backoff_s = _BACKOFF_S
+        failures = 0
         while not self._stop.is_set():
             try:
                 done = worker.role.step()
             except Exception as error:  # noqa: BLE001 - a role outlives whatever one of its steps meets
                 worker.failing = True
                 self._report(f"the {worker.name} failed, and tries again: {describe(error)}")
-                self._stop.wait(backoff_s)
-                backoff_s = min(2 * backoff_s, _LONGEST_BACKOFF_S)
+                self._stop.wait(backoff_s(failures))
+                failures += 1
                 continue
             worker.failing = False
-            backoff_s = _BACKOFF_S
+            failures = 0
             if not done:
                 self._stop.wait(REST_S)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_tfgrpo.retry import may_pass
+
 CHAIN = 20
 """Exceptions of a chain of causes that are looked at."""
 _CLIENT = frozenset({"APIConnectionError", "APITimeoutError", "InternalServerError", "RateLimitError"})
@@ -30,8 +32,6 @@ KNOWN: dict[str, frozenset[str]] = {
     "websockets": frozenset({"ConnectionClosedError"}),
 }
 """Base classes by top-level module."""
-AGAIN = frozenset({408, 425, 429})
-"""Besides 5xx: HTTP statuses with which a server says that it cannot answer now."""
 _STATUS = {
     "aiohttp": "ClientResponseError",
     "httpx": "HTTPStatusError",
@@ -75,5 +75,5 @@ def _is_passing(error: BaseException) -> bool:
     for owner, name in ((response, "status_code"), (error, "status"), (error, "code")):
         status = getattr(owner, name, None)
         if type(status) is int:
-            return status >= 500 or status in AGAIN
+            return may_pass(status)
     return False

@@ -18,11 +18,11 @@ from pytest_tfgrpo.llm.batch.ledger import BatchLedger, EarlierBatch
 from pytest_tfgrpo.llm.batch.results import BatchResults, read_results
 from pytest_tfgrpo.llm.batch.routes import ENDED, BatchRoutes
 from pytest_tfgrpo.llm.config import Batching
-from pytest_tfgrpo.llm.http_errors import AGAIN
 from pytest_tfgrpo.llm.model_call import BatchFailed
 from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.slots import Standing
 from pytest_tfgrpo.llm.transport import Reply
+from pytest_tfgrpo.retry import MODEL, may_pass
 
 T = TypeVar("T")
 
@@ -161,7 +161,7 @@ class Batches:
             task = self._earlier[earlier.tag] = asyncio.create_task(self._collect(earlier))
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         reply = (await asyncio.shield(task)).replies.pop(key, None)
-        return None if reply is None or reply.status in AGAIN or reply.status >= 500 else reply
+        return None if reply is None or may_pass(reply.status, MODEL) else reply
 
     async def _collect(self, earlier: EarlierBatch) -> BatchResults:
         """Return the results of an earlier batch; none where it has ended without, or never began."""

@@ -49,7 +49,7 @@ def test_steps_follow_one_another_until_the_role_is_closed() -> None:
 
 
 def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BACKOFF_S", 0.001)
+    monkeypatch.setattr(module, "backoff_s", lambda before: 0.001)
     said: list[str] = []
     role = Evaluator(lambda: fail("row 7"), lambda: fail("row 8"), lambda: fail("disk"), lambda: 1)
     workers = Workers([role], FirstReports(said.append).say)
@@ -59,11 +59,7 @@ def test_a_step_that_raises_is_reported_once_and_tried_again(monkeypatch: pytest
     assert [text.rpartition(": ")[2] for text in said] == ["row 7", "disk"]
 
 
-def test_a_role_waits_longer_after_each_failure_and_rests_once_nothing_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_BACKOFF_S", 1.0)
-    monkeypatch.setattr(module, "_LONGEST_BACKOFF_S", 3.0)
+def test_a_role_waits_longer_after_each_failure_and_rests_once_nothing_is_left() -> None:
     waits: list[float] = []
 
     class Stop(threading.Event):
@@ -78,7 +74,7 @@ def test_a_role_waits_longer_after_each_failure_and_rests_once_nothing_is_left(
     workers = Workers([Evaluator(*fails, lambda: 1, lambda: fail("no"))], [].append)
     workers._stop = Stop()
     workers._work(workers._workers[0])
-    assert waits == [1.0, 2.0, 3.0, 1.0, module.REST_S]
+    assert waits == [0.5, 1.0, 2.0, 0.5, module.REST_S]
 
 
 def test_a_role_that_fails_is_known_to_fail_and_stops_in_its_backoff() -> None:
