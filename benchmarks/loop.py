@@ -30,7 +30,8 @@ from support.nats_server import NatsServer
 
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.bus.nats.bus import open_nats
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 BATCH, PUBLISHERS, SIZE = 1000, 64, 2000
 SUBJECT = "agent.rl.reward.v1"

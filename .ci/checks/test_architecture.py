@@ -18,6 +18,7 @@ LAYERS = {
     "privacy": 0,
     "numerics": 0,
     "retry": 0,
+    "storage": 0,
     "llm": 1,
     "bus": 1,
     "traces": 1,
@@ -35,14 +36,15 @@ LAYERS = {
 """Layer of each part; the empty name is the package itself, which only names what others hold. The harness
 may read `traces`: the spans of an agent that reports no frames are its frames."""
 MAY_NOT_SEE = {
-    "core": {"numerics"},
-    "privacy": {"core", "numerics"},
-    "numerics": {"core", "privacy"},
-    "llm": {"bus", "sinks", "traces"},
+    "core": {"numerics", "storage"},
+    "privacy": {"core", "numerics", "storage"},
+    "numerics": {"core", "privacy", "storage"},
+    "storage": {"numerics", "privacy"},
+    "llm": {"bus", "sinks", "storage", "traces"},
     "bus": {"llm", "sinks", "traces"},
-    "traces": {"bus", "llm", "sinks"},
+    "traces": {"bus", "llm", "sinks", "storage"},
     "sinks": {"bus", "llm", "traces"},
-    "harness": {"bus", "sinks"},
+    "harness": {"bus", "sinks", "storage"},
     "feedback": {"live", "patterns", "sinks"},
     "live": {"feedback", "patterns", "sinks"},
     "patterns": {"feedback", "live", "sinks"},
@@ -90,7 +92,7 @@ SCRIPTS = {
 
 READS_ITS_OWN_JSON = {
     *("bus/embedded/blocks.py", "feedback/assembly/dropped_traces.py", "feedback/evaluation/evaluator.py"),
-    *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "feedback/lease.py"),
+    *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "storage/lease.py"),
     *("feedback/imports/trace_order.py", "feedback/report/status.py", "feedback/span_events.py"),
     *("feedback/view/rows.py", "live/store_reading.py"),  # rows of databases that it writes
     *("core/schema.py", "harness/suite/models_file.py"),  # files of the package

@@ -6,10 +6,11 @@ import json
 import uuid
 from dataclasses import replace
 
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, BusEvent
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES
 from pytest_tfgrpo.bus.streams import DEAD_SUBJECT
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 MAX_DELIVERIES_CODE = "max_deliveries"
 """Why an event is dead that was delivered too often."""

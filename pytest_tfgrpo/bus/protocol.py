@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Protocol
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage.event_store import BusEvent, EventStore
 
 MAX_EVENT_BYTES = 1_000_000
 """Of an event's data; a server's usual limit of 1 MiB has room for its headers beside them."""
@@ -33,48 +32,6 @@ _TIME = re.compile(r"[0-9A-Za-z:.+-]{1,64}")
 _KEY = re.compile(r"[A-Za-z0-9_=/-]+(\.[A-Za-z0-9_=/-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_KEY = 512
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BusEvent:
-    """One event; the first four fields are the publisher's, the others the bus's."""
-
-    id: str
-    """A UUID in its usual lower-case form; what dedupes."""
-    subject: str
-    """Decides the stream."""
-    time: str
-    """When it happened, by the publisher's clock, RFC 3339."""
-    data: bytes
-    """At most `MAX_EVENT_BYTES`; the bus does not look into it."""
-    sequence: int = 0
-    """Within its stream, from 1; 0 if not stored."""
-    attempts: int = 0
-    """How often it was delivered to this consumer, this time included; 0 outside of one."""
-    arrived: float = 0.0
-    """When the bus stored it, seconds of the Unix epoch."""
-    receipt: str = field(default="", repr=False, compare=False)
-    """What a server needs for an acknowledgement."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TablePut:
-    """A value to write if the revision matches."""
-
-    key: str
-    value: bytes
-    revision: int
-    """The one that was read; 0 for a key that has no value."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TableEntry:
-    """A value, its key and its revision; a key that was removed has the value None."""
-
-    key: str
-    value: bytes | None
-    revision: int
-    """Grows with every write to any key."""
 
 
 class Consumer(Protocol):
@@ -105,57 +62,8 @@ class Consumer(Protocol):
         ...
 
 
-class TableWatch(Protocol):
-    """Changes of a table in their order, one for each key that changed since the last look."""
-
-    def changes(self, timeout_s: float) -> list[TableEntry]:
-        """Return what changed, at first every row there is; [] after `timeout_s`."""
-        ...
-
-    def close(self) -> None:
-        """Watch no longer."""
-        ...
-
-
-class Table(Protocol):
-    """State that machines share, by key; keys are words joined by dots."""
-
-    def get(self, key: str) -> tuple[bytes | None, int]:
-        """Return value and revision; (None, 0) for a key that has no value."""
-        ...
-
-    def put(self, key: str, value: bytes, revision: int) -> int:
-        """Write if `revision` is the key's, and return the new one; raises RevisionConflict."""
-        ...
-
-    def remove(self, key: str, revision: int) -> None:
-        """Remove if `revision` is the key's, and the value on disk too; raises RevisionConflict."""
-        ...
-
-    def list(self, prefix: str = "") -> dict[str, tuple[bytes, int]]:
-        """Return values and revisions by key, of the keys that start with `prefix`."""
-        ...
-
-    def watch(self, prefix: str = "") -> TableWatch:
-        """Return the changes of the keys that start with `prefix`."""
-        ...
-
-
-class Bus(Protocol):
+class Bus(EventStore, Protocol):
     """Streams of events, and tables. Every method raises BusError where the bus fails."""
-
-    atomic: bool
-    """Whether events and rows of one `publish` are one transaction."""
-
-    def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
-        """Store events and return their sequences; durable when it returns.
-
-        An id that its stream stored within `DEDUPE_S` is not stored again: it has the sequence of the first.
-        `puts` go to the table ``state``. Raises RevisionConflict before anything is stored where a
-        revision does not match. Where the bus is not `atomic`, a failure between may leave the events
-        without the rows: publish both again, under the same ids.
-        """
-        ...
 
     def consumer(self, stream: str, name: str, *, ack_wait_s: float = ACK_WAIT_S) -> Consumer:
         """Return a durable consumer, which starts with the oldest event when it is made."""
@@ -175,17 +83,9 @@ class Bus(Protocol):
         """Overwrite the data of events on disk; return how many were there."""
         ...
 
-    def table(self, name: str) -> Table:
-        """Return a table, which is made where it is missing."""
-        ...
-
     def close(self) -> None:
         """Finish what was published, and let go of file or server."""
         ...
-
-
-STATE = "state"
-"""The table of the rows that are published beside events."""
 
 
 def check_events(events: Sequence[BusEvent], subjects: Mapping[str, object]) -> None:

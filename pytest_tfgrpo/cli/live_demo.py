@@ -27,7 +27,7 @@ from pytest_tfgrpo.live.report import difference_lines, policies_of, probabiliti
 from pytest_tfgrpo.live.selector import SelectorState
 from pytest_tfgrpo.live.session import Live
 from pytest_tfgrpo.live.store import LiveStore, open_live_store
-from pytest_tfgrpo.live.store_schema import open_database
+from pytest_tfgrpo.live.store_schema import open_store_file
 
 TASKS, STEP, TOGETHER = 600, 100, 16
 WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4
@@ -82,7 +82,7 @@ def open_failing(folder: Path) -> tuple[Live, FailingStore]:
     """Return what `open_live` does, over a store that can be made to fail."""
     config = load_live_config(folder / "live.toml", {}, {})
     path, namespace = config.store, config.settings.namespace
-    store = FailingStore(open_database(path, namespace), path, namespace)
+    store = FailingStore(open_store_file(path, namespace), path, namespace)
     return Live(config, open_loop(config, lambda *_: store)), store
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -29,6 +29,7 @@ from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
 from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans, encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
 AUDIT = "RL_AUDIT"

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import DAY_S, DEAD, SPANS_SUBJECT
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RevisionConflict
@@ -24,6 +24,7 @@ from pytest_tfgrpo.feedback.door.opt_outs import LEFT, SWEEP, OptOuts, noted_at
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FEEDBACKS, REWARDS, TRAJECTORIES, LoopView, event_at
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 EVERY_S = 60.0
 """Between two sweeps of a process."""

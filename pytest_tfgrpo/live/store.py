@@ -22,7 +22,7 @@ from pytest_tfgrpo.live.records import (
 from pytest_tfgrpo.live.run_closing import OpenRun, RunEnding, close_runs, rescore
 from pytest_tfgrpo.live.states import EVENTS_LOST, HELD, TIMEOUT, RefusedEvent
 from pytest_tfgrpo.live.store_reading import LiveReader
-from pytest_tfgrpo.live.store_schema import open_database
+from pytest_tfgrpo.live.store_schema import open_store_file
 from pytest_tfgrpo.live.store_writing import EventBatch
 
 UpdateRule = Callable[[Sequence[LiveRollout], int, Json | None], tuple[LiveUpdate, Json | None]]
@@ -50,7 +50,7 @@ def open_live_store(path: Path | None, namespace: str) -> LiveStore:
     Raises StoreError for what is locked, damaged, of a newer version or another namespace, or no live store;
     nothing of it is changed then.
     """
-    return LiveStore(open_database(path, namespace), path, namespace)
+    return LiveStore(open_store_file(path, namespace), path, namespace)
 
 
 class LiveStore(LiveReader):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 from weakref import WeakMethod
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.live.store_schema import advised, open_database
+from pytest_tfgrpo.live.store_schema import STORE, open_store_file
+from pytest_tfgrpo.storage.database import transaction
 
 _INHERITED: list[sqlite3.Connection] = []
 """Connections of a parent process: a child neither uses them nor closes them, as letting go of one would."""
@@ -39,9 +40,9 @@ class StoreFile:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, advised(self.path):
+        with self._lock, STORE.advised(self.path):
             if self._foreign:
-                self._db, self._foreign = open_database(self.path, self.namespace), False
+                self._db, self._foreign = open_store_file(self.path, self.namespace), False
             yield self._db
 
     def _one(self, statement: str, *values: object) -> Json:
@@ -52,16 +53,8 @@ class StoreFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    if db.in_transaction:
-                        db.execute("ROLLBACK")
-                raise
+        with self._reading() as db, transaction(db):
+            yield db
 
 
 def _called(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:

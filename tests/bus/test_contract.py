@@ -24,9 +24,10 @@ from support.buses import (
 )
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus, TablePut
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus
 from pytest_tfgrpo.bus.streams import DEAD
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
+from pytest_tfgrpo.storage.event_store import TablePut
 
 
 def test_what_was_published_is_replayed_in_order_and_unchanged(bus: Bus) -> None:

@@ -12,11 +12,11 @@ from support.feedback.orders import USER, WholeLoop
 from support.intake import span
 from support.loop_events import feedback, trajectory
 
-from pytest_tfgrpo.bus.protocol import STATE
 from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY
 from pytest_tfgrpo.feedback.door.opt_outs import LEFT, SWEEP
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.opt_out_sweep import EVERY_S
+from pytest_tfgrpo.storage.event_store import STATE
 
 SESSION = "chat-of-both"
 

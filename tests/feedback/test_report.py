@@ -19,7 +19,6 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState
 from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER
-from pytest_tfgrpo.feedback.lease import Lease
 from pytest_tfgrpo.feedback.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.feedback.report.figure_lines import report_lines
 from pytest_tfgrpo.feedback.report.figures import (
@@ -34,6 +33,7 @@ from pytest_tfgrpo.feedback.report.status import JobStatus, LoopStatus, status_l
 from pytest_tfgrpo.feedback.report.trajectory_lines import shown_lines
 from pytest_tfgrpo.feedback.view.view import NO_TRAJECTORY, LoopTrajectory, LoopView
 from pytest_tfgrpo.numerics.stats import mean_interval
+from pytest_tfgrpo.storage.lease import Lease
 from pytest_tfgrpo.traces.turns import RefusedTrace
 
 

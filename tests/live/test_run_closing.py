@@ -14,7 +14,7 @@ from pytest_tfgrpo.live import run_closing
 from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, RewardBreakdown, RunTrace
 from pytest_tfgrpo.live.run_closing import ClosedRun, OpenRun, RunEnding, close_runs, is_usable, rescore
 from pytest_tfgrpo.live.states import EVENTS_LOST
-from pytest_tfgrpo.live.store_schema import MIGRATIONS
+from pytest_tfgrpo.live.store_schema import STORE
 
 CHOICE = {"point": "prompt", "place": 0, "arm": "learned", "arms": {}, "probabilities": {}, "selector": 0}
 
@@ -22,7 +22,7 @@ CHOICE = {"point": "prompt", "place": 0, "arm": "learned", "arms": {}, "probabil
 @pytest.fixture
 def db() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as made:
-        for statements in MIGRATIONS:
+        for statements in STORE.migrations:
             for statement in statements:
                 made.execute(statement)
         yield made

@@ -13,11 +13,10 @@ import pytest
 from support.live_events import RULES, Reporter, runs
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.live import store_schema
 from pytest_tfgrpo.live.records import LiveStatus
 from pytest_tfgrpo.live.states import TRANSITIONS, is_final
 from pytest_tfgrpo.live.store import open_live_store
-from pytest_tfgrpo.live.store_schema import MIGRATIONS, advised, open_database
+from pytest_tfgrpo.live.store_schema import STORE, open_store_file
 
 
 @pytest.fixture
@@ -39,10 +38,10 @@ def refused(path: Path, match: str) -> None:
 
 
 def test_the_file_is_written_ahead_and_synchronously(path):
-    db = open_database(path, "shop")
+    db = open_store_file(path, "shop")
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    assert db.execute("PRAGMA user_version").fetchone() == (len(STORE.migrations),)
     db.close()
 
 
@@ -101,32 +100,38 @@ def test_a_store_from_a_newer_release_is_refused(path):
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    refused(path, f"has version 99, and this release reads up to {len(MIGRATIONS)}; use the newer release")
+    refused(
+        path, f"has version 99, and this release reads up to {len(STORE.migrations)}; use the newer release"
+    )
 
 
-def test_a_store_of_an_earlier_version_is_brought_up_to_date_with_what_it_holds(path):
+def test_a_store_of_an_earlier_version_is_brought_up_to_date_with_what_it_holds(path, monkeypatch):
     filled(path)
-    more = (*MIGRATIONS, ("ALTER TABLE updates ADD COLUMN note TEXT", "UPDATE rollouts SET reply = 'new'"))
-    db = open_database(path, "shop", more)
+    more = ("ALTER TABLE updates ADD COLUMN note TEXT", "UPDATE rollouts SET reply = 'new'")
+    with monkeypatch.context() as later:
+        later.setattr(STORE, "migrations", (*STORE.migrations, more))
+        db = open_store_file(path, "shop")
     assert db.execute("SELECT count(note) FROM updates").fetchone() == (0,)
-    assert db.execute("PRAGMA user_version").fetchone() == (len(more),)
+    assert db.execute("PRAGMA user_version").fetchone() == (2,)
     assert db.execute("SELECT run, reply FROM rollouts").fetchall() == [(name, "new") for name in "abcd"]
     db.close()
     refused(path, "has version 2")
 
 
-def test_a_migration_that_fails_changes_nothing(path):
+def test_a_migration_that_fails_changes_nothing(path, monkeypatch):
     filled(path)
-    with pytest.raises(StoreError, match="no such table"):
-        open_database(path, "shop", (*MIGRATIONS, ("DELETE FROM spans", "DROP TABLE absent")))
+    with monkeypatch.context() as later:
+        later.setattr(STORE, "migrations", (*STORE.migrations, ("DELETE FROM spans", "DROP TABLE absent")))
+        with pytest.raises(StoreError, match="no such table"):
+            open_store_file(path, "shop")
     with closing(open_live_store(path, "shop")) as store:
         assert len(store.spans("live-rl-rollout-shop-0000000001")) == 5
 
 
 def test_a_locked_store_is_refused_after_a_while_and_a_write_to_it_fails_whole(path, monkeypatch):
-    monkeypatch.setattr(store_schema, "BUSY_S", 0.05)
+    monkeypatch.setattr(STORE, "busy_s", 0.05)
     store = open_live_store(path, "shop")
-    other = open_database(path, "shop")
+    other = open_store_file(path, "shop")
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match=r"is locked; another process has held it for 0\.05 s: end that one"):
         open_live_store(path, "shop")
@@ -165,13 +170,13 @@ def test_a_folder_that_may_not_be_written_is_named_with_advice(tmp_path):
 
 
 def test_a_folder_that_is_missing_is_named_with_advice(tmp_path):
-    with pytest.raises(StoreError, match=r"missing/live\.db'.*unable to open.*; make its folder"):
+    with pytest.raises(StoreError, match=r"missing/live\.db'.*No such file or directory; make its folder"):
         open_live_store(tmp_path / "missing" / "live.db", "shop")
 
 
 def test_what_has_ended_is_final_and_what_is_used_stays_used_whoever_asks(path):
     filled(path)
-    db = open_database(path, "shop")
+    db = open_store_file(path, "shop")
     assert [status for status in LiveStatus if not is_final(status)] == [LiveStatus.RUNNING]
     assert TRANSITIONS[LiveStatus.RUNNING] == set(LiveStatus) - {LiveStatus.RUNNING}
     with pytest.raises(sqlite3.IntegrityError, match="the run has ended"):
@@ -186,7 +191,7 @@ def test_what_has_ended_is_final_and_what_is_used_stays_used_whoever_asks(path):
 
 def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
     def begin(path: Path) -> None:
-        open_database(path, "shop").close()
+        open_store_file(path, "shop").close()
 
     with ThreadPoolExecutor(8) as pool:
         for n in range(12):
@@ -210,5 +215,5 @@ def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
 def test_an_error_of_sqlite_comes_with_what_to_do(code: str, advice: str) -> None:
     error = sqlite3.OperationalError("it broke")
     error.sqlite_errorname = code
-    with pytest.raises(StoreError, match=f"live store in memory: it broke; .*{advice}"), advised(None):
+    with pytest.raises(StoreError, match=f"live store in memory: it broke; .*{advice}"), STORE.advised(None):
         raise error

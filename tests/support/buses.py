@@ -10,8 +10,9 @@ from typing import Protocol
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.bus.nats.bus import open_nats
 from pytest_tfgrpo.bus.nats.link import NatsLink
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent, Consumer
+from pytest_tfgrpo.bus.protocol import Bus, Consumer
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec
+from pytest_tfgrpo.storage.event_store import BusEvent
 from support.nats_server import NatsServer
 
 SUBJECT, STREAM = "agent.rl.trajectory.v1", "RL_TRAJECTORIES"

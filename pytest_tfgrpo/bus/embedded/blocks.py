@@ -14,9 +14,9 @@ from itertools import accumulate, takewhile
 from uuid import UUID
 
 from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 ID_BYTES = 16
 _ROOM = PAGE_BYTES - 600

@@ -17,20 +17,13 @@ from pytest_tfgrpo.bus.embedded.blocks import (
     sequence_at,
 )
 from pytest_tfgrpo.bus.embedded.consumer import EmbeddedConsumer
-from pytest_tfgrpo.bus.embedded.file import BUSY_S, advised, connect, open_file
+from pytest_tfgrpo.bus.embedded.file import BUS, open_file
 from pytest_tfgrpo.bus.embedded.table import EmbeddedTable, check_puts, write_rows
 from pytest_tfgrpo.bus.embedded.writer import BusOperation, BusTransaction, GroupWriter, T
-from pytest_tfgrpo.bus.protocol import (
-    ACK_WAIT_S,
-    STATE,
-    BusEvent,
-    TablePut,
-    check_events,
-    check_key,
-    check_name,
-)
+from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, check_events, check_key, check_name
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec, by_subject, named
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
 _POLL_S = 0.02
 """How often a waiting reader looks for what other processes have stored."""
@@ -55,9 +48,9 @@ class EmbeddedBus:
         self._subjects = by_subject(streams)
         self._reading = threading.Lock()
         self._open = True
-        with advised(path), ExitStack() as unused:
+        with BUS.advised(path), ExitStack() as unused:
             self._db = unused.enter_context(closing(open_file(path, streams)))
-            self._reader = unused.enter_context(closing(connect(path)))
+            self._reader = unused.enter_context(closing(BUS.connect(path)))
             self._writer = GroupWriter(self._db, path, streams, clock)
             unused.pop_all()  # `close` closes them
 
@@ -143,7 +136,7 @@ class EmbeddedBus:
 
     def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run a query."""
-        with self._reading, advised(self._path):
+        with self._reading, BUS.advised(self._path):
             self._check_open()
             return query(self._reader)
 
@@ -166,12 +159,12 @@ class EmbeddedBus:
 
     def forget(self) -> None:
         """Empty the write-ahead log, which has what was overwritten; raises BusError if somebody reads it."""
-        until = time.monotonic() + BUSY_S
-        with self._reading, advised(self._path):
+        until = time.monotonic() + BUS.busy_s
+        with self._reading, BUS.advised(self._path):
             while self._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > until:
                     raise BusError(
-                        f"embedded bus {str(self._path)!r}: another process reads it for {BUSY_S:g} s; "
+                        f"embedded bus {str(self._path)!r}: another process reads it for {BUS.busy_s:g} s; "
                         "what was deleted stays in its write-ahead log until that ends: delete it again then"
                     )
                 time.sleep(0.01)

@@ -11,8 +11,9 @@ from typing import Protocol
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE, died
 from pytest_tfgrpo.bus.embedded.blocks import first_sequence, last_sequence, read_events
 from pytest_tfgrpo.bus.embedded.writer import BusOperation, BusTransaction, T
-from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING, BusEvent
+from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING
 from pytest_tfgrpo.bus.streams import StreamSpec
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 CLOCK_SLACK_S = 1.0
 """A delivery noted further in the future than this was noted before the clock went back: its wait is over."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from pytest_tfgrpo.bus.embedded.consumer import EmbeddedFile
 from pytest_tfgrpo.bus.embedded.writer import BusTransaction
-from pytest_tfgrpo.bus.protocol import TableEntry, TablePut, check_key
+from pytest_tfgrpo.bus.protocol import check_key
 from pytest_tfgrpo.core.errors import RevisionConflict
+from pytest_tfgrpo.storage.event_store import TableEntry, TablePut
 
 _REMOVED_S = 3600.0
 """How long the mark of a removed key stays for those who watch."""

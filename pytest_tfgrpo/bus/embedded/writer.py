@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pytest_tfgrpo.bus.embedded.blocks import append, expire, ids_bytes, last_sequence
-from pytest_tfgrpo.bus.embedded.file import BUSY_S, advised
+from pytest_tfgrpo.bus.embedded.file import BUS
 from pytest_tfgrpo.bus.embedded.ids import RecentIds
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import StreamSpec, by_subject
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage.database import transaction
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 T = TypeVar("T")
 _AT_ONCE = 256
@@ -168,10 +169,9 @@ class GroupWriter:
 
     def _commit(self, calls: Sequence[_Call[object]]) -> None:
         try:
-            with advised(self._path):
+            with BUS.advised(self._path):
                 failed = self._transact(calls)
         except BaseException as error:  # noqa: BLE001 - the thread goes on, and its callers raise
-            self._roll_back()
             failed = dict.fromkeys(calls, error)
         for call in calls:
             if (reason := failed.get(call)) is not None:
@@ -185,24 +185,16 @@ class GroupWriter:
     def _transact(self, calls: Sequence[_Call[object]]) -> dict[_Call[object], BaseException]:
         """Run calls in one transaction; returns which of them refused on their own."""
         failed: dict[_Call[object], BaseException] = {}
-        self._db.execute("BEGIN IMMEDIATE")
-        transaction = BusTransaction(self._db, self._streams, self._ids, self._clock())
-        for call in calls:
-            try:
-                call.run(transaction)
-            except BusError as error:
-                failed[call] = error
-        transaction.finish()
-        self._db.execute("COMMIT")
-        transaction.committed()
+        with transaction(self._db) as db:
+            stored = BusTransaction(db, self._streams, self._ids, self._clock())
+            for call in calls:
+                try:
+                    call.run(stored)
+                except BusError as error:
+                    failed[call] = error
+            stored.finish()
+        stored.committed()
         return failed
-
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            try:
-                self._db.execute("ROLLBACK")
-            except sqlite3.Error:
-                return  # the next BEGIN says what is wrong
 
     def _sweep(self) -> None:
         """Let go of what is too old, a little in each transaction, until somebody wants to write."""
@@ -214,13 +206,12 @@ class GroupWriter:
                     with self._changed:
                         if self._calls or self._closed:
                             return
-                    self._db.execute("BEGIN IMMEDIATE")
-                    more = expire(self._db, stream, self._clock(), _SWEEP_BLOCKS)
-                    self._db.execute("COMMIT")
+                    with transaction(self._db) as db:
+                        more = expire(db, stream, self._clock(), _SWEEP_BLOCKS)
             if self._db.total_changes > before:  # the log has what is gone; it is emptied if nobody reads it
                 self._db.execute("PRAGMA busy_timeout = 0")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
-            self._roll_back()
+            pass  # the next call says what is wrong, or the next sweep finds it well
         finally:
-            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUS.busy_s * 1000)}")

@@ -10,17 +10,10 @@ from pytest_tfgrpo.bus.nats.link import PATIENCE_S, NatsLink, NatsMessage
 from pytest_tfgrpo.bus.nats.scan import NatsScan
 from pytest_tfgrpo.bus.nats.streams import provide, stream_config
 from pytest_tfgrpo.bus.nats.table import NatsTable, erase
-from pytest_tfgrpo.bus.protocol import (
-    ACK_WAIT_S,
-    STATE,
-    BusEvent,
-    TablePut,
-    check_events,
-    check_key,
-    check_name,
-)
+from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, check_events, check_key, check_name
 from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec, by_subject, named
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
 
 def open_nats(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.bus.dead_letters import MAX_DELIVERIES_CODE, died
 from pytest_tfgrpo.bus.nats.link import NatsLink
-from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING, BusEvent
+from pytest_tfgrpo.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

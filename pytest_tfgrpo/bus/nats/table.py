@@ -13,9 +13,10 @@ from pytest_tfgrpo.bus.nats.consumer import ID_HEADER
 from pytest_tfgrpo.bus.nats.link import NatsLink, NatsMessage, NatsRefusal
 from pytest_tfgrpo.bus.nats.scan import NatsScan
 from pytest_tfgrpo.bus.nats.streams import bucket_config, provide
-from pytest_tfgrpo.bus.protocol import TableEntry, check_key
+from pytest_tfgrpo.bus.protocol import check_key
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.storage.event_store import TableEntry
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from pytest_tfgrpo.bus.dead_letters import died
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.feedback.assembly.done_traces import DoneTraces, KeptTraces
 from pytest_tfgrpo.feedback.assembly.dropped_traces import TRAJECTORIES, DroppedTraces
 from pytest_tfgrpo.feedback.assembly.open_traces import MAX_OPEN_S, OpenTraces, SpansEvent, StreamTime
@@ -27,8 +27,9 @@ from pytest_tfgrpo.feedback.assembly.trace_events import (
     stray_events,
 )
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
-from pytest_tfgrpo.feedback.lease import TTL_S, Lease
 from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans
+from pytest_tfgrpo.storage.event_store import BusEvent
+from pytest_tfgrpo.storage.lease import TTL_S, Lease
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.turns import UNREADABLE, RefusedTrace, SpanReading, TraceSpan
 

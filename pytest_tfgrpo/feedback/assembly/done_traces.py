@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import field
 from typing import NamedTuple
 
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.feedback.assembly.open_traces import DONE_S, MAX_TRACES, OpenTrace
 from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans, trace_in
+from pytest_tfgrpo.storage.event_store import BusEvent
 from pytest_tfgrpo.traces.turns import UNREADABLE
 
 MAX_DONE = 100_000

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.assembly.open_traces import DONE_S
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_event_id, trajectory_id
 from pytest_tfgrpo.feedback.span_events import SPANS, trace_in
+from pytest_tfgrpo.storage.event_store import STATE
 
 TRAJECTORIES, FEEDBACK, REWARDS = "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
 PREFIX = "dropped."

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, field, fields, replace
 from typing import NamedTuple
 
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.done_traces import DoneRun
@@ -16,6 +15,7 @@ from pytest_tfgrpo.feedback.assembly.trajectories import (
     trajectory_event_id,
     trajectory_id,
 )
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

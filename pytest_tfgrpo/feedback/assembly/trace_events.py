@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import field
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventRefusal
@@ -21,6 +20,7 @@ from pytest_tfgrpo.feedback.assembly.trajectories import (
 )
 from pytest_tfgrpo.feedback.door.payloads import bus_event
 from pytest_tfgrpo.feedback.span_events import SPANS
+from pytest_tfgrpo.storage.event_store import BusEvent
 from pytest_tfgrpo.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.traces.turns import AgentRun, RefusedTrace, TraceOutcome
 

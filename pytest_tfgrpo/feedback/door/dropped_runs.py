@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, DAY_S
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.door.opt_outs import owe_sweep
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 from pytest_tfgrpo.traces.dialects import read_span
 from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 

@@ -12,7 +12,7 @@ from dataclasses import field
 from types import MappingProxyType
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -25,6 +25,7 @@ from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.door.seen_traces import SeenTraces
 from pytest_tfgrpo.feedback.door.spans import KeptTrace, SpanDoor
 from pytest_tfgrpo.feedback.span_events import encode_opt_out, event_id
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 _STREAMS = by_subject(STREAMS)

@@ -16,10 +16,11 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, Table, TableEntry
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.clock import utc_now, utc_time
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.storage.event_store import STATE, Table, TableEntry
 
 Whose = Literal["session", "user"]
 DropReason = Literal["", "attribute", "session", "user", "trajectory", "forgotten"]

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import (
@@ -30,6 +29,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.door.hidden_users import UserHider
 from pytest_tfgrpo.feedback.door.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.storage.event_store import BusEvent
 from pytest_tfgrpo.traces.dialects import is_scrubbed
 
 _LONGEST_DEAD = 262_144

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import MappingProxyType
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import REWARD, derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.evaluation.inputs import (
@@ -29,13 +29,14 @@ from pytest_tfgrpo.feedback.evaluation.inputs import (
     waited_enough,
 )
 from pytest_tfgrpo.feedback.evaluation.kept_history import load_history, save_history
-from pytest_tfgrpo.feedback.lease import TTL_S, Lease, lease_state
 from pytest_tfgrpo.feedback.rewards.components import FurtherComponent, further_claims
 from pytest_tfgrpo.feedback.rewards.evidence import RewardClaim, RewardEvidence, gather
 from pytest_tfgrpo.feedback.rewards.history import RewardHistory
 from pytest_tfgrpo.feedback.rewards.rewards import WEIGHTS, TrajectoryReward, reward
 from pytest_tfgrpo.feedback.view.rows import slim_reward
 from pytest_tfgrpo.feedback.view.view import REWARDS, TRAJECTORIES, LoopView, event_at
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
+from pytest_tfgrpo.storage.lease import TTL_S, Lease, lease_state
 
 JOB = "evaluator"
 SETTLE_S = 1.0

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event, died
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.view.view import (
     DEPLOYMENTS,
@@ -23,6 +23,7 @@ from pytest_tfgrpo.feedback.view.view import (
     LoopView,
     event_at,
 )
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 INPUTS = (TRAJECTORIES, FEEDBACKS, REWARDS, TRAINING, DEPLOYMENTS)
 """The streams that are checked; rewards follow from the first three. Of equal times the first one's event

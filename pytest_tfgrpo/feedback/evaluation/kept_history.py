@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import zlib
 
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, STATE, Bus
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.history import RewardHistory
 from pytest_tfgrpo.feedback.view.view import HISTORY, LoopView
+from pytest_tfgrpo.storage.event_store import STATE
 
 _PAGE = 1000
 

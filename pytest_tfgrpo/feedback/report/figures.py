@@ -9,15 +9,16 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState
 from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER
-from pytest_tfgrpo.feedback.lease import lease_state
 from pytest_tfgrpo.feedback.view.view import LoopTrajectory, LoopView, payload_at
 from pytest_tfgrpo.numerics.stats import Interval, mean_interval
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import lease_state
 
 GOOD, BAD = 0.7, 0.4
 """Rewards from which an attempt is good, and up to which it is bad: with the default weights and an average

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.feedback.assembly.state import AssemblyState
 from pytest_tfgrpo.feedback.assembly.trace_events import ASSEMBLER
 from pytest_tfgrpo.feedback.evaluation.evaluator import evaluator_lag
-from pytest_tfgrpo.feedback.lease import lease_state
 from pytest_tfgrpo.feedback.report.figure_lines import alive, counted, labelled, streams_text
 from pytest_tfgrpo.feedback.span_events import SPANS
 from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import lease_state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
@@ -31,6 +30,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.evidence import EFFICIENCY, EVALUATOR
 from pytest_tfgrpo.feedback.rewards.history import NormalizedScore
 from pytest_tfgrpo.feedback.view.recorded_texts import has_texts
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):([0-9a-f]{6})\]")
 _LONGEST_NOTE = 500

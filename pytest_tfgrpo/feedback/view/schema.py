@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_tfgrpo.bus.embedded.file import BUSY_S, write_ahead
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.files import make_private
-
-APPLICATION = 0x74666C76
-"""``tflv``: what SQLite's header says of whose file this is."""
-VERSION = 4
-"""Of the tables; a file with another one is filled anew."""
+from pytest_tfgrpo.storage.database import DatabaseKind
 
 _CLAIM = """id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
     time TEXT NOT NULL, trajectory_id TEXT NOT NULL, session TEXT, orphan INTEGER NOT NULL,
@@ -58,19 +50,19 @@ _INDEXES = (
     "CREATE INDEX rewards_event ON rewards (event_id)",
     "CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan",
 )
+VIEW = DatabaseKind(
+    what="the loop's view",
+    application=0x74666C76,  # tflv
+    migrations=(
+        *[()] * 3,
+        (*(f"CREATE TABLE {table} ({columns})" for table, columns in TABLES.items()), *_INDEXES),
+    ),
+    error=BusError,
+    pragmas=("synchronous = NORMAL", "secure_delete = ON"),
+    refill="it holds nothing that the bus does not: free space on its disk, or delete the file, and it is "
+    "filled again",
+)
 _TRIES, _AGAIN_S = 4, 0.05
-
-
-@contextmanager
-def advised(path: Path) -> Iterator[None]:
-    """Raise BusError with what to do for every error of SQLite."""
-    try:
-        yield
-    except (sqlite3.Error, sqlite3.Warning) as error:
-        raise BusError(
-            f"the loop's view {str(path)!r}: {error}; it holds nothing that the bus does not: free space on "
-            "its disk, or delete the file, and it is filled again"
-        ) from error
 
 
 def open_view_file(path: Path) -> sqlite3.Connection:
@@ -81,57 +73,10 @@ def open_view_file(path: Path) -> sqlite3.Connection:
     left = _TRIES
     while True:
         try:
-            return _opened(path)
+            return VIEW.open(path)
         except BusError as error:
             left -= 1
             name = getattr(error.__cause__, "sqlite_errorname", "")
             if not left or not name.startswith("SQLITE_IOERR"):
                 raise
             time.sleep(_AGAIN_S)  # somebody may delete it just now
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    with advised(path):
-        try:
-            make_private(path)
-        except OSError as error:
-            raise BusError(
-                f"the loop's view {str(path)!r}: {error.strerror}; name a file in a folder of yours"
-            ) from error
-        db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            _prepare(db, path)
-        except BaseException:
-            db.close()
-            raise
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    _version(db, path)
-    if not write_ahead(db):
-        raise BusError(f"the loop's view {str(path)!r} needs a local disk; name a file on one")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("BEGIN IMMEDIATE")
-    if _version(db, path) != VERSION:
-        for table in TABLES:
-            db.execute(f"DROP TABLE IF EXISTS {table}")
-        for table, columns in TABLES.items():
-            db.execute(f"CREATE TABLE {table} ({columns})")
-        for index in _INDEXES:
-            db.execute(index)
-        db.execute(f"PRAGMA application_id = {APPLICATION}")
-        db.execute(f"PRAGMA user_version = {VERSION}")
-    db.execute("COMMIT")
-
-
-def _version(db: sqlite3.Connection, path: Path) -> int:
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION and (application or version or tables):
-        raise BusError(
-            f"{str(path)!r} is a database of another program, and is left as it is; name another file"
-        )
-    return version

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.core.events import EventRefusal
@@ -24,7 +24,9 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.dropped_traces import PREFIX as DROPPED
 from pytest_tfgrpo.feedback.view.removal import owned, remove_before, remove_owned, remove_traces
 from pytest_tfgrpo.feedback.view.rows import Columns, row_of
-from pytest_tfgrpo.feedback.view.schema import TABLES, advised, open_view_file
+from pytest_tfgrpo.feedback.view.schema import TABLES, VIEW, open_view_file
+from pytest_tfgrpo.storage.database import transaction
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 TRAJECTORIES, FEEDBACKS, REWARDS = "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
 TRAINING, DEPLOYMENTS = "RL_TRAINING", "RL_DEPLOYMENTS"
@@ -239,7 +241,7 @@ class LoopView:
 
     def shrink(self) -> None:
         """Overwrite on disk what was deleted."""
-        with self._lock, advised(self.path):
+        with self._lock, VIEW.advised(self.path):
             self._db.execute("VACUUM")
             self._overwrite()
 
@@ -249,7 +251,7 @@ class LoopView:
 
     def owned(self, whose: str, identity: str) -> list[tuple[str, str | None]]:
         """Return ids and traces of the trajectories of a session, or of a user by pseudonym."""
-        with self._lock, advised(self.path):
+        with self._lock, VIEW.advised(self.path):
             return owned(self._db, whose, identity)
 
     def forget(
@@ -348,7 +350,7 @@ class LoopView:
         self, query: str, values: Sequence[object] | Mapping[str, object] = ()
     ) -> list[tuple[Json, ...]]:
         """Return the rows of a query."""
-        with self._lock, advised(self.path):
+        with self._lock, VIEW.advised(self.path):
             return self._db.execute(query, values).fetchall()
 
     def meta(self, key: str) -> str:
@@ -358,7 +360,7 @@ class LoopView:
 
     def set_meta(self, key: str, value: str) -> None:
         """Keep a value of the file's own."""
-        with self._lock, advised(self.path):
+        with self._lock, VIEW.advised(self.path):
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _position(self, stream: str) -> tuple[int, float]:
@@ -368,15 +370,8 @@ class LoopView:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Write, alone among all processes."""
-        with self._lock, advised(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._db
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite ends it where the disk is full
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._lock, VIEW.advised(self.path), transaction(self._db):
+            yield self._db
 
 
 def _insert(db: sqlite3.Connection, table: str, columns: Columns) -> bool:

@@ -28,12 +28,13 @@ from support.buses import (
 from support.connections import is_closed
 
 from pytest_tfgrpo.bus.embedded import bus as embedded_module
-from pytest_tfgrpo.bus.embedded import file as embedded_file
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.embedded.file import PAGE_BYTES, blocks, connect
-from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_PENDING, Bus, TablePut
+from pytest_tfgrpo.bus.embedded.file import BUS, PAGE_BYTES, blocks, open_file
+from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_PENDING, Bus
 from pytest_tfgrpo.bus.streams import DEAD, STREAMS
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
+from pytest_tfgrpo.storage.database import DatabaseKind
+from pytest_tfgrpo.storage.event_store import TablePut
 
 DAY_S = 86400.0
 
@@ -51,10 +52,10 @@ def bus(embedded: EmbeddedPlace) -> Bus:
 
 def test_what_is_published_is_on_disk_when_that_returns(tmp_path: Path) -> None:
     """SQLite flushes the log at each commit, and not only at a checkpoint."""
-    with closing(embedded_file.open_file(tmp_path / "bus.db", STREAMS)) as db:
+    with closing(open_file(tmp_path / "bus.db", STREAMS)) as db:
         assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert db.execute("PRAGMA synchronous").fetchone()[0] >= 2
-    with closing(embedded_file.connect(tmp_path / "bus.db")) as db:
+    with closing(BUS.connect(tmp_path / "bus.db")) as db:
         assert db.execute("PRAGMA synchronous").fetchone()[0] >= 2
 
 
@@ -310,8 +311,7 @@ def test_an_id_that_is_none_deletes_nothing(bus: Bus) -> None:
 def test_a_reader_that_keeps_the_log_from_being_emptied_is_an_error(
     embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded_file, "BUSY_S", 0.05)
-    monkeypatch.setattr(embedded_module, "BUSY_S", 0.05)
+    monkeypatch.setattr(BUS, "busy_s", 0.05)
     bus = embedded.open()
     bus.publish(events(2))
     reader = sqlite3.connect(embedded.path, isolation_level=None)
@@ -325,25 +325,28 @@ def test_a_reader_that_keeps_the_log_from_being_emptied_is_an_error(
     assert bytes_in(embedded.folder, b"event 0") == []
 
 
-@pytest.mark.parametrize("name", ["connect", "GroupWriter"])
+@pytest.mark.parametrize("broken", ["reader", "writer"])
 def test_a_bus_that_cannot_be_opened_leaves_no_connection_open(
-    name: str, embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
+    broken: str, embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[sqlite3.Connection] = []
-
-    def keep(path: Path) -> sqlite3.Connection:
-        opened.append(connect(path))
-        return opened[-1]
+    connect = DatabaseKind.connect
 
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("too many open files")
 
-    monkeypatch.setattr(embedded_file, "connect", keep)
-    monkeypatch.setattr(embedded_module, "connect", keep)
-    monkeypatch.setattr(embedded_module, name, fail)
+    def keep(kind: DatabaseKind, path: Path) -> sqlite3.Connection:
+        if opened and broken == "reader":
+            fail()
+        opened.append(connect(kind, path))
+        return opened[-1]
+
+    monkeypatch.setattr(DatabaseKind, "connect", keep)
+    if broken == "writer":
+        monkeypatch.setattr(embedded_module, "GroupWriter", fail)
     with pytest.raises(BusError, match="too many open files"):
         embedded.open()
-    assert opened
+    assert len(opened) == 1 + (broken == "writer")
     assert all(map(is_closed, opened))
 
 
@@ -424,7 +427,7 @@ def test_a_file_that_is_no_bus_is_left_as_it_is(tmp_path: Path, content: bytes |
         db = sqlite3.connect(path)
         db.execute(f"PRAGMA {content}" if "=" in content else "CREATE TABLE t (x)")
         if content == "newer":
-            db.execute(f"PRAGMA application_id = {embedded_file.APPLICATION}")
+            db.execute(f"PRAGMA application_id = {BUS.application}")
             db.execute("PRAGMA user_version = 99")
         db.commit()
         db.close()
@@ -465,7 +468,7 @@ def test_a_damaged_page_is_an_error_that_says_what_to_do(embedded: EmbeddedPlace
 def test_an_error_of_sqlite_says_what_to_do(name: str, advice: str, tmp_path: Path) -> None:
     error = sqlite3.OperationalError("it failed")
     error.sqlite_errorname = name
-    with pytest.raises(BusError, match=f"it failed; .*{advice}"), embedded_file.advised(tmp_path / "bus.db"):
+    with pytest.raises(BusError, match=f"it failed; .*{advice}"), BUS.advised(tmp_path / "bus.db"):
         raise error
 
 
@@ -479,7 +482,7 @@ def test_a_place_where_no_file_can_be_is_named(tmp_path: Path) -> None:
 def test_a_file_that_another_process_holds_is_an_error(
     embedded: EmbeddedPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded_file, "BUSY_S", 0.05)
+    monkeypatch.setattr(BUS, "busy_s", 0.05)
     bus = embedded.open()
     other = sqlite3.connect(embedded.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.buses import STREAM, Clock, EmbeddedPlace, event
 
-from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_DELIVERIES, BusEvent
+from pytest_tfgrpo.bus.protocol import ACK_WAIT_S, DEDUPE_S, MAX_DELIVERIES
 from pytest_tfgrpo.bus.streams import DEAD
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 NUMBERS = st.integers(0, 12)
 SIZES = st.sampled_from([1, 500, 20_000, 70_000])

@@ -26,9 +26,10 @@ from support.loop_spans import (
     trace_id,
 )
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.feedback.assembly import open_traces
 from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
+from pytest_tfgrpo.storage.event_store import STATE
 
 # when a trace is whole
 

@@ -26,12 +26,13 @@ from support.loop_spans import (
     trace_id,
 )
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.assembly import open_traces
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts, forgotten_key, row_since
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
+from pytest_tfgrpo.storage.event_store import STATE
 
 # what is withdrawn
 

@@ -11,7 +11,7 @@ from support.buses import EmbeddedPlace
 from support.intake import KEY, TRACE, payload, span, stored
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus, BusEvent, check_events
+from pytest_tfgrpo.bus.protocol import MAX_EVENT_BYTES, Bus, check_events
 from pytest_tfgrpo.bus.streams import SPANS_SUBJECT, STREAMS, by_subject
 from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
@@ -28,6 +28,7 @@ from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import SWEEP, OptOuts
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.span_events import decode_spans
+from pytest_tfgrpo.storage.event_store import BusEvent
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 from support.intake import KEY, NOW, TRACE, audits, payload, span, stored
 
-from pytest_tfgrpo.bus.protocol import STATE
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
     TRAJECTORY,
@@ -13,6 +12,7 @@ from pytest_tfgrpo.core.events import (
 )
 from pytest_tfgrpo.feedback.door.intake import Intake
 from pytest_tfgrpo.feedback.door.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
 
 

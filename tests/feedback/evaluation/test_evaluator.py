@@ -12,7 +12,7 @@ from support.buses import BusPlace, Clock, EmbeddedPlace
 from support.loop_events import feedback, judged, payloads, publish, totals, trajectory
 
 from pytest_tfgrpo.bus.dead_letters import dead_letter_of
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, TablePut
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     MODEL_DEPLOYED,
@@ -30,6 +30,7 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.evaluation import evaluator as evaluator_module
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator, evaluator_lag
 from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
 DONE = {"task_status": "completed_successfully"}
 FAILED = {"task_status": "failed"}

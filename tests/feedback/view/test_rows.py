@@ -10,7 +10,6 @@ import pytest
 from support.loop_events import EARLY, LATER, feedback, judged, trajectory
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
-from pytest_tfgrpo.bus.protocol import BusEvent
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.events import (
     MODEL_DEPLOYED,
@@ -24,6 +23,7 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.history import NormalizedScore
 from pytest_tfgrpo.feedback.view.rows import ViewRow, redacted_kinds, row_of
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 AT = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 PART = {"score": 0.5, "weight": 0.4, "source": "outcome"}

@@ -13,13 +13,14 @@ from support.loop_events import LATER, feedback, judged, publish, trajectory
 
 from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.protocol import DEDUPE_S, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.view.rows import row_of
 from pytest_tfgrpo.feedback.view.view import LoopView, payload_at
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from support import ROOT
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.bus.registry import open_bus
-from pytest_tfgrpo.feedback.lease import Lease
+from pytest_tfgrpo.storage.lease import Lease
 
 RECORDED = ROOT / "tests" / "traces" / "recorded"
 

@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 from support.buses import event
 from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.protocol import TablePut
+from pytest_tfgrpo.storage.event_store import TablePut
 
 bus, start = open_embedded(Path(sys.argv[1])), int(sys.argv[2])
 revision = bus.table("state").get("count")[1]

@@ -20,9 +20,9 @@ from pytest_tfgrpo.bus.nats import table as nats_table
 from pytest_tfgrpo.bus.nats.bus import open_nats
 from pytest_tfgrpo.bus.nats.link import NatsLink, NatsMessage
 from pytest_tfgrpo.bus.nats.streams import differing, stream_config
-from pytest_tfgrpo.bus.protocol import TablePut
 from pytest_tfgrpo.bus.streams import DEAD, STREAMS
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
+from pytest_tfgrpo.storage.event_store import TablePut
 
 Start = Callable[..., NatsServer]
 

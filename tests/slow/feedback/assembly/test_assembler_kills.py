@@ -30,7 +30,8 @@ from support.loop_spans import (
     ROOT as ROOT_SPAN,
 )
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 OPTED_OUT = range(40, 400, 40)
 pytestmark = pytest.mark.faults

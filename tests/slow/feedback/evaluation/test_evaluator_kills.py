@@ -17,10 +17,11 @@ from support.buses import BusPlace, Clock, EmbeddedPlace, NatsPlace
 from support.campaign import Campaign
 from support.loop_events import feedback, judged, payloads, publish, trajectory
 
-from pytest_tfgrpo.bus.protocol import Bus, BusEvent
+from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator, evaluator_lag
 from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 STREAMS = ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.bus.embedded.file import write_ahead
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.feedback.view import schema
 from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.storage import database
+from pytest_tfgrpo.storage.database import write_ahead
 
 
 @pytest.fixture
@@ -24,15 +24,15 @@ def test_a_file_that_is_deleted_while_it_is_opened_is_made_anew(
 ):
     left = [*range(failures)]
 
-    def interrupted(db: sqlite3.Connection) -> bool:
+    def interrupted(db: sqlite3.Connection, busy_s: float) -> bool:
         if left:
             left.pop()
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorname = "SQLITE_IOERR_SHORT_READ"
             raise error
-        return write_ahead(db)
+        return write_ahead(db, busy_s)
 
-    monkeypatch.setattr(schema, "write_ahead", interrupted)
+    monkeypatch.setattr(database, "write_ahead", interrupted)
     if opens:
         LoopView(tmp_path / "view.db").close()
     else:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 from support.buses import STREAM, BusPlace, events, texts
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus
-from pytest_tfgrpo.feedback.lease import Lease
+from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import Lease
 
 TTL_S = 10.0
 

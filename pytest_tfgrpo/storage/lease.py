@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pytest_tfgrpo.bus.protocol import STATE, Bus, BusEvent, Table, TablePut
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, Table, TablePut
 
 TTL_S = 15.0
 """How long the row stays unchanged before another process takes it."""
@@ -24,7 +24,7 @@ class Lease:
 
     def __init__(
         self,
-        bus: Bus,
+        store: EventStore,
         job: str,
         owner: str,
         *,
@@ -34,8 +34,8 @@ class Lease:
         """`owner` names this process alone, never the one before a restart."""
         self.state: Json = None
         """What the last holder kept; valid while the lease is held."""
-        self._bus = bus
-        self._table = bus.table(STATE)
+        self._store = store
+        self._table = store.table(STATE)
         self._key = f"lease.{job}"
         self._owner = owner
         self._ttl_s = ttl_s
@@ -70,11 +70,11 @@ class Lease:
     def publish(self, events: list[BusEvent], state: Json) -> list[int] | None:
         """Publish events and the new state; None where the lease was lost, and nothing is stored.
 
-        Raises BusError. Where the bus is not atomic, the events may be stored without the state.
+        Raises BusError. Where the store is not atomic, the events may be stored without the state.
         """
         put = TablePut(key=self._key, value=self._value(self._owner, state), revision=self._revision)
         try:
-            sequences = self._bus.publish(events, [put])
+            sequences = self._store.publish(events, [put])
         except RevisionConflict:
             self._lose()
             return None

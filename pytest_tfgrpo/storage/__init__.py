@@ -1,0 +1,1 @@
+"""What outlasts a process: databases of SQLite, leases and states."""

@@ -1,0 +1,82 @@
+"""What holds for a database of any kind; `live/test_store_schema.py` and `bus/embedded` have the rest."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage.database import DatabaseKind, transaction
+
+FIRST, SECOND = ("CREATE TABLE a (x)",), ("CREATE TABLE b (x)", "INSERT INTO b SELECT x FROM a")
+
+
+def kind(*migrations: tuple[str, ...], refill: str = "") -> DatabaseKind:
+    return DatabaseKind(
+        what="the shelf", application=77, migrations=migrations, error=BusError, pragmas=(), refill=refill
+    )
+
+
+def tables(db: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shelf.db"
+
+
+def test_each_version_is_reached_from_the_one_before_and_once(path: Path) -> None:
+    with closing(kind(FIRST).open(path)) as db:
+        db.execute("INSERT INTO a VALUES (7)")
+    for _ in range(2):
+        with closing(kind(FIRST, SECOND).open(path)) as db:
+            assert db.execute("SELECT x FROM b").fetchall() == [(7,)]
+    with pytest.raises(BusError, match=r"the shelf .* has version 2, and this release reads up to 1"):
+        kind(FIRST).open(path)
+
+
+@pytest.mark.parametrize(
+    "other", [(FIRST,), (FIRST, SECOND, ("CREATE TABLE c (x)",))], ids=["older", "newer"]
+)
+def test_a_cache_of_another_version_is_made_anew(other: tuple[tuple[str, ...], ...], path: Path) -> None:
+    with closing(kind(*other, refill="fill it again").open(path)) as db:
+        db.execute("INSERT INTO a VALUES (7)")
+    cache = kind(FIRST, SECOND, refill="fill it again")
+    with closing(cache.open(path)) as db:
+        assert (tables(db), db.execute("SELECT count(*) FROM a").fetchone()) == ({"a", "b"}, (0,))
+        db.execute("INSERT INTO a VALUES (8)")
+    with closing(cache.open(path)) as db:
+        assert db.execute("SELECT x FROM a").fetchall() == [(8,)]
+        with (
+            pytest.raises(BusError, match=r"the shelf .*: no such table: d; fill it again"),
+            cache.advised(path),
+        ):
+            db.execute("SELECT * FROM d")
+
+
+def test_what_completes_a_file_is_part_of_its_first_transaction(path: Path) -> None:
+    def refuse(db: sqlite3.Connection) -> None:
+        raise BusError("no")
+
+    with pytest.raises(BusError, match="no"):
+        kind(FIRST).open(path, refuse)
+    with closing(sqlite3.connect(path)) as db:
+        assert tables(db) == set()
+
+
+def test_a_transaction_that_fails_stores_nothing() -> None:
+    with closing(kind(FIRST).open(None)) as db:
+        with pytest.raises(sqlite3.ProgrammingError), transaction(db):
+            db.executemany("INSERT INTO a VALUES (1 / ?)", [(1,), ()])
+        assert not db.in_transaction
+        assert db.execute("SELECT * FROM a").fetchall() == []
+
+
+def test_a_place_where_no_file_can_be_is_named_with_what_to_do(tmp_path: Path) -> None:
+    advice = "make its folder, give this user the right to write there, or name another file"
+    with pytest.raises(BusError, match=f"missing/shelf.db': No such file or directory; {advice}"):
+        kind(FIRST).open(tmp_path / "missing" / "shelf.db")
