@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeVar
 
+C = TypeVar("C", bound=str)
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -56,11 +57,11 @@ def whole(low: int, high: int | None = None) -> Callable[[Any], int]:
     return parse
 
 
-def whole_or_auto(low: int, high: int) -> Callable[[Any], Any]:
+def whole_or_auto(low: int, high: int) -> Callable[[Any], int | Literal["auto"]]:
     """Return a parser of integers within bounds, and of the word ``auto``."""
     number = whole(low, high)
 
-    def parse(value: Any) -> Any:
+    def parse(value: Any) -> int | Literal["auto"]:
         if str(value).strip() == "auto":
             return "auto"
         try:
@@ -95,13 +96,13 @@ class NoChoice(ValueError):
         self.names = names
 
 
-def choice(*names: str) -> Callable[[Any], str]:
+def choice(*names: C) -> Callable[[Any], C]:
     """Return a parser of one of the names; it raises NoChoice."""
 
-    def parse(value: Any) -> str:
+    def parse(value: Any) -> C:
         if value not in names:
             raise NoChoice(names)
-        return str(value)
+        return names[names.index(value)]
 
     return parse
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.setting_parsers import (
     choice,
     parse_bool,
@@ -20,7 +21,7 @@ from pytest_tfgrpo.core.setting_parsers import (
     real,
     whole,
 )
-from pytest_tfgrpo.core.settings import Origin, Setting, parse
+from pytest_tfgrpo.core.settings import Origin, parse
 
 PREFIX = "TFGRPO_LIVE_RL_"
 STRATEGIES = ("trace_v1", "trace_v2", "outcome_v1")
@@ -56,7 +57,7 @@ def parse_inference(value: Any) -> str:
 
 
 # fmt: off
-TABLE: Mapping[str, Setting] = {row.name.removeprefix("live_rl_"): row for row in (
+_ROWS: tuple[Setting[Any], ...] = (
     Setting("live_rl_enabled", "none", parse_bool, False,
             "choose among the arms and learn; off, every run takes the default arm"),
     Setting("live_rl_update_interval", "none", whole(1, 100_000), 8,
@@ -83,9 +84,10 @@ TABLE: Mapping[str, Setting] = {row.name.removeprefix("live_rl_"): row for row i
             "a run that failed and has no score counts as one with score 0, or as `inference` says"),
     Setting("live_rl_text", "none", choice("redacted", "none"), "redacted",
             "prompts and replies without secrets, e-mail, phone and card numbers, or their lengths alone"),
-)}
-"""By key of the file."""
+)
 # fmt: on
+TABLE: Mapping[str, Setting[Any]] = {row.name.removeprefix("live_rl_"): row for row in _ROWS}
+"""By key of the file."""
 
 
 def resolve_live(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Setting, Settings, resolve, unknown_key
+from pytest_tfgrpo.core.setting import Setting
+from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Settings, resolve, unknown_key
 
 SETTINGS = pytest.StashKey[Settings]()
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
@@ -96,7 +97,7 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
     return found
 
 
-def _rule(setting: Setting) -> str:
+def _rule(setting: Setting[Any]) -> str:
     """Return the rule of a setting, for ini values that pytest itself fails to convert."""
     try:
         setting.parse(None)

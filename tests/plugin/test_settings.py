@@ -1,12 +1,17 @@
 """Settings as pytest reads them: flags, then environment, then ini file, then defaults."""
 
+import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from support import reference
 from support.preparing import prepared
 from support.project import LIMITS, Project
 
-from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.setting import Setting
+from pytest_tfgrpo.core.setting_parsers import default_task_id, whole
+from pytest_tfgrpo.core.settings import BY_NAME, TABLE, from_arguments
 
 SINCE_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced native TOML")
 
@@ -188,3 +193,25 @@ def test_a_choice_has_its_nearest_name(project: Project) -> None:
 def test_git_ignores_the_output_folder_that_a_run_makes(project: Project) -> None:
     project.scenarios(train=1, sweep=1).learn()
     assert (project.root / "out" / ".gitignore").read_text().splitlines()[-1] == "*"
+
+
+def test_a_row_is_all_that_a_new_setting_needs(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = reference.settings()
+    row = Setting("echo_depth", "prompts", whole(1, 9), 2, "how often a lesson is repeated", "int")
+    table = (*TABLE, row)
+    for module in [m for m in sys.modules.values() if vars(m).get("TABLE") is TABLE]:
+        monkeypatch.setattr(module, "TABLE", table)
+    monkeypatch.setitem(cast("dict[str, Setting[Any]]", BY_NAME), row.name, row)
+    assert set(reference.settings().splitlines()) - set(before.splitlines()) == {
+        "| `echo_depth` | `2` | integer between 1 and 9 | how often a lesson is repeated |"
+    }
+    project.scenarios(train=1, sweep=1).ini(actor="python:agent:right", echo_depth=3)
+    (by_ini,) = prepared(project, "--tfgrpo")
+    monkeypatch.setenv("TFGRPO_ECHO_DEPTH", "4")
+    (by_variable,) = prepared(project, "--tfgrpo")
+    jobs = [launch.prepared.job for launch in (by_ini, by_variable)]
+    assert [row.of(job.settings) for job in jobs] == [3, 4]
+    assert jobs[0].stamps["settings"] != jobs[1].stamps["settings"]
+    assert row.of(from_arguments({"echo_depth": 5}, learning=True)) == 5
+    refused = project.run("--tfgrpo-echo-depth=0").stderr.str()
+    assert "echo_depth must be an integer between 1 and 9, not '0' (flag --tfgrpo-echo-depth)" in refused

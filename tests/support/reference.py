@@ -12,8 +12,9 @@ from typing import Any
 
 from pytest_tfgrpo import cli, hookspecs
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.setting_parsers import parse_bool
-from pytest_tfgrpo.core.settings import TABLE, Setting
+from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.feedback.loop_file import spelled
 from pytest_tfgrpo.feedback.settings import LOOP_TABLE
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
@@ -60,7 +61,7 @@ def _default(value: object) -> str:
     return "" if value is None else f"`{value!s}`"
 
 
-def _guard(setting: Setting) -> str:
+def _guard(setting: Setting[Any]) -> str:
     """Return what a value must be, in the words of its own error."""
     try:
         setting.parse("")
