@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
+from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.settings.telemetry import OTEL
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.observers import Observer
@@ -158,9 +160,9 @@ def _open(
 
     root = root.resolve()
     settings = from_arguments(arguments, learning=learning)
-    if listed_agents(settings["actor"]):
+    if listed_agents(ACTOR.of(settings)):
         raise SettingError("actor: a list of agents runs under pytest only; call run for each of them")
-    if settings["otel"]:
+    if OTEL.of(settings):
         from pytest_tfgrpo.sinks.otel import open_telemetry
 
         supplied = replace(supplied, tracing=open_telemetry(settings, os.environ))

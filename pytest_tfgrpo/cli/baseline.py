@@ -19,6 +19,7 @@ from pytest_tfgrpo.cli.parsers import (
     project_of,
 )
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, StoreError
+from pytest_tfgrpo.core.settings.gate import GATE_ALARM, GATE_MARGIN
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -115,8 +116,8 @@ def compare(arguments: Arguments) -> Iterator[str]:
 
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
-    margin = project.settings["gate_margin"] if arguments.margin is None else arguments.margin
-    bar = Bar(margin=margin, alarm=project.settings["gate_alarm"])
+    margin = GATE_MARGIN.of(project.settings) if arguments.margin is None else arguments.margin
+    bar = Bar(margin=margin, alarm=GATE_ALARM.of(project.settings))
     compared = compare_baselines(before, after, bar=bar, strict=arguments.strict)
     yield from compared.lines
     outcome = compared.verdict.outcome

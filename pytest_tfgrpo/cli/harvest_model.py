@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.cli.parsers import Arguments, project_of
 from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings.agents import ACTOR, MAX_TOKENS, MODELS, TEACHER
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.patterns.prompt.statement_model import StatementModel
@@ -24,17 +25,18 @@ def open_statement_model(arguments: Arguments) -> StatementModel:
 
     project = project_of(arguments)
     settings = project.settings
-    spec = settings["teacher"] or ("" if listed_agents(settings["actor"]) else settings["actor"]) or ""
+    spec = TEACHER.of(settings) or ("" if listed_agents(ACTOR.of(settings)) else ACTOR.of(settings)) or ""
     if not spec.startswith(MODEL):
         raise SettingError(
-            f"--statement model needs a language model, and tfgrpo_teacher is {settings['teacher']!r};"
+            f"--statement model needs a language model, and tfgrpo_teacher is {TEACHER.of(settings)!r};"
             f" set it to {MODEL}<model>"
         )
+    file = MODELS.of(settings)
     models = Models(
-        load_models(project.root / settings["models"] if settings["models"] else None),
+        load_models(project.root / file if file else None),
         environ=os.environ,
         spending=Budget(settings.values),
-        max_tokens=settings["max_tokens"],
+        max_tokens=MAX_TOKENS.of(settings),
     )
     completer = models.open(spec)
     require_affordable([completer], settings.values)

@@ -16,6 +16,7 @@ from pytest_tfgrpo.cli.parsers import (
     project_of,
 )
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.text import line, plural
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     file = committed_file(project)
     if file is None:
         raise SettingError("library is 'none' (the default), so there is no file to rebase")
-    packs = {ANY_DOMAIN: builtin_pack()} | load_packs(project.root / project.settings["prompt_packs"])
+    packs = {ANY_DOMAIN: builtin_pack()} | load_packs(project.root / PROMPT_PACKS.of(project.settings))
     revision = rebased(load_library(file), packs, run_id="rebase", created_at=utc_now())
     if revision.applied:
         save_library(file, revision.library)

@@ -15,6 +15,8 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.settings.runs import LIBRARY
 from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.launch.agents import PLACE, task_of
@@ -69,7 +71,7 @@ def find_agents(project: Project, wanted: str) -> dict[str, Path]:
 
     Raises SettingError without a list, and JournalError where fewer than two agents have such a run.
     """
-    names = [agent.name for agent in listed_agents(project.settings["actor"])]
+    names = [agent.name for agent in listed_agents(ACTOR.of(project.settings))]
     if not names:
         raise SettingError("--agents compares the agents of a list; name two or more in the setting actor")
     shared: dict[str, dict[str, Path]] = {}
@@ -175,7 +177,7 @@ def read_report(folder: Path) -> dict[str, Any] | None:
 
 def committed_file(project: Project) -> Path | None:
     """Return the file of the setting `library`, None when it is ``none``."""
-    name = project.settings["library"]
+    name = LIBRARY.of(project.settings)
     return None if name == "none" else project.root / str(name).replace(PLACE, _agent(project, name))
 
 
@@ -183,7 +185,7 @@ def _agent(project: Project, file: str) -> str:
     """Return the agent of a list whose task it is; raises SettingError where `file` needs one."""
     if PLACE not in file:
         return ""
-    names = [agent.name for agent in listed_agents(project.settings["actor"])]
+    names = [agent.name for agent in listed_agents(ACTOR.of(project.settings))]
     task = project.task_id
     own = max((name for name in names if task.endswith(f".{name}")), key=len, default=None)
     if own is None:
@@ -197,7 +199,7 @@ def _agent(project: Project, file: str) -> str:
 def other_tasks(project: Project) -> str:
     """Return where runs are if not in the project's task: in those of its agents; empty for nowhere."""
     base = project.task_id
-    tasks = [task_of(base, agent.name) for agent in listed_agents(project.settings["actor"])]
+    tasks = [task_of(base, agent.name) for agent in listed_agents(ACTOR.of(project.settings))]
     known = [task for task in tasks if list_runs(project.out, task)]
     return f"the runs of agents are in tasks of their own: add --task {' or '.join(known)}" if known else ""
 

@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings import BY_NAME, Settings, resolve, unknown_key
+from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,19 +39,19 @@ class Project:
     @property
     def out(self) -> Path:
         """The output folder."""
-        return self.root / (self.settings["out"] or "out")
+        return self.root / (OUT.of(self.settings) or "out")
 
     @property
     def task_id(self) -> str:
         """The task id: as set, or the name of the root folder."""
-        return self.settings["task_id"] or default_task_id(self.root.name)
+        return TASK_ID.of(self.settings) or default_task_id(self.root.name)
 
     def resume(self, run_id: str) -> str:
         """Return the command that finishes a run, with the flags that find it."""
         named = [
-            " " + quote(f"{BY_NAME[name].flag}={self.settings[name]}")
-            for name in ("task_id", "out")
-            if name in self.flags
+            " " + quote(f"{row.flag}={row.of(self.settings)}")
+            for row in (TASK_ID, OUT)
+            if row.name in self.flags
         ]
         return f"pytest --tfgrpo{''.join(named)} --tfgrpo-resume={quote(run_id)}"
 

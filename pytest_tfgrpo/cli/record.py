@@ -16,6 +16,7 @@ from pytest_tfgrpo.cli.parsers import (
     project_of,
 )
 from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.settings.agents import RECORD
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.recording.maintenance import RunUse
@@ -71,7 +72,7 @@ def add(arguments: Arguments) -> Iterator[str]:
 
     file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
     run = load_run(folder)
-    for scenario in () if run.settings.get("record") else run.scenarios:
+    for scenario in () if RECORD.of(run.settings) else run.scenarios:
         blind = all(check.kind in KINDS and not KINDS[check.kind].blocking for check in scenario.checks)
         if scenario.checker is not None or not blind:
             raise RecordingError(

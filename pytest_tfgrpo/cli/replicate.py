@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
+from pytest_tfgrpo.core.setting import Setting
+from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD, SEED
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -50,7 +53,7 @@ def replicate(arguments: Arguments) -> Iterator[str]:
     project = project_of(arguments)
     _require_one_agent(project, arguments.pytest_args)
     folder = _folder(project, new=arguments.new)
-    first: int = project.settings["seed"]
+    first = SEED.of(project.settings)
     outs = {seed: folder / f"seed-{seed}" for seed in range(first, first + arguments.seeds)}
     done = {seed: run for seed, out in outs.items() if (run := _complete(project, out)) is not None}
     missing = [seed for seed in outs if seed not in done]
@@ -71,7 +74,7 @@ def replicate(arguments: Arguments) -> Iterator[str]:
 def _require_one_agent(project: Project, args: Sequence[str]) -> None:
     from pytest_tfgrpo.core.agent_list import listed_agents
 
-    agents = listed_agents(project.settings["actor"])
+    agents = listed_agents(ACTOR.of(project.settings))
     if agents and not any(word.startswith("--tfgrpo-actor=") for word in args):
         raise SettingError(
             f"one agent is repeated, and tfgrpo_actor lists {len(agents)}; name one, for example "
@@ -116,12 +119,12 @@ def _estimate(project: Project, args: Sequence[str], runs: int) -> Iterator[str]
         raise SettingError(f"no learning run is possible: {_end(done.stdout + done.stderr)}")
     yield f"{'the run' if runs == 1 else f'each of {runs} runs'} takes:"
     yield from (f"  {line}" for line in section[1].strip().splitlines())
-    limits = [f"{unit} {project.settings[unit]:g}" for unit in _BUDGETS if project.settings[unit] is not None]
+    limits = [f"{row.name} {most:g}" for row in _BUDGETS if (most := row.of(project.settings)) is not None]
     if limits:
         yield f"all seeds together stay within {', '.join(limits)}"
 
 
-_BUDGETS = ("budget_usd", "budget_tokens", "budget_s")
+_BUDGETS: tuple[Setting[float | None], ...] = (BUDGET_USD, BUDGET_TOKENS, BUDGET_S)
 
 
 def _carry_out(project: Project, seed: int, outs: Mapping[int, Path], args: Sequence[str]) -> Path:
@@ -178,8 +181,8 @@ def _left(project: Project, others: Sequence[Path]) -> list[str]:
     Raises SettingError when nothing is left.
     """
     flags = []
-    for name in _BUDGETS:
-        limit = project.settings[name]
+    for row in _BUDGETS:
+        name, limit = row.name, row.of(project.settings)
         if limit is None:
             continue
         left = limit - sum(_used(run, name) for out in others for run in _runs(project, out))

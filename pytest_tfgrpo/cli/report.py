@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.errors import BaselineError, JournalError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON, write_text
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import sets_gate
+from pytest_tfgrpo.core.settings.gate import BASELINE, GATES
 from pytest_tfgrpo.core.text import line, wrapped
 
 if TYPE_CHECKING:
@@ -231,12 +232,12 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
 
     if is_plain(run) and not sets_gate(run.settings):
         return None
-    name, baseline = run.settings.get("baseline"), None
+    name, baseline = BASELINE.of(run.settings), None
     try:
         baseline = load(locate(str(name), project.root)) if name and run.reference is None else None
     except BaselineError as error:
         notes.append(f"checked without its baseline: {error}")
-    if run.settings.get("gates"):
+    if GATES.of(run.settings):
         notes.append("named gates were not checked again")
     known = {check.kind for scenario in run.scenarios for check in scenario.checks}
     foreign = {kind: replace(KINDS["python"], name=kind) for kind in known - KINDS.keys()}

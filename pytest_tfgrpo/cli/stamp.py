@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import PackError
+from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 
 
 def declare(commands: Subparsers) -> None:
@@ -45,7 +46,7 @@ def _packs(arguments: Arguments) -> Iterator[Path]:
     from pytest_tfgrpo.harness.suite.packs import MANIFEST, pack_folders
 
     project = project_of(arguments)
-    for name in arguments.folders or [project.root / project.settings["prompt_packs"]]:
+    for name in arguments.folders or [project.root / PROMPT_PACKS.of(project.settings)]:
         folder = Path(name)
         packs = [folder] if (folder / MANIFEST).is_file() else pack_folders(folder)
         if not packs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 # A plain class: making a dataclass or a named tuple costs each start of pytest some tenths of a millisecond.
 
 
-class Setting(Generic[T]):
-    """One setting whose values are of type T, ``int | None`` for example."""
+class Setting(Generic[T_co]):
+    """One setting, whose values have the type `T_co`, ``int | None`` for example."""
 
     __slots__ = ("aliases", "default", "help", "ini_type", "name", "parse", "shapes")
 
@@ -28,8 +28,8 @@ class Setting(Generic[T]):
         self,
         name: str,
         shapes: str,
-        parse: Callable[[Any], T],
-        default: T,
+        parse: Callable[[Any], T_co],
+        default: T_co,
         description: str,
         ini_type: str = "string",
         aliases: tuple[str, ...] = (),
@@ -49,18 +49,18 @@ class Setting(Generic[T]):
         self.ini_type = ini_type
         self.aliases = aliases
 
-    def of(self, values: ByName) -> T:
+    def of(self, values: ByName) -> T_co:
         """Return the value; the default where a run made before the setting existed lacks it."""
         try:
-            value: T = values[self.name]
+            value: T_co = values[self.name]
         except KeyError:
             return self.default
         return value
 
-    def recorded(self, values: ByName) -> T | None:
+    def recorded(self, values: ByName) -> T_co | None:
         """Return the value; None where a run made before the setting existed lacks it."""
         try:
-            value: T = values[self.name]
+            value: T_co = values[self.name]
         except KeyError:
             return None
         return value

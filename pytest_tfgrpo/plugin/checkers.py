@@ -12,6 +12,7 @@ import pytest
 
 from pytest_tfgrpo.core.records import CheckerResult, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.core.text import block
 from pytest_tfgrpo.plugin import markers, score
 from pytest_tfgrpo.plugin.failures import (
@@ -266,7 +267,7 @@ class Checkers:
             return
         if rollout.mode != "eval":
             return
-        least = self._settings["min_score"] if scenario.min_score is None else scenario.min_score
+        least = MIN_SCORE.of(self._settings) if scenario.min_score is None else scenario.min_score
         if checker_result.outcome == "score" and checker_result.score >= least:
             return
         if checker_result.outcome == "score" and scenario.id in self._excused:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from pytest_tfgrpo.core.files import USUAL_SUFFIXES
+from pytest_tfgrpo.core.settings.gate import BASELINE
+from pytest_tfgrpo.core.settings.telemetry import OTEL
 from pytest_tfgrpo.plugin import options
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -32,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         rootdir.require_unmoved(config)
     settings = config.stash[options.SETTINGS] = options.read(config)
-    if settings["otel"]:  # here, since an error of an xdist worker would come too late
+    if OTEL.of(settings):  # here, since an error of an xdist worker would come too late
         from pytest_tfgrpo.plugin import prepare
 
         prepare.open_tracing(config, settings)
@@ -46,7 +48,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Make the session where a baseline is set: its gate fails also if no scenario is left to collect."""
-    if options.settings_of(session.config)["baseline"] is not None:
+    if BASELINE.of(options.settings_of(session.config)) is not None:
         from pytest_tfgrpo.plugin.session import session_of
 
         session_of(session.config)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MARGIN
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.gates import default_text, named_text
 from pytest_tfgrpo.plugin.failures import ItemFailed
@@ -27,7 +28,7 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
     if item.named is None:
         compared = _compared(verdict.results)
         settings = conclusion.report["settings"]
-        note(item, verdict.outcome, compared, settings["baseline"], settings["gate_margin"])
+        note(item, verdict.outcome, compared, BASELINE.of(settings), GATE_MARGIN.of(settings))
         if verdict.failed:
             raise ItemFailed("\n".join(default_text(gate)))
         return

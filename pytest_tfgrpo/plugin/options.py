@@ -11,6 +11,9 @@ import pytest
 
 from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Settings, resolve, unknown_key
+from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE, OPTIMIZER, TEACHER
+from pytest_tfgrpo.core.settings.learning import EPOCHS, GROUP_SIZE
+from pytest_tfgrpo.core.settings.runs import SEED
 
 SETTINGS = pytest.StashKey[Settings]()
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
@@ -120,14 +123,16 @@ def headline(settings: Settings) -> str | None:
     from pytest_tfgrpo.core.agent_list import listed_agents
     from pytest_tfgrpo.core.text import plural
 
-    agents = ", ".join(agent.name for agent in listed_agents(settings["actor"]))
+    agents = ", ".join(agent.name for agent in listed_agents(ACTOR.of(settings)))
     others = [
-        role for role in ("optimizer", "teacher", "judge") if role in settings.origins and settings[role]
+        f"{role.name} {of}, "
+        for role in (OPTIMIZER, TEACHER, JUDGE)
+        if role.name in settings.origins and (of := role.of(settings))
     ]
     return (
         "tfgrpo: "
-        + (f"agents {agents}, " if agents else f"actor {settings['actor'] or 'of each test'}, ")
-        + "".join(f"{role} {settings[role]}, " for role in others)
-        + f"group size {settings['group_size']}, "
-        f"{plural(settings['epochs'], 'epoch')}, seed {settings['seed']}"
+        + (f"agents {agents}, " if agents else f"actor {ACTOR.of(settings) or 'of each test'}, ")
+        + "".join(others)
+        + f"group size {GROUP_SIZE.of(settings)}, "
+        f"{plural(EPOCHS.of(settings), 'epoch')}, seed {SEED.of(settings)}"
     )

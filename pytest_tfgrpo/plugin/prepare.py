@@ -12,6 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
+from pytest_tfgrpo.core.settings.agents import ACTOR, OPTIMIZER, RECORD
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
@@ -70,7 +71,7 @@ def prepare(
     _require_known_environment(os.environ)
     if agent.name:
         _refuse_own_agents(scenarios)
-    _refuse_replay_of_acts(settings["actor"], scenarios)
+    _refuse_replay_of_acts(ACTOR.of(settings), scenarios)
     request = RunRequest(
         root=config.rootpath,
         settings=settings,
@@ -113,7 +114,7 @@ def _supplied(
     from pytest_tfgrpo.harness.engine.supplied import Supplied
 
     settings = agent.settings
-    actor, optimizer, named = settings["actor"], settings["optimizer"], ("name", "identity")
+    actor, optimizer, named = ACTOR.of(settings), OPTIMIZER.of(settings), ("name", "identity")
     return Supplied(
         actor=hook_calls.supply_one(config, "pytest_tfgrpo_actor", actor, (*named, "paid"))
         if actor
@@ -164,9 +165,10 @@ def open_tracing(config: pytest.Config, settings: Settings) -> None:
     from pytest_tfgrpo.core.agent_list import listed_agents
     from pytest_tfgrpo.sinks.otel import open_telemetry
 
-    actors = [agent.spec for agent in listed_agents(settings["actor"])] or [settings["actor"]]
+    actors: list[str | None] = [agent.spec for agent in listed_agents(ACTOR.of(settings))]
     opened: dict[str | None, Tracing | None] = {
-        actor: open_telemetry(settings.with_values(actor=actor), os.environ) for actor in actors
+        actor: open_telemetry(settings.with_values(actor=actor), os.environ)
+        for actor in actors or [ACTOR.of(settings)]
     }
     config.stash[TRACING] = opened
 
@@ -196,7 +198,7 @@ def dry_run(launches: Sequence[tuple[str, Launch]]) -> list[str]:
     lines: list[str] = []
     parts = []
     for agent, launch in launches:
-        job, folder, record = launch.prepared.job, launch.prepared.folder, launch.settings["record"]
+        job, folder, record = launch.prepared.job, launch.prepared.folder, RECORD.of(launch.settings)
         runs = None if folder is None else folder.parent
         known = launch.root / record if record else None
         found = forecast(job, runs, known, launch.looks)

@@ -14,6 +14,9 @@ from pytest_tfgrpo.core.list_values import domains
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
+from pytest_tfgrpo.core.settings.gate import BASELINE
+from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
 from pytest_tfgrpo.harness.launch.launch import (
     is_gated,
     limited,
@@ -98,7 +101,7 @@ class TfgrpoSession:
         self._agents = self._open_agents()
         self.agents = tuple(agent.name for agent in self._agents)
         """Names of the agents that run side by side; one empty name for a single actor."""
-        self.domain_agents: Mapping[str, Sequence[str]] = domains(self.settings["domain_agents"])
+        self.domain_agents: Mapping[str, Sequence[str]] = domains(DOMAIN_AGENTS.of(self.settings))
         """Names of those of a list that try a domain, by domain."""
         self.marked: dict[str, str] = {}
         self.phases: list[Phase] = phases_of(self._agents[0].settings, config.rootpath)
@@ -170,7 +173,7 @@ class TfgrpoSession:
             others = [item for item in items if not is_scenario_item(item) and item not in named]
             self._alone = all(isinstance(item, ScenarioItem) for item in items)
             if chosen or may_add(session, asked=bool(named) or self.learning):
-                if self.settings["out"] or self.learning:
+                if OUT.of(self.settings) or self.learning:
                     agent_folders.refuse_output(self.config, items)
                 items[:] = others + self._select(session, chosen)
             elif named:
@@ -317,7 +320,7 @@ class TfgrpoSession:
 
     def _without_eval(self, session: pytest.Session) -> list[pytest.Item]:
         """Return the gate, which fails, where a baseline is set and the whole suite has nothing to run."""
-        if not self.settings["baseline"] or self._partial or self.config.getoption("tfgrpo_dry_run", False):
+        if not BASELINE.of(self.settings) or self._partial or self.config.getoption("tfgrpo_dry_run", False):
             return []
         agent = self._agents[0]
         with prepare.usage_errors():
@@ -329,7 +332,7 @@ class TfgrpoSession:
             return []
         self._unrun = (
             f"no eval scenario was collected to compare with the {len(ids)} of the baseline "
-            f"{agent.settings['baseline']!r}; bring them back, or set tfgrpo_baseline = none"
+            f"{BASELINE.of(agent.settings)!r}; bring them back, or set tfgrpo_baseline = none"
         )
         return [*make_gates(RunFile.of(session), self, [], agent.name)]
 
@@ -430,7 +433,7 @@ class TfgrpoSession:
                 *compare_agents(
                     ended,
                     {run.agent: run.launch.prepared.folder for run in runs},
-                    task=self.settings["task_id"] or default_task_id(self.config.rootpath.name),
+                    task=TASK_ID.of(self.settings) or default_task_id(self.config.rootpath.name),
                     verbosity=self.config.get_verbosity(),
                     start=self.config.invocation_params.dir,
                 ),

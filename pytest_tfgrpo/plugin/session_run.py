@@ -11,6 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.harness.launch.engine_thread import LoopThread
 from pytest_tfgrpo.harness.launch.launch import Launch, is_gated
 from pytest_tfgrpo.plugin import hook_calls
@@ -85,7 +86,7 @@ class SessionRun:
                 continue
             try:
                 excused = self._settings.learning or scenario.id in self._excused
-                least = None if excused else self._settings["min_score"]
+                least = None if excused else MIN_SCORE.of(self._settings)
                 why = live.why if group is None else ""
                 judge_group(self._config, scenario, group, item.nodeid, least=least, why=why)
             except ItemFailed as shortfall:
@@ -106,7 +107,7 @@ class SessionRun:
         (first, *others), epoch = item.scenarios, item.phase.epoch
         if others or first.id not in self._excused:
             return
-        group, least = live.group(epoch, first.id), self._settings["min_score"]
+        group, least = live.group(epoch, first.id), MIN_SCORE.of(self._settings)
         if group is not None and group.gt_mean is not None and group.gt_mean < least:
             report_low(group.gt_mean, least)
 

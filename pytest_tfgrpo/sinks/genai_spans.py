@@ -13,6 +13,7 @@ from itertools import chain
 
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Score
+from pytest_tfgrpo.core.settings.learning import GROUP_SIZE
 from pytest_tfgrpo.core.trace_ids import child_id, span_id, trace_id
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.sinks.otlp import (
@@ -102,7 +103,7 @@ class SpanWriter:
             "tfgrpo.scenarios": len(run.scenarios),
             "tfgrpo.library": run.library.hash,
             "gen_ai.agent.name": self._agent,
-            "group_size": run.settings["group_size"],
+            "group_size": GROUP_SIZE.of(run.settings),
             "tool_cost_usd": _tool_cost(
                 r for result in run.phases for g in result.groups for r in g.rollouts
             ),

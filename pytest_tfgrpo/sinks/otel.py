@@ -19,6 +19,8 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run, RunHeader
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.agents import ACTOR, COMMAND_OUTPUT
+from pytest_tfgrpo.core.settings.telemetry import OTEL_CONTENT
 from pytest_tfgrpo.core.trace_ids import span_id, trace_id, traceparent
 from pytest_tfgrpo.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.sinks.otlp import AttributeValue, envelope, request
@@ -78,9 +80,9 @@ class Telemetry:
         self._has_sampler = bool(environ.get("OTEL_TRACES_SAMPLER"))
         queue_max = _count(environ, "OTEL_BSP_MAX_QUEUE_SIZE", QUEUE_MAX)
         text_max = _count(environ, LENGTH, 0) or _count(environ, LENGTH.replace("SPAN_", ""), 0) or None
-        self._content = SpanContent(on=settings["otel_content"], text_max=text_max)
-        self._agent = str(settings["actor"])
-        printed = settings["command_output"]
+        self._content = SpanContent(on=OTEL_CONTENT.of(settings), text_max=text_max)
+        self._agent = str(ACTOR.of(settings))
+        printed = COMMAND_OUTPUT.of(settings)
         self._provider = PROVIDERS.get(printed) or self._agent.partition(":")[0]
         self._sender = Sender(
             destination(environ),
