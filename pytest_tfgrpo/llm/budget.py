@@ -16,7 +16,7 @@ from itertools import count
 
 from pytest_tfgrpo.core.errors import BudgetError, SettingError
 from pytest_tfgrpo.core.records import ModelCall, Rollout
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD
 from pytest_tfgrpo.core.text import line, money
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 from pytest_tfgrpo.llm.queueing import current_ticket
@@ -46,12 +46,12 @@ class Budget:
 
     def __init__(
         self,
-        settings: SettingValues,
+        settings: Mapping[str, object],
         call_bound: Mapping[str, float | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take limits from `settings`; `call_bound` has the declared maxima of one rollout."""
-        limits = {"usd": settings.get("budget_usd"), "tokens": settings.get("budget_tokens")}
+        limits = {"usd": BUDGET_USD.of(settings), "tokens": BUDGET_TOKENS.of(settings)}
         self._limits = {unit: float(limit) for unit, limit in limits.items() if limit is not None}
         self._bound = {unit: (call_bound or {}).get(unit) for unit in self._limits}
         self._spent = dict.fromkeys(self._limits, 0.0)
@@ -61,7 +61,7 @@ class Budget:
         """Who waits for room, next one first: place of the rollout, then time of arrival."""
         self._bells: dict[tuple[int, int], asyncio.Future[None]] = {}
         self._clock = clock
-        self._seconds = settings.get("budget_s")
+        self._seconds = BUDGET_S.of(settings)
         self._state = _State(None if self._seconds is None else clock() + self._seconds)
 
     def share(self) -> Budget:
@@ -202,7 +202,7 @@ class Budget:
         )
 
 
-def require_affordable(models: Iterable[Completer], settings: SettingValues) -> None:
+def require_affordable(models: Iterable[Completer], settings: Mapping[str, object]) -> None:
     """Raise SettingError where a budget cannot be kept: a price is unknown, or one call may use more."""
     for model in models:
         if model.paid:
@@ -211,8 +211,8 @@ def require_affordable(models: Iterable[Completer], settings: SettingValues) -> 
             _require_room(model, bound["tokens"], settings)
 
 
-def _require_price(model: Completer, usd: float | None, settings: SettingValues) -> None:
-    budget = settings["budget_usd"]
+def _require_price(model: Completer, usd: float | None, settings: Mapping[str, object]) -> None:
+    budget = BUDGET_USD.of(settings)
     if budget is None:
         return
     if usd is None:
@@ -229,8 +229,8 @@ def _require_price(model: Completer, usd: float | None, settings: SettingValues)
         )
 
 
-def _require_room(model: Completer, tokens: float | None, settings: SettingValues) -> None:
-    budget = settings["budget_tokens"]
+def _require_room(model: Completer, tokens: float | None, settings: Mapping[str, object]) -> None:
+    budget = BUDGET_TOKENS.of(settings)
     if budget is not None and tokens is not None and tokens > budget:
         raise SettingError(
             f"budget_tokens is {budget}, but one call of {line(model.name, 200)!r} may use {tokens:g}; "

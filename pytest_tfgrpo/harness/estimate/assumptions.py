@@ -9,6 +9,9 @@ from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.agents import JUDGE_VOTES, MAX_STEPS, MAX_TOKENS
+from pytest_tfgrpo.core.settings.learning import LIBRARY_CAP
+from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, total
 from pytest_tfgrpo.harness.learning.optimizer.none import NoOptimizer
@@ -77,7 +80,7 @@ def render(job: Job) -> PromptSizes:
     used = {id_ for phase in job.phases for id_ in (*phase.scenarios, *phase.dev)}
     ranked = sorted(
         (s for s in job.scenarios if s.id in used),
-        key=lambda s: seed_of(job.settings["seed"], "estimate", s.stamp, s.id),
+        key=lambda s: seed_of(SEED.of(job.settings), "estimate", s.stamp, s.id),
     )
     prompts = PromptBuilder(job, job.library)
     sizes = {s.id: len(str(prompts.ask(s.id).prompt).encode("utf-8", "replace")) for s in ranked[:SAMPLE]}
@@ -158,7 +161,7 @@ def _said_bytes(job: Job, scenario: Scenario) -> float:
     """Return what messages of the user after the first add to a prompt at most, mean over the turns."""
     if scenario.user is None or job.user is None:
         return sum(len(turn.encode("utf-8", "replace")) for turn in scenario.turns[1:]) / 2
-    most = min(SAID_MAX, job.settings["max_tokens"] * BYTES_PER_TOKEN.high)
+    most = min(SAID_MAX, MAX_TOKENS.of(job.settings) * BYTES_PER_TOKEN.high)
     return most * (scenario.user.max_turns - 1) / 2
 
 
@@ -187,7 +190,7 @@ def _steps(job: Job, scenario: Scenario) -> int:
     """Return the model calls of one rollout at most."""
     has_files = bool(scenario.attachments) or scenario.workspace is not None
     can_use_tools = bool(job.actor.identity.get("tools")) or has_files
-    return int(job.settings["max_steps"]) if can_use_tools and scenario.tools != () else 1
+    return MAX_STEPS.of(job.settings) if can_use_tools and scenario.tools != () else 1
 
 
 def learning(job: Job, phase: Phase, model: Model) -> Figures:
@@ -198,7 +201,7 @@ def learning(job: Job, phase: Phase, model: Model) -> Figures:
     groups = len(phase.scenarios)
     attempts = min(phase.rollouts, MAX_ATTEMPTS)
     lessons = len(job.library.experiences) + phase.epoch * groups * MAX_CHANGES
-    library = LESSON_BYTES * min(lessons, job.settings["library_cap"])
+    library = LESSON_BYTES * min(lessons, LIBRARY_CAP.of(job.settings))
     story = _story_bytes(job)
     told = max(min(story, READ), attempts * min(story, SHOWN))
     domains = len({s.domain for s in job.scenarios if s.id in set(phase.scenarios)})
@@ -211,7 +214,7 @@ def judging(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figur
     from pytest_tfgrpo.harness.scoring.judge.prompt import TEXT_MAX
 
     ids = [s.id for s in job.scenarios if s.rubric and s.id in set(phase.scenarios)]
-    votes = len(ids) * phase.rollouts * job.settings["judge_votes"]
+    votes = len(ids) * phase.rollouts * JUDGE_VOTES.of(job.settings)
     size = prompts.mean(ids)
     most = min(size, TEXT_MAX) + INSTRUCTION_BYTES + min(_story_bytes(job), 2 * TEXT_MAX)
     return model.calls(Range(votes, 2 * votes), Range(size, max(size, most)))
@@ -219,7 +222,7 @@ def judging(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figur
 
 def _story_bytes(job: Job) -> float:
     """Return the bytes of an attempt at most: all that a model may write, or what an actor may answer."""
-    answer = int(job.settings["answer_max_bytes"])
+    answer = ANSWER_MAX_BYTES.of(job.settings)
     if job.actor.name not in job.models or job.actor.identity.get("tools"):
         return answer
-    return min(float(answer), float(job.settings["max_tokens"]) * BYTES_PER_TOKEN.high)
+    return min(float(answer), MAX_TOKENS.of(job.settings) * BYTES_PER_TOKEN.high)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.settings.agents import MAX_TOKENS
+from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD
 from pytest_tfgrpo.core.text import count, line, money, plural
 from pytest_tfgrpo.harness.estimate import assumptions
 from pytest_tfgrpo.harness.estimate.assumptions import asked
@@ -243,7 +245,7 @@ class _Seer:
         completer = self._job.models.get(name)
         if completer is None:
             return None
-        limit = completer.identity.get("max_tokens") or self._job.settings["max_tokens"]
+        limit = completer.identity.get("max_tokens") or MAX_TOKENS.of(self._job.settings)
         return assumptions.Model(price=completer.price, max_tokens=int(limit))
 
     def _rendered(self) -> assumptions.PromptSizes:
@@ -276,7 +278,7 @@ def _unpriced(job: Job, parts: Sequence[PhaseForecast]) -> Iterator[str]:
 
 
 def _over_budget(job: Job, whole: Figures) -> Iterator[str]:
-    usd, tokens = job.settings.get("budget_usd"), job.settings.get("budget_tokens")
+    usd, tokens = BUDGET_USD.of(job.settings), BUDGET_TOKENS.of(job.settings)
     for unit, found, limit in (("usd", whole.usd, usd), ("tokens", whole.tokens, tokens)):
         if limit is None or found is None or found.high <= limit:
             continue

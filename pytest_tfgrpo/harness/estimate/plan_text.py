@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.settings.gate import GATE_ALARM
 from pytest_tfgrpo.core.text import line, money, plural, table, wrapped
 from pytest_tfgrpo.harness.estimate.assumptions import asked
 from pytest_tfgrpo.harness.estimate.forecast import Forecast, rollouts_of
@@ -95,7 +96,7 @@ def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
 
 def _again(job: Job, looks: Sequence[int]) -> list[str]:
     """Return when the final sweep takes more rollouts than planned."""
-    alarm, later = job.settings["gate_alarm"], ", then ".join(map(str, looks[1:]))
+    alarm, later = GATE_ALARM.of(job.settings), ", then ".join(map(str, looks[1:]))
     text = (
         f"at most {later} rollouts of each eval scenario in place of {looks[0]}, while the gate cannot see a "
         f"drop of {alarm:g} (gate_extend)"

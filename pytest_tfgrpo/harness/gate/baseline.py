@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import pointer, violations
 from pytest_tfgrpo.core.setting_parsers import is_task_id
+from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite, unique
 from pytest_tfgrpo.core.text import few, line, plural
@@ -192,7 +193,7 @@ def actor_name(run: Run) -> str:
 
 
 def _actor_setting(run: Run) -> str:
-    return str(run.settings.get("actor"))
+    return str(ACTOR.of(run.settings))
 
 
 UNFAIR_ADVICE = "save the baseline again, or run under the same conditions"

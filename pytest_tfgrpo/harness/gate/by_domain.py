@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.gate import GATE_MARGIN, GATE_MIN_MEAN
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.gate import rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
@@ -34,7 +35,7 @@ def judge(of: GateInput, *, gain: bool) -> Iterator[RuleResult]:
     parts = {
         domain: replace(of, run=part, sweeps=sweeps_of(part, of.metric)) for domain, part in by_domain(of.run)
     }
-    if of.settings["gate_min_mean"] is not None:
+    if GATE_MIN_MEAN.of(of.settings) is not None:
         for domain, part in parts.items():
             yield _named(rules.judge_minimum(part), domain)
     if of.baseline is not None:
@@ -51,7 +52,7 @@ def _in_each(
     """Return what a rule about the run's own sweeps finds in each domain."""
     found = {domain: rule(part) for domain, part in parts.items()}
     sides = {d: _sides_in((of.sweeps.rows_before, of.sweeps.rows_after), d) for d in found}
-    return named(found, sides, of.settings["gate_margin"])
+    return named(found, sides, GATE_MARGIN.of(of.settings))
 
 
 def restricted(run: Run, keep: Callable[[Scenario], bool]) -> Run:
@@ -74,7 +75,7 @@ def named(found: Mapping[str, RuleResult], sides: Mapping[str, Sides], margin: f
 
 def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) -> list[RuleResult]:
     """Compare each domain with the baseline, also one that the suite has lost."""
-    tallies, margin = of.sweeps.rows_after, of.settings["gate_margin"]
+    tallies, margin = of.sweeps.rows_after, GATE_MARGIN.of(of.settings)
     known = {id_: row.domain for id_, row in tallies.items()}
     rows = {id_: replace(row, domain=known.get(id_, row.domain)) for id_, row in baseline.scenarios.items()}
     lost = {row.domain for row in rows.values()} - parts.keys() - {""}

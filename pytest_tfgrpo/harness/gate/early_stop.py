@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Sequential
+from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
 from pytest_tfgrpo.core.text import interval, line, plural, wrapped
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.gate.result import RuleResult
@@ -24,7 +25,7 @@ def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: boo
     watch settles nothing the rule is open; where it could not have ended the sweep, findings stay what they
     are. A comparison of fewer scenarios than a watch needs is never ended, and stays too.
     """
-    if not of.run.settings.get("gate_sequential"):
+    if not GATE_SEQUENTIAL.of(of.run.settings):
         return list(results)
     watch, sweep = watched(of.run, of.sweeps, of.baseline, foreign_rules=foreign_rules), of.sweeps.after
     if isinstance(watch, str) or sweep is None:
@@ -43,7 +44,7 @@ def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> S
     `foreign_rules` says whether plugins added rules to the gate.
     """
     sweep = sweeps.after
-    if not run.settings.get("gate_sequential") or sweep is None:
+    if not GATE_SEQUENTIAL.of(run.settings) or sweep is None:
         return None
     left_out, before = len(sweep.settled), sweeps.before
     control = before.phase.rollouts if before is not None and before.phase.concurrent else 0

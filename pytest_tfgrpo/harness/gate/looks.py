@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.settings.gate import GATE_EXTEND, GATE_SEQUENTIAL
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -51,7 +53,7 @@ def planned_rollouts(run: Planned, first: int, *, stored: bool) -> tuple[int, ..
     same scenarios cannot be had, there is one look (decision 21a).
     """
     settings = run.settings
-    one = not stored or not settings.get("gate_extend") or settings.get("gate_sequential")
+    one = not stored or not GATE_EXTEND.recorded(settings) or GATE_SEQUENTIAL.of(settings)
     if one or run.partial_selection or any(s.checker and s.split == "eval" for s in run.scenarios):
         return (first,)
     return tuple(first * times for times in TIMES)
@@ -63,7 +65,7 @@ def looks_at(run: Run, sweeps: Sweeps, *, stored: bool) -> tuple[Look, ...]:
     if sweep is None:
         return ()
     made = sweep.phase.rollouts
-    first = int(run.settings.get("eval_rollouts") or made)
+    first = EVAL_ROLLOUTS.of(run.settings) or made
     planned = planned_rollouts(run, first, stored=stored or made > first)
     if made not in planned or len(planned) == 1:
         return one_look(sweeps.rows_after)

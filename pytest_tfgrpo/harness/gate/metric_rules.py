@@ -5,11 +5,10 @@ They judge shares of the best, so that more is better whatever the unit of the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.named_scores import SHARE
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.gate import by_domain, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline, of_metric
@@ -94,7 +93,7 @@ def _measured(of: GateInput, known: Baseline | None, *, both: bool) -> GateInput
     if known is not None:
         scored |= known.scenarios.keys()
     part = by_domain.restricted(of.run, lambda scenario: scenario.id in scored)
-    settings: SettingValues = {**of.settings, "gate_min_mean": None}
+    settings: Mapping[str, object] = {**of.settings, "gate_min_mean": None}
     return replace(of, run=part, sweeps=sweeps_of(part, of.metric), baseline=known, settings=settings)
 
 

@@ -5,13 +5,13 @@ The default gate, which always exists, checks whether a run is complete and its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MARGIN, GATE_STRICT
 from pytest_tfgrpo.harness.gate import by_domain, metric_rules, rules
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.config import NamedGate
@@ -54,7 +54,7 @@ class NamedVerdict:
         return self.outcome == "fail" and self.severity == "fail"
 
 
-def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVerdict:
+def judge_named(run: Run, opened: OpenGate, settings: Mapping[str, object]) -> NamedVerdict:
     """Return the result of one named gate for `run`; an exception fails the gate."""
     gate, own = opened.gate, own_settings(opened.gate, settings)
     try:
@@ -64,47 +64,46 @@ def judge_named(run: Run, opened: OpenGate, settings: SettingValues) -> NamedVer
     return NamedVerdict(
         name=gate.name,
         severity=gate.severity,
-        outcome=rules.settle(results, strict=own["gate_strict"]),
+        outcome=rules.settle(results, strict=GATE_STRICT.of(own)),
         results=results,
-        strict=own["gate_strict"],
+        strict=GATE_STRICT.of(own),
         scenarios=sum(map(gate.selects, run.scenarios)),
         baseline=opened.baseline.name if opened.baseline is not None else "",
-        margin=own["gate_margin"],
+        margin=GATE_MARGIN.of(own),
     )
 
 
-def own_settings(gate: NamedGate, settings: SettingValues) -> SettingValues:
+def own_settings(gate: NamedGate, settings: Mapping[str, object]) -> Mapping[str, object]:
     """Return the settings as the gate's rules see them: those about drops fall back, limits do not."""
+    drops = {"gate_margin": gate.margin, "gate_alarm": gate.alarm, "gate_strict": gate.strict}
     return {
         **settings,
-        "gate_margin": settings["gate_margin"] if gate.margin is None else gate.margin,
-        "gate_alarm": settings["gate_alarm"] if gate.alarm is None else gate.alarm,
-        "gate_strict": bool(settings["gate_strict"] if gate.strict is None else gate.strict),
+        **{name: value for name, value in drops.items() if value is not None},
         "gate_min_mean": gate.min_mean,
         "gate_max_errors": gate.max_errors,
         "gate_max_cost_per_success_usd": gate.max_cost_per_success_usd,
     }
 
 
-def baseline_name(gate: NamedGate, settings: SettingValues) -> str | None:
+def baseline_name(gate: NamedGate, settings: Mapping[str, object]) -> str | None:
     """Return what names the gate's baseline: its own, else that of the setting; None for none.
 
     A gate of a metric has one only where it says what to compare.
     """
     if not gate.compares:
         return None
-    name = settings["baseline"] if gate.baseline is None else gate.baseline
+    name = BASELINE.of(settings) if gate.baseline is None else gate.baseline
     return None if name == "none" and gate.baseline is not None else name
 
 
-def has_rules(gate: NamedGate, settings: SettingValues, *, learning: bool) -> bool:
+def has_rules(gate: NamedGate, settings: Mapping[str, object], *, learning: bool) -> bool:
     """Return whether there is anything for the gate to judge; the run's own gain exists in learning alone."""
     limits = (gate.min_mean, gate.max_errors, gate.max_cost_per_success_usd)
     compares = baseline_name(gate, settings) is not None or (gate.gain and learning)
     return compares or any(limit is not None for limit in limits)
 
 
-def _results(run: Run, opened: OpenGate, settings: SettingValues) -> Iterator[RuleResult]:
+def _results(run: Run, opened: OpenGate, settings: Mapping[str, object]) -> Iterator[RuleResult]:
     gate, part = opened.gate, by_domain.restricted(run, opened.gate.selects)
     part = part if opened.live else replace(part, reference=None)
     metric = GT if gate.metric is None else gate.metric

@@ -13,7 +13,15 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.named_scores import SHARE
 from pytest_tfgrpo.core.records import PhaseResult, Reference, Run
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.gate import (
+    CONTAMINATION,
+    GATE_ALARM,
+    GATE_MARGIN,
+    GATE_MAX_COST_PER_SUCCESS_USD,
+    GATE_MAX_ERRORS,
+    GATE_MIN_MEAN,
+    GATE_STRICT,
+)
 from pytest_tfgrpo.core.text import few, gist, line, plural
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.baseline import (
@@ -52,7 +60,7 @@ class GateInput:
     run: Run
     sweeps: Sweeps
     baseline: Baseline | None
-    settings: SettingValues
+    settings: Mapping[str, object]
     metric: str = GT
     """What the minimum is asked of; comparisons are of gt_score."""
 
@@ -64,7 +72,7 @@ class GateInput:
 
     def compared(self, name: str, before: Mapping[str, Tally], drift: float = 0.0) -> RuleResult:
         """Return what the rule called `name` finds, which compares the final sweep with `before`."""
-        bar = Bar(margin=self.settings["gate_margin"], alarm=self.settings["gate_alarm"], drift=drift)
+        bar = Bar(margin=GATE_MARGIN.of(self.settings), alarm=GATE_ALARM.of(self.settings), drift=drift)
         own = before is self.sweeps.rows_before
         looks = [look if own else replace(look, before=None) for look in self.looks]
         return judge_difference(name, before, looks, bar)
@@ -110,7 +118,7 @@ def judge_complete(of: GateInput) -> RuleResult:
         name="complete", outcome="pass", message=f"{len(run.phases)} of {len(run.phases)} phases ended"
     )
     sweep = of.sweeps.after
-    return ended if sweep is None else _usable(sweep, ended, strict=bool(of.settings["gate_strict"]))
+    return ended if sweep is None else _usable(sweep, ended, strict=GATE_STRICT.of(of.settings))
 
 
 def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResult:
@@ -151,7 +159,7 @@ def skipped(sweep: PhaseResult) -> str:
 
 def judge_minimum(of: GateInput) -> RuleResult:
     """Fail when the eval mean, or that of a metric, is below ``gate_min_mean``, or nothing has a score."""
-    minimum, named = of.settings["gate_min_mean"], of.metric != GT
+    minimum, named = GATE_MIN_MEAN.of(of.settings), of.metric != GT
     name, what = (f"minimum {of.metric}", of.metric) if named else ("minimum mean", "eval mean")
     if minimum is None:
         return _skipped(name, "no gate_min_mean is set")
@@ -244,7 +252,7 @@ def judge_regression(of: GateInput) -> RuleResult:
             message = f"{result.message}; the baseline was {', '.join(notes)}"
             result = replace(result, message=message, figures={**result.figures, "notes": notes})
     present = {s.id: s.stamp for s in of.run.scenarios if s.split == "eval"}
-    return held_to(result, baseline, present, strict=bool(of.settings["gate_strict"]))
+    return held_to(result, baseline, present, strict=GATE_STRICT.of(of.settings))
 
 
 def _against(of: GateInput, reference: Reference) -> RuleResult:
@@ -326,7 +334,7 @@ def judge_gain(of: GateInput) -> RuleResult:
 
 def judge_errors(of: GateInput) -> RuleResult:
     """Fail when the final sweep has more errors than ``gate_max_errors``."""
-    limit, sweep = of.settings["gate_max_errors"], of.sweeps.after
+    limit, sweep = GATE_MAX_ERRORS.of(of.settings), of.sweeps.after
     if limit is None:
         return _skipped("errors", "no gate_max_errors is set")
     if sweep is None:
@@ -346,7 +354,7 @@ def judge_errors(of: GateInput) -> RuleResult:
 def judge_cost(of: GateInput) -> RuleResult:
     """Fail when a solved rollout of the final sweep costs more than ``gate_max_cost_per_success_usd``."""
     name = "cost per success"
-    limit, sweep = of.settings["gate_max_cost_per_success_usd"], of.sweeps.after
+    limit, sweep = GATE_MAX_COST_PER_SUCCESS_USD.of(of.settings), of.sweeps.after
     if limit is None:
         return _skipped(name, "no gate_max_cost_per_success_usd is set")
     if sweep is None:
@@ -371,14 +379,14 @@ def judge_cost(of: GateInput) -> RuleResult:
     )
 
 
-def judge_contamination(leaks: Sequence[LeakedAnswer], settings: SettingValues) -> RuleResult:
+def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, object]) -> RuleResult:
     """Fail when lessons hold eval answers (decision 21); under ``contamination=warn`` leave it open."""
     if not leaks:
         return RuleResult(name="contamination", outcome="pass", message="no lesson contains an eval answer")
     named = [f"{leak.experience_id} (scenario {leak.scenario_id})" for leak in leaks]
     return RuleResult(
         name="contamination",
-        outcome="inconclusive" if settings.get("contamination") == "warn" else "fail",
+        outcome="inconclusive" if CONTAMINATION.of(settings) == "warn" else "fail",
         message=(
             f"contaminated: {plural(len(leaks), 'lesson', 'contains', 'contain')} "
             f"an eval answer: {few(named)}"

@@ -19,7 +19,16 @@ from typing import Literal, Protocol, TypeAlias
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Reference, Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.agents import RECORD
+from pytest_tfgrpo.core.settings.gate import (
+    GATE_MARGIN,
+    GATE_MAX_COST_PER_SUCCESS_USD,
+    GATE_MAX_ERRORS,
+    GATE_MIN_MEAN,
+    GATE_SEQUENTIAL,
+    GATES,
+)
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
 from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE
@@ -59,16 +68,16 @@ def order_of(
 
 
 def obstacle(
-    settings: SettingValues, scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
+    settings: Mapping[str, object], scenarios: Iterable[Scenario], *, foreign_rules: bool, partial: bool
 ) -> str:
     """Return why a final sweep runs to its end whatever it finds; empty when it may end early."""
     if partial:
         return "only part of the suite was selected"
-    if settings["gates"]:
+    if GATES.of(settings):
         return "named gates need the whole sweep"
     if foreign_rules:
         return "rules of plugins need the whole sweep"
-    if settings["record"]:
+    if RECORD.of(settings):
         return "a recording needs the whole sweep"
     if any(s.checker is not None for s in scenarios if s.split == "eval"):
         return "test functions score it, in their own order"
@@ -278,7 +287,7 @@ class Watch:
 
 def open_watch(
     *,
-    settings: SettingValues,
+    settings: Mapping[str, object],
     scenarios: Sequence[Scenario],
     phase: Phase,
     library: str,
@@ -298,7 +307,7 @@ def open_watch(
     families = families_of(s for s in scenarios if s.id in in_sweep)
     rule = partial(WatchedRule, planned=planned, families=families)
     rules, needs_end = [], ""
-    minimum, margin = settings["gate_min_mean"], settings["gate_margin"]
+    minimum, margin = GATE_MIN_MEAN.of(settings), GATE_MARGIN.of(settings)
     if minimum is not None:
         zeros = {
             id_: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id_, stamp in planned.items()
@@ -314,20 +323,20 @@ def open_watch(
         stamps_by_id = {s.id: s.stamp for s in scenarios}
         before = None if earlier.phase.concurrent else tally(earlier.groups, stamps_by_id)
         rules.append(rule("baseline" if against else "gain", before, bar=margin, difference=True))
-    for name in ("gate_max_errors", "gate_max_cost_per_success_usd"):
-        if settings[name] is not None:
-            needs_end = needs_end or f"{name} can only be checked at the end"
+    for row in (GATE_MAX_ERRORS, GATE_MAX_COST_PER_SUCCESS_USD):
+        if row.of(settings) is not None:
+            needs_end = needs_end or f"{row.name} can only be checked at the end"
     if not rules:
         return None
-    order = order_of(settings["seed"], (s for s in scenarios if s.id in planned), families)
-    return Watch(order, rules, Bars(max_errors=settings["gate_max_errors"], needs_end=needs_end))
+    order = order_of(SEED.of(settings), (s for s in scenarios if s.id in planned), families)
+    return Watch(order, rules, Bars(max_errors=GATE_MAX_ERRORS.of(settings), needs_end=needs_end))
 
 
 class Planned(Stamped, Protocol):
     """A run, made or planned, with its settings."""
 
     @property
-    def settings(self) -> SettingValues: ...
+    def settings(self) -> Mapping[str, object]: ...
     @property
     def partial_selection(self) -> bool: ...
     @property
@@ -342,7 +351,7 @@ def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: 
     """Return what an engine opens its watches with: over the final sweep of `run`, where it may end early."""
 
     def watch(phase: Phase, results: Sequence[PhaseResult], library: str) -> Watch | None:
-        if phase.mode != "eval" or not run.settings["gate_sequential"]:
+        if phase.mode != "eval" or not GATE_SEQUENTIAL.of(run.settings):
             return None
         if obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection):
             return None

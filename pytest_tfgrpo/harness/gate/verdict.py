@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, get_args
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.gate import GATE_STRICT
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.harness.gate.baseline import Baseline
 from pytest_tfgrpo.harness.gate.difference import can_be_seen, share_level
 from pytest_tfgrpo.harness.gate.early_stop import rejudged
@@ -34,7 +35,7 @@ class GateRule(Protocol):
 
     name: str
 
-    def judge(self, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
+    def judge(self, run: Run, baseline: Baseline | None, settings: Mapping[str, object]) -> RuleResult:
         """Return what the rule found; an exception fails the gate."""
         ...
 
@@ -62,7 +63,7 @@ def judge(
     run: Run,
     *,
     baseline: Baseline | None,
-    settings: SettingValues,
+    settings: Mapping[str, object],
     rules: Sequence[GateRule] = (),
     contamination: Sequence[LeakedAnswer] = (),
     sweeps: Sweeps | None = None,
@@ -80,7 +81,7 @@ def judge(
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
     results = rejudged(share_level(results), of, foreign_rules=bool(rules))
-    strict = bool(settings["gate_strict"])
+    strict = GATE_STRICT.of(settings)
     return Verdict(
         outcome=settle(results, strict=strict),
         results=tuple(results),
@@ -92,7 +93,7 @@ def judge(
 def planned_looks(run: Planned, baseline: Baseline | None, gates: Sequence[OpenGate]) -> tuple[int, ...]:
     """Return the rollouts of each scenario at the looks that gates may take at the final sweep of `run`."""
     stored = bool(baseline or run.reference) or any(one.baseline is not None for one in gates)
-    return planned_rollouts(run, int(run.settings["eval_rollouts"]), stored=stored)
+    return planned_rollouts(run, EVAL_ROLLOUTS.of(run.settings) or 1, stored=stored)
 
 
 def more_rollouts(run: Run, baseline: Baseline | None, gates: Sequence[OpenGate]) -> int:
@@ -126,7 +127,9 @@ def _built_in(rule: Callable[[GateInput], RuleResult], of: GateInput) -> RuleRes
         return broken(name, error, "please report it as a bug of pytest-tfgrpo")
 
 
-def _guarded(rule: GateRule, run: Run, baseline: Baseline | None, settings: SettingValues) -> RuleResult:
+def _guarded(
+    rule: GateRule, run: Run, baseline: Baseline | None, settings: Mapping[str, object]
+) -> RuleResult:
     try:
         result = rule.judge(run, baseline, settings)
         if not isinstance(result, RuleResult):

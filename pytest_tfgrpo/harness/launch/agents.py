@@ -13,8 +13,12 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
 from pytest_tfgrpo.core.list_values import domains
 from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.setting_parsers import TASK_ID_LENGTH, default_task_id
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.agents import ACTOR, DOMAIN_AGENTS, RECORD
+from pytest_tfgrpo.core.settings.gate import BASELINE
+from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR, LIBRARY, TASK_ID
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.llm.concurrency import AUTO
 
@@ -25,7 +29,7 @@ COMPARISONS = "comparisons"
 """Folder of a task with the comparisons of its agents."""
 PLACE = "{agent}"
 """Stands for an agent's name in the settings that name a file."""
-FILES = ("library", "record", "baseline")
+FILES: tuple[Setting[str | None], ...] = (LIBRARY, RECORD, BASELINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +59,11 @@ def agents_of(
     Runs of a list share their id but for the agent's name at its end, and `resume` goes on with all of them.
     Raises SettingError and ResumeError.
     """
-    listed = listed_agents(settings["actor"])
+    listed = listed_agents(ACTOR.of(settings))
     if not listed:
         return (Agent(settings=settings, resume=resume, run_id=run_id),)
     _require_listed(settings, [one.name for one in listed])
-    task = settings["task_id"] or default_task_id(root.name)
+    task = TASK_ID.of(settings) or default_task_id(root.name)
     agents = [
         Agent(name=one.name, settings=_own(settings, task, one.name, one.spec, len(listed))) for one in listed
     ]
@@ -74,7 +78,7 @@ def agents_of(
 
 def _require_listed(settings: Settings, names: Sequence[str]) -> None:
     """Refuse names of agents of a domain that the list lacks."""
-    for domain, wanted in domains(settings["domain_agents"]).items():
+    for domain, wanted in domains(DOMAIN_AGENTS.of(settings)).items():
         for name in wanted:
             if name not in names:
                 hint = nearest(name, names) or f"; the list has {', '.join(names)}"
@@ -91,26 +95,26 @@ def task_of(task: str, name: str) -> str:
 
 def _own(settings: Settings, task: str, name: str, spec: str, count: int) -> Settings:
     """Return the settings of one agent of `count`: its task, its files, its share of rollouts in flight."""
-    files = {key: value.replace(PLACE, name) for key in FILES if isinstance(value := settings[key], str)}
-    if settings["record"] and count > 1 and PLACE not in settings["record"]:
+    files = {row.name: file.replace(PLACE, name) for row in FILES if (file := row.of(settings)) is not None}
+    record, executor, most = RECORD.of(settings), EXECUTOR.of(settings), CONCURRENCY.of(settings)
+    if record and count > 1 and PLACE not in record:
         raise SettingError(
-            f"record = {settings['record']!r} ({settings.origins['record']}) is one file for {count} agents; "
+            f"record = {record!r} ({settings.origins['record']}) is one file for {count} agents; "
             f"write {PLACE} into its name, for example recordings/{PLACE}.json"
         )
-    most = settings["concurrency"]
     return settings.with_values(
         **files,
         actor=spec,
         task_id=task_of(task, name),
         concurrency=most if most == AUTO else max(1, most // count),
-        executor=settings["executor"] if settings["executor"] == "local" else _shared(settings, count),
+        executor=executor if executor == "local" else _shared(executor, count),
     )
 
 
-def _shared(settings: Settings, count: int) -> str:
+def _shared(executor: str, count: int) -> str:
     from pytest_tfgrpo.harness.engine.executors.registry import shared
 
-    return shared(settings["executor"], count)
+    return shared(executor, count)
 
 
 def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
@@ -122,9 +126,8 @@ def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     out = out_folder(root, agents[0].settings)
     if out is None:
         raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
-    folders = {
-        one.name: {path.name: path for path in list_runs(out, one.settings["task_id"])} for one in agents
-    }
+    tasks = {one.name: str(TASK_ID.of(one.settings)) for one in agents}
+    folders = {name: {path.name: path for path in list_runs(out, task)} for name, task in tasks.items()}
     begun = {id_.removesuffix(f"-{name}") for name, known in folders.items() for id_ in known}
     if wanted == "latest":
         shared = next(

@@ -14,6 +14,10 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
 from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings import Settings, sets_gate
+from pytest_tfgrpo.core.settings.agents import RECORD
+from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATE_SEQUENTIAL, GATES
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE, TEMPERATURE_EVAL
+from pytest_tfgrpo.core.settings.runs import LIMIT, SEED, TASK_ID
 from pytest_tfgrpo.harness.run.schedule import outline, plan
 from pytest_tfgrpo.harness.run.seeds import draw
 from pytest_tfgrpo.privacy.redact import redact
@@ -46,7 +50,7 @@ def phases_of(settings: Settings, root: Path) -> list[Phase]:
         settings.values,
         learning=settings.learning,
         sweep_rollouts=settings.eval_rollouts,
-        against=_is_reference(settings["baseline"], root),
+        against=_is_reference(BASELINE.of(settings), root),
     )
 
 
@@ -67,10 +71,11 @@ def select(
     The run `resume` goes on with the dev split that it has.
     """
     taken = [s for s in scenarios if settings.learning or s.split == "eval"]
-    if settings.learning and settings["acceptance"] != "off":
+    if settings.learning and ACCEPTANCE.of(settings) != "off":
         from pytest_tfgrpo.harness.run.splits import with_dev
 
-        return with_dev(taken, settings["dev_share"], _dev_before(settings, root, resume) if resume else None)
+        before = _dev_before(settings, root, resume) if resume else None
+        return with_dev(taken, DEV_SHARE.of(settings), before)
     return taken
 
 
@@ -79,10 +84,10 @@ def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Sce
 
     Those are drawn by the seed and each one's identity, so that a larger limit keeps those of a smaller one.
     """
-    known, most = [s for s in scenarios if s.split == "eval"], settings["limit"]
+    known, most = [s for s in scenarios if s.split == "eval"], LIMIT.of(settings)
     if most is None or len(known) <= most:
         return [*scenarios], ""
-    drawn = frozenset(draw(known, size=most, seed=settings["seed"], epoch=0))
+    drawn = frozenset(draw(known, size=most, seed=SEED.of(settings), epoch=0))
     kept = [s for s in scenarios if s.split != "eval" or s.id in drawn]
     return kept, f"tfgrpo_limit takes {most} of {len(known)} eval scenarios"
 
@@ -93,7 +98,8 @@ def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] |
     from pytest_tfgrpo.harness.run.earlier_runs import dev_before
 
     out = out_folder(root, settings)
-    return None if out is None else dev_before(out, settings["task_id"] or default_task_id(root.name), resume)
+    task = TASK_ID.of(settings) or default_task_id(root.name)
+    return None if out is None else dev_before(out, task, resume)
 
 
 def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> list[Phase]:
@@ -103,7 +109,7 @@ def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> li
     unless it asks something else, which the gate compares with.
     """
     known, phases = list(scenarios), phases_of(settings, root)
-    if not any(s.split == "train" for s in known) and not _is_reference(settings["baseline"], root):
+    if not any(s.split == "train" for s in known) and not _is_reference(BASELINE.of(settings), root):
         phases = [phase for phase in phases if not phase.is_control]
     return plan(phases, known, settings.values)
 
@@ -120,12 +126,12 @@ def read_gates(
 
     What they select is looked for among `scenarios`, all that were collected, unless these are `partial`.
     """
-    if settings["gates"] is None:
+    if (file := GATES.of(settings)) is None:
         return []
     from pytest_tfgrpo.harness.gate.config import load_gates, require_selections
     from pytest_tfgrpo.harness.gate.named_gates import has_rules
 
-    gates = load_gates(root / settings["gates"])
+    gates = load_gates(root / file)
     for gate in gates:
         if not has_rules(gate, settings.values, learning=True):
             raise gate.error("has nothing to check; set a baseline, min_mean, max_errors or gain: true")
@@ -148,7 +154,7 @@ class Launch:
     @property
     def watch(self) -> OpenWatch | None:
         """Opens the watch over a final sweep that may end early; None where none may."""
-        if not self.settings["gate_sequential"]:
+        if not GATE_SEQUENTIAL.of(self.settings):
             return None
         from pytest_tfgrpo.harness.gate.sequential import watch_for
 
@@ -187,14 +193,14 @@ class Launch:
             return frozenset()
         from pytest_tfgrpo.harness.gate.baseline import compared_stamps, why_unfair
 
-        stamps, temperature = compared_stamps(job), self.settings["temperature_eval"]
+        stamps, temperature = compared_stamps(job), TEMPERATURE_EVAL.of(self.settings)
         live = job.reference is not None
 
         def judges(minimum: float | None, baseline: Baseline | None) -> bool:
             fair = baseline and not why_unfair(baseline, temperature=temperature, stamps=stamps)
             return minimum is not None or bool(fair)
 
-        by_default = live or judges(self.settings["gate_min_mean"], self.baseline)
+        by_default = live or judges(GATE_MIN_MEAN.of(self.settings), self.baseline)
         gates = [
             o.gate
             for o in self.gates
@@ -250,7 +256,7 @@ class Launch:
 
         `judged` are rollouts of marked test functions, also those whose scenario was skipped.
         """
-        file, folder = self.settings["record"], self.prepared.folder
+        file, folder = RECORD.of(self.settings), self.prepared.folder
         if not file:
             return []
         from pytest_tfgrpo.harness.recording.writing import describe, record
@@ -305,7 +311,7 @@ def _with_whole_names(opened: tuple[OpenGate, ...], job: Job) -> tuple[OpenGate,
 
 def stored_baseline(settings: Settings, root: Path) -> Baseline | None:
     """Return the stored baseline that the setting names, None without one; raises BaselineError."""
-    return _baseline(settings["baseline"], root)
+    return _baseline(BASELINE.of(settings), root)
 
 
 def _baseline(name: str | None, root: Path) -> Baseline | None:
@@ -322,7 +328,7 @@ def _open_gate(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
 
     name = baseline_name(gate, settings.values)
     live = _is_reference(name, root)
-    if live and name != settings["baseline"]:
+    if live and name != BASELINE.of(settings):
         raise gate.error(
             f"{name!r} is a library or holds prompt packs, which are asked once for all gates: name it in "
             "tfgrpo_baseline, and leave it out here",

@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.report_blocks import (
     SolvedCost,
     Spent,
 )
+from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 from pytest_tfgrpo.harness.metrics.passes import solved
 
@@ -218,7 +219,7 @@ def _each(sums: Sums, number: float) -> float | None:
 def _budget(run: Run, total: Sums) -> dict[str, BudgetRow] | None:
     """Return what of each budget is used, left, and used over it; None when none is set."""
     rows: dict[str, BudgetRow] = {}
-    usd, tokens = run.settings.get("budget_usd"), run.settings.get("budget_tokens")
+    usd, tokens = BUDGET_USD.of(run.settings), BUDGET_TOKENS.of(run.settings)
     for unit, used, limit in (("usd", total.usd or 0.0, usd), ("tokens", total.tokens, tokens)):
         if limit is not None:
             left, over = max(0, limit - used), max(0, used - limit)

@@ -13,8 +13,8 @@ from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, R
 from pytest_tfgrpo.core.records import ModelCall, Rollout, Trajectory
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import shaping
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.core.wire import Json
@@ -146,7 +146,10 @@ class Replay:
                 yield entry
 
     def begin(
-        self, scenarios: Iterable[Scenario], settings: SettingValues, kinds: Mapping[str, CheckKind] = KINDS
+        self,
+        scenarios: Iterable[Scenario],
+        settings: Mapping[str, object],
+        kinds: Mapping[str, CheckKind] = KINDS,
     ) -> None:
         """Take note of the run to come; raises RecordingError when its answers would have been others."""
         self._scenarios = {
@@ -195,7 +198,7 @@ class Replay:
 
     def _fewer_rollouts(self) -> str:
         """Return how to have no more rollouts than were recorded; empty where they do not differ."""
-        then, now = self._row.settings.get("eval_rollouts"), self._settings.get("eval_rollouts")
+        then, now = EVAL_ROLLOUTS.of(self._row.settings), EVAL_ROLLOUTS.of(self._settings)
         fewer = isinstance(then, int) and isinstance(now, int) and then < now
         return f"; set eval_rollouts = {then}, or record the rest" if fewer else ""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import Headroom
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS, GROUP_SIZE, HEADROOM
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.metrics.comparison import tally
 from pytest_tfgrpo.harness.metrics.passes import Passes
 from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import most_rollouts, outline, plan
+from pytest_tfgrpo.harness.run.schedule import PLANNED_BY, most_rollouts, outline, plan
 from pytest_tfgrpo.harness.suite.families import families_of, family_of
 from pytest_tfgrpo.numerics.planning import (
     MIN_INTERVAL,
@@ -46,14 +46,14 @@ def look_ahead(
     found = None if known else headroom(job.scenarios, job.settings, groups)
     if found is None:
         return "", ""
-    stops = job.settings.get("headroom") == "stop"
+    stops = HEADROOM.of(job.settings) == "stop"
     return f"headroom: {headroom_notice(found)}", f"headroom = stop: {found['stop']}" if stops and found[
         "stop"
     ] else ""
 
 
 def headroom(
-    scenarios: Sequence[Scenario], settings: SettingValues, groups: Sequence[Group]
+    scenarios: Sequence[Scenario], settings: Mapping[str, object], groups: Sequence[Group]
 ) -> Headroom | None:
     """Return what a lesson can gain and what the plan can show of it; None without a scored group.
 
@@ -73,8 +73,8 @@ def headroom(
     sweep = [family.get(s.id, f"scenario {s.id}") for s in scenarios if s.split == "eval"]
     effective = effective_families(sweep)
     passes = Passes(groups)
-    n, k = len(sweep), settings["group_size"]
-    rollouts = settings["eval_rollouts"] or k
+    n, k = len(sweep), GROUP_SIZE.of(settings)
+    rollouts = EVAL_ROLLOUTS.of(settings) or k
     units = effective if effective >= MIN_INTERVAL else n
     known = within is not None and within > NO_SPREAD and n >= MIN_INTERVAL
     found: Headroom = {
@@ -101,19 +101,20 @@ def headroom(
     return found | {"stop": why_stop(found)}
 
 
-def _rollouts(scenarios: Iterable[Scenario], settings: SettingValues, rollouts: int) -> list[int] | None:
+def _rollouts(
+    scenarios: Iterable[Scenario], settings: Mapping[str, object], rollouts: int
+) -> list[int] | None:
     """Return how many rollouts the plan takes at least and, by control and dev split, at most.
 
     None for a run made before one of the settings existed.
     """
-    try:
-        sweeps = outline(settings, learning=True, sweep_rollouts=rollouts)
-        phases = plan(sweeps, scenarios, settings)
-        least = sum(len(phase.scenarios) * phase.rollouts for phase in phases if not phase.concurrent)
-        planned = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
-        return [least, planned + sum(most_rollouts(phase, settings) for phase in phases)]
-    except KeyError:
+    if any(row.name not in settings for row in PLANNED_BY):
         return None
+    sweeps = outline(settings, learning=True, sweep_rollouts=rollouts)
+    phases = plan(sweeps, scenarios, settings)
+    least = sum(len(phase.scenarios) * phase.rollouts for phase in phases if not phase.concurrent)
+    planned = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
+    return [least, planned + sum(most_rollouts(phase, settings) for phase in phases)]
 
 
 def why_stop(found: Headroom) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.core.records import RunHeader
+from pytest_tfgrpo.core.settings.runs import EXECUTOR
 
 ENCLOSED = ("offline", "openai:", "nothing", "reference")
 """Starts of the names of actors that read nothing but what they are given, or give the answers on purpose."""
@@ -24,5 +25,5 @@ def why_in_reach(run: RunHeader) -> str:
         return ""
     if name.startswith("command:"):
         return "" if identity.get("sandbox") == "bwrap" else UNCONFINED
-    executor = "local" if name == FIXTURES else run.settings.get("executor", "local").partition(":")[0]
+    executor = "local" if name == FIXTURES else EXECUTOR.of(run.settings).partition(":")[0]
     return ELSEWHERE.get(executor, "it runs inside pytest")

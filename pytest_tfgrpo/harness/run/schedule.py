@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.setting import Setting
+from pytest_tfgrpo.core.settings.learning import (
+    ACCEPTANCE,
+    ACCEPTANCE_ROLLOUTS,
+    BASELINE_SWEEP,
+    EPOCHS,
+    EVAL_MODE,
+    EVAL_ROLLOUTS,
+    GROUP_SIZE,
+    LESSON_DROPOUT,
+    SAMPLE_SIZE,
+    TEMPERATURE_EVAL,
+    TEMPERATURE_TRAIN,
+)
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.harness.run.seeds import draw
 
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 
+PLANNED_BY: tuple[Setting[object], ...] = (
+    *(ACCEPTANCE, ACCEPTANCE_ROLLOUTS, BASELINE_SWEEP, EPOCHS, EVAL_MODE, EVAL_ROLLOUTS, GROUP_SIZE),
+    *(LESSON_DROPOUT, SAMPLE_SIZE, SEED, TEMPERATURE_EVAL, TEMPERATURE_TRAIN),
+)
+"""Settings that say what a run asks, and how often."""
+
 
 def outline(
-    settings: SettingValues, *, learning: bool, sweep_rollouts: int, against: bool = False
+    settings: Mapping[str, object], *, learning: bool, sweep_rollouts: int, against: bool = False
 ) -> list[Phase]:
     """Return the phases of a run in order, still without scenarios (decision 5).
 
@@ -23,22 +43,22 @@ def outline(
     """
 
     def sweep(epoch: int, mode: Mode) -> Phase:
-        temperature = settings["temperature_eval"]
+        temperature = TEMPERATURE_EVAL.of(settings)
         return Phase(epoch=epoch, mode=mode, temperature=temperature, rollouts=sweep_rollouts, scenarios=())
 
-    early, control = _control(settings["baseline_sweep"], sweep(0, "baseline"))
+    early, control = _control(BASELINE_SWEEP.of(settings), sweep(0, "baseline"))
     if not learning:
         return [*(early if against else []), *(control if against else []), sweep(1, "eval")]
-    epochs: int = settings["epochs"]
-    trained = epochs - 1 if settings["eval_mode"] == "last_epoch" else epochs
+    epochs = EPOCHS.of(settings)
+    trained = epochs - 1 if EVAL_MODE.of(settings) == "last_epoch" else epochs
     training = [
         Phase(
             epoch=epoch,
             mode="train",
-            temperature=settings["temperature_train"],
-            rollouts=settings["group_size"],
+            temperature=TEMPERATURE_TRAIN.of(settings),
+            rollouts=GROUP_SIZE.of(settings),
             scenarios=(),
-            lesson_dropout=settings["lesson_dropout"],
+            lesson_dropout=LESSON_DROPOUT.of(settings),
         )
         for epoch in range(1, trained + 1)
     ]
@@ -66,15 +86,17 @@ def steps_of(phases: Iterable[Phase]) -> list[tuple[Phase, ...]]:
     return steps
 
 
-def plan(phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: SettingValues) -> list[Phase]:
+def plan(
+    phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mapping[str, object]
+) -> list[Phase]:
     """Return the phases with their scenarios, drawn for training; those without a scenario are left out."""
     known = list(scenarios)
     train = [s for s in known if s.split == "train"]
     sweep = tuple(s.id for s in known if s.split == "eval")
     dev = tuple(s.id for s in known if s.split == "dev")
-    if settings["acceptance"] == "off" or len(dev) < MIN_DEV:
+    if ACCEPTANCE.of(settings) == "off" or len(dev) < MIN_DEV:
         dev = ()
-    size, seed = settings["sample_size"], settings["seed"]
+    size, seed = SAMPLE_SIZE.of(settings), SEED.of(settings)
     planned = [
         replace(phase, scenarios=draw(train, size=size, seed=seed, epoch=phase.epoch), dev=dev)
         if phase.mode == "train"
@@ -92,27 +114,27 @@ def require_dev(scenarios: Iterable[Scenario], phase: Phase) -> None:
             raise ValueError(f"scenario {id_!r} of split {splits[id_]!r} must not decide on a library")
 
 
-def dev_phase(phase: Phase, scenarios: tuple[str, ...], settings: SettingValues) -> Phase:
+def dev_phase(phase: Phase, scenarios: tuple[str, ...], settings: Mapping[str, object]) -> Phase:
     """Return the sweep over `scenarios` of the dev split after a training epoch.
 
     Each gets twice `eval_rollouts`, half of them with a lesson and half without: as many as a sweep with all
     that is new and one without. Fewer where that were more than `acceptance_rollouts`, of which an odd one is
     better than none; then of the first scenarios alone, if two each are still too many.
     """
-    most = int(settings["acceptance_rollouts"])
+    most = ACCEPTANCE_ROLLOUTS.of(settings)
     asked = scenarios[: most // 2]
-    each = min(2 * int(settings["eval_rollouts"]), most // len(asked)) if asked else 0
+    each = min(2 * (EVAL_ROLLOUTS.of(settings) or 1), most // len(asked)) if asked else 0
     return Phase(
         epoch=phase.epoch,
         mode="dev",
-        temperature=settings["temperature_eval"],
+        temperature=TEMPERATURE_EVAL.of(settings),
         rollouts=each,
         scenarios=asked,
         dev_sweep=1,
     )
 
 
-def most_rollouts(phase: Phase, settings: SettingValues) -> int:
+def most_rollouts(phase: Phase, settings: Mapping[str, object]) -> int:
     """Return how many rollouts the dev split takes after a training epoch at most; 0 when nothing decides."""
     sweep = dev_phase(phase, phase.dev, settings)
     return len(sweep.scenarios) * sweep.rollouts

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.schedule import MIN_DEV
@@ -54,14 +54,14 @@ def split_lines(scenarios: Iterable[Scenario]) -> list[str]:
     return lines
 
 
-def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:
+def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, object]) -> str:
     """Return why no dev scenario decides on what a run learns, and what to do; empty where they do.
 
     `scenarios` are those of the run, with their splits.
     """
     known = list(scenarios)
     named = sum(s.split == "dev" for s in known)
-    if settings["acceptance"] == "off":
+    if ACCEPTANCE.of(settings) == "off":
         return f"{named} dev scenarios are not used: acceptance is off" if named else ""
     if named >= MIN_DEV:
         return ""
@@ -69,10 +69,10 @@ def shortage(scenarios: Iterable[Scenario], settings: SettingValues) -> str:
     if named:
         missing = f"acceptance is off: the {named} dev scenarios are not used, at least {MIN_DEV} are needed"
         return missing + advice.format("add some")
-    number, train = len(_chosen(known, settings["dev_share"])), sum(s.split == "train" for s in known)
+    number, train = len(_chosen(known, DEV_SHARE.of(settings))), sum(s.split == "train" for s in known)
     return (
         f"acceptance is off: {number} of {train} train scenarios would be the dev split (tfgrpo_dev_share = "
-        f"{settings['dev_share']:g}), at least {MIN_DEV} are needed"
+        f"{DEV_SHARE.of(settings):g}), at least {MIN_DEV} are needed"
         + advice.format("add train scenarios, raise tfgrpo_dev_share, set split: dev on some")
     )
 
