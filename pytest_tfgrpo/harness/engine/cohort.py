@@ -29,7 +29,7 @@ from pytest_tfgrpo.harness.engine.groups import GroupScoring
 from pytest_tfgrpo.harness.engine.ledger import Ledger
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.observers import LostRollout, Observer, Record, RefusedRollout, tell_group
-from pytest_tfgrpo.harness.engine.outage import LostRollouts, Settled
+from pytest_tfgrpo.harness.engine.outage import LostRollouts, SettledAttempts
 from pytest_tfgrpo.harness.engine.workspace_files import with_files
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.protocols import as_metered
@@ -224,9 +224,9 @@ class Cohort:
             for slot in settled.again:
                 await self._undo(slot)
             await self._executor.run(settled.again, self._make)
-        await self._keep(Settled(self._lost.rest()))
+        await self._keep(SettledAttempts(self._lost.rest()))
 
-    async def _keep(self, settled: Settled) -> None:
+    async def _keep(self, settled: SettledAttempts) -> None:
         """Take results, and say what will not be made."""
         for attempted in settled.taken:
             self._take(attempted)

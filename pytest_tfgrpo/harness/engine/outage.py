@@ -21,7 +21,7 @@ TRIES_AGAIN = 1
 """How often a rollout is made again that failed because the provider was away, as it seemed."""
 
 
-class Settled(NamedTuple):
+class SettledAttempts(NamedTuple):
     """What is known of rollouts: nothing yet, where all is empty."""
 
     taken: Sequence[Attempted] = ()
@@ -63,14 +63,14 @@ class LostRollouts:
         """Single attempts and pairs."""
         self._tries: Counter[str] = Counter()
 
-    async def make(self, slot: Slot) -> Settled:
+    async def make(self, slot: Slot) -> SettledAttempts:
         """Make one rollout, unless the run ends; waits while it pauses."""
         if not await self._breaker.passing():
-            return Settled(refused=[slot])
+            return SettledAttempts(refused=[slot])
         with self._breaker.attempting():
             attempted = await self._make(slot)
         if attempted is None:
-            return Settled(refused=[slot])
+            return SettledAttempts(refused=[slot])
         if self._breaker.is_lost(attempted):
             self._tries[slot.rollout_id] += 1
             self._failed.add(slot.rollout_id)
@@ -78,20 +78,20 @@ class LostRollouts:
             self._breaker.worked(attempted)
         if self._breaker.first.holds(attempted.outcome, slot.question.scenario.id):
             self._held.append(attempted)
-            return self._drop_held() if self._breaker.first.stopped else Settled()
-        return Settled([*self._let_held_go(), *self._settle(attempted)])
+            return self._drop_held() if self._breaker.first.stopped else SettledAttempts()
+        return SettledAttempts([*self._let_held_go(), *self._settle(attempted)])
 
     async def look_after(self, slot: Slot) -> None:
         """Pause the run where the rollout that ended was one too many whose provider was away."""
         if slot.rollout_id in self._failed and self._breaker.due:
             await self._breaker.pause(self._probe)
 
-    def _drop_held(self) -> Settled:
+    def _drop_held(self) -> SettledAttempts:
         """Take none of the attempts that failed alike: that ended the run."""
         held, self._held = self._held, []
         for attempted in held:
             self._forget(attempted.rollout)
-        return Settled(refused=[attempted.slot for attempted in held])
+        return SettledAttempts(refused=[attempted.slot for attempted in held])
 
     def _let_held_go(self) -> Sequence[Attempted]:
         """Take what failed alike, as something else is known now."""
@@ -117,10 +117,10 @@ class LostRollouts:
         """Whether attempts are lost, or held."""
         return bool(self._lost or self._held)
 
-    async def sort_out(self) -> Settled:
+    async def sort_out(self) -> SettledAttempts:
         """Say what becomes of the lost once the provider answers: one more try, then the error stands."""
         if self._held:
-            return Settled(self._let_held_go())
+            return SettledAttempts(self._let_held_go())
         if self._breaker.in_a_row and not self._breaker.reason:
             await self._breaker.pause(self._probe)
         lost, self._lost, self._failed = self._lost, [], set()
@@ -133,7 +133,7 @@ class LostRollouts:
             for attempted in sorted(both, key=lambda one: one.began):
                 self._forget(attempted.rollout)
                 again.append(attempted.slot)
-        return Settled(taken, again=again)
+        return SettledAttempts(taken, again=again)
 
     def rest(self) -> Sequence[Attempted]:
         """Return what still waits: a budget or the breaker keeps their other sides from it."""
