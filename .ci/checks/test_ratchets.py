@@ -12,7 +12,7 @@ from support.syntax_trees import PACKAGE, Module, each, modules, ours
 KEPT = Path(__file__).with_name("ratchets.tsv")
 OPTIONAL = (
     *("harness.actors.agent_spans", "harness.actors.program_spans", "harness.actors.span_receiver"),
-    *("harness.engine.world_steps", "harness.engine.worlds", "harness.suite.world_steps"),
+    *("harness.engine.stages.tracing", "harness.engine.stages.world", "harness.suite.world_steps"),
     *("harness.gate.early_stop", "harness.gate.looks", "harness.gate.sequential"),
     "harness.learning.attribution",
 )

@@ -12,12 +12,12 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_tfgrpo.core.wire import Json
-
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
+
+    from pytest_tfgrpo.core.wire import Json
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 LIMIT = 20

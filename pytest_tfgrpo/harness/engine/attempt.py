@@ -74,6 +74,8 @@ class Slot:
     """Who is asked in place of the run's actor."""
     user: Callable[[], User] | None = None
     """Opens the user of its conversation; None: there is one question."""
+    within: AbstractContextManager[None] = NOTHING
+    """Open during the call, in the task of the agent."""
 
 
 def rollout_of(slot: Slot, outcome: AttemptResult, run_id: str) -> Rollout:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.engine.breaker import Breaker
     from pytest_tfgrpo.harness.engine.decoys import Decoys
     from pytest_tfgrpo.harness.engine.executors.protocol import Executor
-    from pytest_tfgrpo.harness.engine.worlds import Worlds
+    from pytest_tfgrpo.harness.engine.stage import Stages
     from pytest_tfgrpo.harness.engine.writer import RunWriter
     from pytest_tfgrpo.harness.sandbox.run_workspaces import RunWorkspaces
 
@@ -50,8 +50,8 @@ class RunContext:
     """What ends the run when it cannot go on asking."""
     workspaces: RunWorkspaces
     decoys: Decoys
-    worlds: Worlds | None
-    """What sets up and tears down the worlds of rollouts; None where no scenario says how."""
+    stages: Stages
+    """What surrounds attempts."""
     groups: GroupStore
     """Where scored groups go."""
     observe: Observers

@@ -39,7 +39,7 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.engine.breaker import Breaker
-from pytest_tfgrpo.harness.engine.cohort import Cohort, repeat_groups
+from pytest_tfgrpo.harness.engine.cohort import Cohort
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.decoys import Decoys, clear_decoys
 from pytest_tfgrpo.harness.engine.deliveries import Deliveries
@@ -54,6 +54,8 @@ from pytest_tfgrpo.harness.engine.observers import (
     tell_again,
     tell_phase,
 )
+from pytest_tfgrpo.harness.engine.settled_groups import repeat_groups
+from pytest_tfgrpo.harness.engine.stages.registry import StageSetup, open_stages
 from pytest_tfgrpo.harness.engine.writer import RunWriter
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Unfinished
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import probed
@@ -72,7 +74,6 @@ from pytest_tfgrpo.llm.slots import endpoint_uses, failover_warnings
 from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.engine.worlds import Worlds
     from pytest_tfgrpo.harness.gate.sequential import OpenWatch, Watch
 
 COMMIT_EVERY_S = 0.02
@@ -156,7 +157,7 @@ class Engine:
             agents=self._agents,
             workspaces=workspaces,
             decoys=Decoys(self._job, self._folder),
-            worlds=self._open_worlds(writer),
+            stages=open_stages(StageSetup(self._job, writer, self._warnings.append)),
             groups=self._job.resumed.store or GroupStore(self._folder or self._job.temporary),
             observe=self._observe,
             retell=self._retell,
@@ -182,19 +183,12 @@ class Engine:
         late = self._observe.warnings[len(told) :]
         return replace(run, warnings=run.warnings + late) if late else run
 
-    def _open_worlds(self, writer: RunWriter) -> Worlds | None:
-        if not any(scenario.steps for scenario in self._job.scenarios) or self._job.replayed:
-            return None
-        from pytest_tfgrpo.harness.engine.worlds import Worlds
-
-        return Worlds(self._job, writer, self._warnings.append)
-
     async def _with_executor(self, context: RunContext, workspaces: RunWorkspaces) -> RunStatus:
         """Run all phases; end the executor's workers then."""
         for text in context.executor.notes:
             self._notice(text)
         try:
-            return await self._within_worlds(context, workspaces)
+            return await self._within_stages(context, workspaces)
         finally:
             try:
                 await context.executor.aclose()
@@ -202,18 +196,16 @@ class Engine:
                 _uncancel()
             self._warnings += context.executor.warnings
 
-    async def _within_worlds(self, context: RunContext, workspaces: RunWorkspaces) -> RunStatus:
+    async def _within_stages(self, context: RunContext, workspaces: RunWorkspaces) -> RunStatus:
         """Run all phases; tear down what the interrupted process left before, and what is left after."""
-        if context.worlds is None:
-            return await self._all_phases(context)
         try:
-            await context.worlds.tear_down_left(workspaces)
+            await context.stages.begin(workspaces)
             return await self._all_phases(context)
         except asyncio.CancelledError:
             return self._interrupted()
         finally:
             try:
-                await context.worlds.close()
+                await context.stages.close()
             except asyncio.CancelledError:  # interrupted again: a resumed run tries it
                 _uncancel()
 

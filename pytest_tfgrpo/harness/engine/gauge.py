@@ -21,7 +21,7 @@ from pytest_tfgrpo.llm.slots import AdaptiveSlots, EndpointState, adaptive_slots
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches, BatchProgress
 
-Stage = Literal["starting", "sweep", "learning"]
+RunStage = Literal["starting", "sweep", "learning"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +30,7 @@ class Reading:
 
     at_s: float
     """Seconds since the run began."""
-    stage: Stage
+    stage: RunStage
     step: int
     """Which of the steps of the run goes on, from 1; 0 before the first."""
     phase: Phase | None
@@ -76,7 +76,7 @@ class Gauge:
     def __init__(self) -> None:
         """Start the clock of the run."""
         self._began = monotonic()
-        self._stage: Stage = "starting"
+        self._stage: RunStage = "starting"
         self._step = self._groups = 0
         self._since = self._began
         self._phase: Phase | None = None

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BudgetError, CheckError, OutageError
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker
 from pytest_tfgrpo.harness.run.judgement import as_error, judged
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, TooSlow
 from pytest_tfgrpo.harness.scoring.checks.registry import evaluate
 from pytest_tfgrpo.privacy.redact import redact
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.context import RunContext
 
 CHECK_THREADS = 8
 """Rollouts whose blocking checks are evaluated at once."""

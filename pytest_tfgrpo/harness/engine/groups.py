@@ -44,7 +44,7 @@ class GroupScoring:
 
         What is on file stays as it is, whatever becomes of the others.
         """
-        self._context, self._groups, self._first = context, groups, first
+        self._context, self._groups, self.first = context, groups, first
         self._grader, self._ledger, self._lineup = grader, ledger, lineup
         self._open = {id_: list(groups[id_].rollouts) for id_ in first}
         self._complete: list[list[Rollout]] = []
@@ -104,7 +104,7 @@ class GroupScoring:
         for members in ready:
             group = self._group(members, scores[at : at + len(members)])
             at += len(members)
-            self._context.writer.group(group, self._first.get(group.group_id, 0))
+            self._context.writer.group(group, self.first.get(group.group_id, 0))
             self._context.gauge.score(group)
             self._context.observe(self._groups[group.group_id])
         self._lineup.feed([self._groups[members[0].group_id] for members in ready])

@@ -195,7 +195,7 @@ class Lineup:
         return not waits or judged or left(rollout.rollout_id, *self._job.made_of(scenario)) is not None
 
     def _slot(self, phase: Phase, question: RenderedPrompt, index: int, other: Phase | None) -> Slot:
-        job, scenario, tracing = self._job, question.scenario, self._job.tracing
+        job, scenario = self._job, question.scenario
         name = rollout_id(job.run_id, phase, scenario.id, index)
         call = ActorCall(
             task=question.task,
@@ -206,7 +206,6 @@ class Lineup:
             timeout_s=scenario.timeout_s or job.settings["timeout_s"],
             answer_max_bytes=job.settings["answer_max_bytes"],
             part_thoughts=job.settings.get("part_thoughts", False),
-            traceparent=partial(tracing.traceparent, name) if tracing is not None else None,
             span_counts=self._context.span_counts,
         )
         return Slot(

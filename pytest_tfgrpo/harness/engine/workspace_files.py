@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.sandbox.changes import changes_in
 from pytest_tfgrpo.harness.scoring.checks.registry import is_blocking
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.engine.context import RunContext
 
 
 async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, rollout: Rollout) -> Rollout:

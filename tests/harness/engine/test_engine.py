@@ -533,7 +533,7 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
 def test_answers_do_not_pile_up_before_their_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unchecked: int
 ) -> None:
-    monkeypatch.setattr("pytest_tfgrpo.harness.engine.cohort.UNCHECKED", unchecked)
+    monkeypatch.setattr("pytest_tfgrpo.harness.engine.checking.UNCHECKED", unchecked)
     folder, waiting = run_folder(tmp_path, "demo", "run1"), list[int]()
     seen: list[object] = []
 

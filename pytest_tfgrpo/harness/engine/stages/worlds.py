@@ -7,18 +7,20 @@ left. A step that breaks is an error of its rollout, never the agent's failure.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.records import Failure
+from pytest_tfgrpo.core.records import Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import gist
 from pytest_tfgrpo.harness.engine.attempt import AttemptResult, Slot
-from pytest_tfgrpo.harness.engine.world_steps import StepContext, StepFailed, StepRunner
+from pytest_tfgrpo.harness.engine.stage import MakeAttempt, Stage
+from pytest_tfgrpo.harness.engine.stages.world_steps import StepContext, StepFailed, StepRunner
 from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.harness.run.judgement import as_error
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
 from pytest_tfgrpo.privacy.redact import redact
 
@@ -43,7 +45,7 @@ class _World:
     tearing_down: asyncio.Task[str] | None = None
 
 
-class Worlds:
+class Worlds(Stage):
     """Sets up and tears down the worlds of a run's rollouts; used on the engine's event loop only."""
 
     def __init__(self, job: Job, writer: RunWriter, warn: Callable[[str], None]) -> None:
@@ -54,20 +56,24 @@ class Worlds:
         self._runner = StepRunner(job)
         self._open: dict[str, _World] = {}
 
-    async def around(self, slot: Slot, ask: Callable[[Slot], Awaitable[AttemptResult]]) -> AttemptResult:
+    async def around(self, slot: Slot, make: MakeAttempt) -> AttemptResult | None:
         """Set up the world of a rollout and return how its attempt ended; the checks still need that world.
 
         Where it is an error nothing is checked, and its world is torn down at once.
         """
         if not slot.question.scenario.steps:
-            return await ask(slot)
+            return await make(slot)
         broken = await self._set_up(slot)
         if broken:
             failure = Failure(code="setup", message=redact(broken))
-            outcome = AttemptResult(status="error", failure=failure, started_at=utc_now(), latency_ms=0.0)
+            now = utc_now()
+            outcome: AttemptResult | None = AttemptResult(
+                status="error", failure=failure, started_at=now, latency_ms=0.0
+            )
         else:
-            outcome = await ask(slot)
-        if outcome.status == "error" and (left := await self.tear_down(slot.rollout_id)):
+            outcome = await make(slot)
+        ended = outcome is None or outcome.status == "error"
+        if ended and (left := await self._tear_down(slot.rollout_id)):
             self._warn(redact(f"{slot.rollout_id}: {gist(left)}"))
         return outcome
 
@@ -82,7 +88,16 @@ class Worlds:
         world.setting_up = asyncio.create_task(self._step("setup", world))
         return await asyncio.shield(world.setting_up)
 
-    async def tear_down(self, rollout_id: str) -> str:
+    async def checked(self, slot: Slot, rollout: Rollout) -> Rollout:
+        """Tear down the world of a rollout whose checks are done; an error where that breaks."""
+        broken = await self._tear_down(slot.rollout_id)
+        return as_error(rollout, "teardown", broken) if broken else rollout
+
+    async def undo(self, slot: Slot) -> None:
+        """Tear down the world of an attempt that is no result."""
+        await self._tear_down(slot.rollout_id)
+
+    async def _tear_down(self, rollout_id: str) -> str:
         """Tear down the world of a rollout, if it has one; return what went wrong, or nothing."""
         world = self._open.get(rollout_id)
         return "" if world is None else await self._end(world)
@@ -95,7 +110,7 @@ class Worlds:
             self._writer.world(world.rollout_id, world.scenario.id, up=False)
         return broken
 
-    async def tear_down_left(self, workspaces: RunWorkspaces) -> None:
+    async def begin(self, workspaces: RunWorkspaces) -> None:
         """Tear down what an interrupted process left, in the workspaces that it left if they are there."""
         scenarios = {scenario.id: scenario for scenario in self._job.scenarios}
         left = []

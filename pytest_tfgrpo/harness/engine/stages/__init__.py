@@ -1,0 +1,1 @@
+"""Stages: what may surround the attempts of a run, a file each."""
