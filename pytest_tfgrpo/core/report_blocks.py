@@ -71,19 +71,11 @@ ScenarioBlock = TypedDict("ScenarioBlock", {
     "id": str, "domain": str, "split": str, "source": str, "stamp": str, "truth": NotRequired[str],
     "epochs": list[ScenarioEpoch]})
 
-SweepNoise = TypedDict("SweepNoise", {
-    "epoch": int, "mode": Mode, "scenarios": int, "seed_std": float, "run_std": float, "means": list[float]})
-Noise = TypedDict("Noise", {
-    "rollouts": int, "sweeps": list[SweepNoise], "seed_std": float | None, "run_std": float | None,
-    "difference": float | None, "gain_within": bool | None})
-Flaky = TypedDict("Flaky", {
-    "scenario": str, "domain": str, "epoch": int, "mode": Mode, "solved": float, "n": int})
 LowScenario = TypedDict("LowScenario", {"scenario": str, "mean": float})
 AsFailures = TypedDict("AsFailures", {
     "epoch": int, "mode": Mode, "errors": int, "n": int, "mean": Share, "ci95": Bounds})
 Contaminated = TypedDict("Contaminated", {
     "found": int, "kinds": Counts, "findings": list[dict[str, Any]]})
-Evaluations = TypedDict("Evaluations", {"earlier": int, "runs": list[str], "looks": NotRequired[int]})
 
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
@@ -177,17 +169,7 @@ GateBlock = TypedDict("GateBlock", {
 Sequential = TypedDict("Sequential", {
     "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
 
-FamiliesBlock = TypedDict("FamiliesBlock", {
-    "scenarios": int, "families": int, "effective": float, "icc": float | None,
-    "seen": ComparisonFigures | None, "unseen": ComparisonFigures | None})
-Headroom = TypedDict("Headroom", {
-    "groups": int, "informative": int, "mean": Share, "bound": Share, "bound_ci95": Bounds, "k": int,
-    "pass_at_1": Share, "pass_at_k": Share, "scenarios": int, "families": int, "rollouts": int,
-    "detectable": float | None, "detectable_uneven": float | None, "rollouts_per_claim": Sequence[int] | None,
-    "stop": str})
 
-DecoyUse = TypedDict("DecoyUse", {"rollout": str, "scenario": str, "where": str})
-ReachBlock = TypedDict("ReachBlock", {"why": str, "decoys": list[DecoyUse]})
 EndpointRow = TypedDict("EndpointRow", {
     "endpoint": str, "concurrency": int, "lowest": int, "highest": int, "found": bool, "calls": int,
     "refused": int})
@@ -201,11 +183,8 @@ Report = TypedDict("Report", {
     "library": LibraryBlock,
     "attribution": AttributionBlock | None, "judge": JudgeBlock | None, "labels": NotRequired[LabelsBlock],
     "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
-    "evaluations": NotRequired[Evaluations | None], "noise": NotRequired[Noise | None],
-    "flaky": NotRequired[list[Flaky]], "low": NotRequired[list[LowScenario]],
-    "families": NotRequired[FamiliesBlock], "headroom": NotRequired[Headroom],
-    "as_failures": NotRequired[list[AsFailures]],
-    "reach": NotRequired[ReachBlock], "endpoints": NotRequired[list[EndpointRow]],
+    "low": NotRequired[list[LowScenario]], "as_failures": NotRequired[list[AsFailures]],
+    "endpoints": NotRequired[list[EndpointRow]],
     "cost": CostBlock,
     "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
     "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})

@@ -2,9 +2,11 @@
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.harness.report.blocks.table import BLOCKS
 
 
 def test_the_keys_of_a_report_are_those_of_its_schema() -> None:
     schema = load_schema("report")
-    assert set(Report.__annotations__) == schema["properties"].keys()
+    blocks = [block.key for block in BLOCKS]
+    assert sorted([*Report.__annotations__, *blocks]) == sorted(schema["properties"])
     assert Report.__required_keys__ == set(schema["required"])

@@ -7,19 +7,26 @@ high: Dwork et al. 2015, "The reusable holdout". A repeat of one build is no fur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict
 
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.core.report_blocks import Evaluations
     from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 Looks: TypeAlias = Mapping[str, tuple[str, ...]]
 """Variants swept, by the stamp of the eval split; sorted."""
 _DIGITS = 16
+
+
+class Evaluations(TypedDict):
+    """Earlier runs on the eval split, and how many variants it has seen with this one."""
+
+    earlier: int
+    runs: list[str]
+    looks: NotRequired[int]
 
 
 def variant_of(run: Run, library_hash: str) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TypedDict
 
-from pytest_tfgrpo.core.records import Group, PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Noise, SweepNoise
+from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
+from pytest_tfgrpo.core.report_blocks import AsFailures, Gain
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
@@ -22,12 +23,47 @@ Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 
 
+class SweepNoise(TypedDict):
+    """The spread over seeds in one sweep, with the mean of each seed."""
+
+    epoch: int
+    mode: Mode
+    scenarios: int
+    seed_std: float
+    run_std: float
+    means: list[float]
+
+
+class Noise(TypedDict):
+    """The noise floor of a run."""
+
+    rollouts: int
+    sweeps: list[SweepNoise]
+    seed_std: float | None
+    """Standard deviation of a sweep with one rollout per scenario, over seeds."""
+    run_std: float | None
+    """That of a sweep as it was made."""
+    difference: float | None
+    """What two runs of one library differ by at most, in 19 of 20 cases."""
+    gain_within: bool | None
+
+
+class Flaky(TypedDict):
+    """A scenario that some seeds of a sweep solved and some did not."""
+
+    scenario: str
+    domain: str
+    epoch: int
+    mode: Mode
+    solved: float
+    """Share of the scored rollouts that passed every check."""
+    n: int
+
+
 def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:
     """Return the noise floor of a run, from its final and its baseline sweep; None without a final sweep.
 
-    `seed_std` is the standard deviation of a sweep with one rollout per scenario, over seeds; `run_std` that
-    of a sweep as it was made. `difference` is what two runs of one library differ by at most, in 19 of 20
-    cases. Null without a scenario of two scored rollouts. `gain` is the gain of the report.
+    Its figures are null without a scenario of two scored rollouts. `gain` is the gain of the report.
     """
     last = sweeps.after
     if last is None:
@@ -92,10 +128,7 @@ def _known(group: Group) -> list[float]:
 
 
 def flaky(run: Run, sweeps: Sweeps) -> list[Flaky]:
-    """Return the scenarios of the final and the baseline sweep that some seeds solved and some did not.
-
-    `solved` is the share of the scored rollouts that passed every check.
-    """
+    """Return the scenarios of the final and the baseline sweep that some seeds solved and some did not."""
     domain_of = {s.id: s.domain for s in run.scenarios}
     return [
         {

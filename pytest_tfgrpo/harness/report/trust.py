@@ -2,99 +2,53 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.records import Mode
-from pytest_tfgrpo.core.report_blocks import AsFailures, Flaky, Gain, Report
+from pytest_tfgrpo.core.report_blocks import AsFailures, Gain, Report
 from pytest_tfgrpo.core.text import interval, line, number, plural, scenarios_of, wrapped
-from pytest_tfgrpo.harness.report.families import families_text
-from pytest_tfgrpo.harness.report.reach import in_reach
-from pytest_tfgrpo.harness.run.headroom import headroom_text
+from pytest_tfgrpo.harness.report.blocks import table
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
 ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
-MARKDOWN_FLAKY = 20
-"""Flaky scenarios that a summary names of each sweep."""
-SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
+MARKDOWN_ITEMS = 20
+"""Items that a line of details names in a summary."""
+
+
+def told(report: Report) -> Iterator[tuple[ReportBlock[Any], Any, str]]:
+    """Yield the blocks of a report that have a sentence, in order, each with its value and the sentence."""
+    for block in table.BLOCKS:
+        found = block.of(report)
+        if found and (text := block.text(found)):
+            yield block, found, text
 
 
 def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
-    """Return what limits what the figures show: how many variants were evaluated on the eval split.
-
-    With `every` also families, headroom, noise, flaky scenarios, what the agent could reach, contamination;
-    without it families where training lacks some, and noise where the gain is within it, but no interval
-    around 0 says so.
-    """
-    found, block = list[str](), report.get("families")
-    texts = {"families": families_text(report) if every or (block and block["unseen"]) else ""}
-    texts["headroom"] = headroom(report) if every else ""
-    for name, text in texts.items():
-        found += wrapped(f"{name}  {text}", width, hanging=" " * 10) if text else []
-    if every or _is_noisy(report):
-        found += wrapped(f"noise  {text}", width, hanging="       ") if (text := noise(report)) else []
-    if every and (text := flaky(report)):
-        found += wrapped(f"flaky  {text}", width, hanging="       ")
-        for text in _named(report["flaky"], lambda id_: line(str(id_), 60)):
-            found += wrapped(text, width, "  ", "    ")
-    if text := earlier(report):
-        found += wrapped(f"reused  {text}", width, hanging="        ")
-    if every and (text := in_reach(report)):
-        found += wrapped(f"reach  {text}", width, hanging="       ")
+    """Return for the terminal what limits what the figures show; without `every` what nobody may miss."""
+    lines = list[str]()
+    for block, found, text in told(report):
+        if every or block.always(found, report):
+            lines += wrapped(f"{block.title}  {text}", width, hanging=" " * (len(block.title) + 2))
+            for detail in block.details(found, lambda id_: line(str(id_), 60), None):
+                lines += wrapped(detail, width, "  ", "    ")
     contamination = report.get("contamination")
     if every and contamination:
         for finding in contamination["findings"]:
-            found += wrapped(f"contamination: {line(finding['text'], 600)}", width, hanging="  ")
-    return found
-
-
-def _is_noisy(report: Report) -> bool:
-    """Return whether the gain is within the noise, and no interval around 0 says already that it may be."""
-    found, gain = report.get("noise"), report["gain"]
-    around_0 = gain is not None and gain["ci95"] is not None and gain["ci95"][0] <= 0 <= gain["ci95"][1]
-    return bool(found and found["difference"] is not None and found["gain_within"]) and not around_0
+            lines += wrapped(f"contamination: {line(finding['text'], 600)}", width, hanging="  ")
+    return lines
 
 
 def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:
     """Return the same for a summary; `escaped` makes Markdown of foreign text."""
-    found = [f"- Families: {text}." for text in [families_text(report)] if text]
-    found += [f"- Headroom: {text}." for text in [headroom(report)] if text]
-    found += [f"- Noise: {text}." for text in [noise(report)] if text]
-    if text := flaky(report):
-        found += [f"- Flaky: {text}."]
-        found += [f"  - {text}." for text in _named(report["flaky"], escaped, MARKDOWN_FLAKY)]
-    if text := earlier(report):
-        found += [f"- Reused: {text}."]
-    if text := in_reach(report):
-        found += [f"- Reach: {text}."]
+    lines = list[str]()
+    for block, found, text in told(report):
+        lines.append(f"- {block.title.capitalize()}: {text}.")
+        lines += [f"  - {detail}." for detail in block.details(found, escaped, MARKDOWN_ITEMS)]
     failures = report.get("as_failures") or []
     if failures:
         means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)
-        found += [f"- With errors counted as failures (score 0), gt mean: {means}."]
-    return found
-
-
-def headroom(report: Report) -> str:
-    """Return what could be gained, in words; empty for a run that did not train."""
-    found = report.get("headroom")
-    return headroom_text(found) if found else ""
-
-
-def noise(report: Report) -> str:
-    """Return the noise floor in words; empty without a final sweep."""
-    value = report.get("noise")
-    if not value:
-        return ""
-    if value["difference"] is None:
-        why = "each scenario ran once" if value["rollouts"] == 1 else "no scenario has two scored rollouts"
-        return f"unknown: {why}; set eval_rollouts to 2 or more to measure the spread over seeds"
-    scenarios = max(row["scenarios"] for row in value["sweeps"])
-    text = (
-        f"seed noise alone accounts for differences of up to {value['difference']:.3f} between runs of the "
-        f"same library ({plural(scenarios, 'scenario')} x {plural(value['rollouts'], 'rollout')}; "
-        f"std {value['seed_std']:.3f} with one rollout each)"
-    )
-    return text + ("; the gain is within this noise" if value["gain_within"] else "")
+        lines.append(f"- With errors counted as failures (score 0), gt mean: {means}.")
+    return lines
 
 
 def over(gain: Gain) -> str:
@@ -137,26 +91,6 @@ def drift(gain: Gain) -> str:
     )
 
 
-def flaky(report: Report) -> str:
-    """Return how many scenarios some seeds solved and some did not; empty when none did."""
-    by_mode = Counter(row["mode"] for row in report.get("flaky") or ())
-    told = [f"{by_mode[mode]} in the {name} sweep" for mode, name in SWEEPS.items() if by_mode[mode]]
-    return f"scenarios that only some seeds solve: {', '.join(told)}" if told else ""
-
-
-def earlier(report: Report) -> str:
-    """Return how many variants the eval split has seen, in words; empty when none but this one."""
-    evaluations = report.get("evaluations")
-    looks = evaluations.get("looks", evaluations["earlier"] + 1) if evaluations else 1
-    if looks < 2:
-        return ""
-    best = "the better" if looks == 2 else "the best"
-    return (
-        f"after {looks} looks: so many variants, this one included, were evaluated on this eval split; "
-        f"picking {best} of them overstates its score"
-    )
-
-
 def claim(report: Report) -> str:
     """Return what may be claimed of the gain, in words; empty without a gain."""
     gain = report["gain"]
@@ -190,18 +124,6 @@ def contamination_warnings(report: Mapping[str, Any]) -> Iterator[str]:
             f"contamination: {found['found']} found ({kinds}); the first: {found['findings'][0]['text']}; "
             "results on such splits are less reliable than they look"
         )
-
-
-def _named(rows: Sequence[Flaky], shown: Callable[[object], str], limit: int | None = None) -> Iterator[str]:
-    """Yield for each sweep its flaky scenarios, with the rollouts that solved them."""
-    for mode, name in SWEEPS.items():
-        own = [row for row in rows if row["mode"] == mode]
-        told = [
-            f"{shown(row['scenario'])} {round(row['solved'] * row['n'])}/{row['n']}" for row in own[:limit]
-        ]
-        more = f" and {len(own) - len(told)} more" if len(told) < len(own) else ""
-        if own:
-            yield f"{name} sweep: {', '.join(told)}{more}"
 
 
 def _label(row: AsFailures) -> str:

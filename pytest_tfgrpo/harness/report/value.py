@@ -20,7 +20,6 @@ from pytest_tfgrpo.core.report_blocks import (
     Lesson,
     LibraryBlock,
     LowScenario,
-    ReachBlock,
     RefusedLesson,
     Regression,
     Report,
@@ -40,14 +39,13 @@ from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
+from pytest_tfgrpo.harness.report.blocks import table
+from pytest_tfgrpo.harness.report.blocks.block import BlockSources
 from pytest_tfgrpo.harness.report.endpoints import endpoint_rows
 from pytest_tfgrpo.harness.report.failure_clusters import failures_report
-from pytest_tfgrpo.harness.report.families import families_report, families_warnings
 from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
-from pytest_tfgrpo.harness.report.reach import reach_report, reach_warnings
 from pytest_tfgrpo.harness.report.trust import contamination_warnings
-from pytest_tfgrpo.harness.run.headroom import headroom_of
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 from pytest_tfgrpo.privacy.redact import redact
 
@@ -80,7 +78,6 @@ def build(
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
     gain = _gain(run, sweeps, compared, looks)
-    families, reach = families_report(run, sweeps, compared), reach_report(run)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -102,34 +99,36 @@ def build(
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
         "contamination": run.preflight.get("contamination"),
-        "evaluations": seen,
-        "noise": noise.noise(sweeps, gain),
-        "flaky": noise.flaky(run, sweeps),
         "as_failures": noise.as_failures(run),
         "cost": costs.of_run(run),
         "gate": None if verdict is None else _gate(verdict),
         "settings": to_wire(run.settings),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "warnings": [*run.warnings, *families_warnings(families), *_warnings(run, sweeps, reach)],
+        "warnings": list(run.warnings),
         "sections": list(sections),
     }
-    if families is not None:
-        value["families"] = families
-    if reach is not None:
-        value["reach"] = reach
+    _add_blocks(value, BlockSources(run, sweeps, compared, verdict, value))
+    value["warnings"] += _warnings(run, sweeps)
     _add_where_there_is_any(value, run, sweeps)
     if run.settings.get("gate_sequential"):
         _add_sequential(value, run, sweeps, verdict)
     return value
 
 
+def _add_blocks(value: Report, at: BlockSources) -> None:
+    for block in table.BLOCKS:
+        found = at.of(block)
+        if found is not None or block.null:
+            value[block.key] = found  # type: ignore[literal-required]
+        if found is not None:
+            value["warnings"] += block.warnings(found)
+
+
 def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
     """Add the blocks that most reports have no use for."""
     if run.endpoints:
         value["endpoints"] = endpoint_rows(run)
-    if (found := headroom_of(run)) is not None:
-        value["headroom"] = found
     if messages := fault_rows(run):
         value["fault_messages"] = messages
     if (failures := failures_report(run)) is not None:
@@ -377,9 +376,8 @@ def _is_mute(group: Group) -> bool:
     return any(rollout.status == "ok" and score.gt_score is None for rollout, score in pairs)
 
 
-def _warnings(run: Run, sweeps: Sweeps, reach: ReachBlock | None) -> Iterator[str]:
-    """Yield what a reader must know; the engine has warned of the rest."""
-    yield from reach_warnings(reach)
+def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
+    """Yield what a reader must know; engine and blocks have warned of the rest."""
     yield from contamination_warnings(run.preflight)
     yield from _estimates(run)
     for result in run.phases:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
+from typing import TypedDict
 
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import Headroom
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS, GROUP_SIZE, HEADROOM
 from pytest_tfgrpo.core.text import plural
@@ -28,10 +28,28 @@ from pytest_tfgrpo.numerics.stats import effective_families, mean_interval
 RESUME = "go on nevertheless with --tfgrpo-resume and --tfgrpo-headroom=show"
 
 
-def headroom_of(run: Run) -> Headroom | None:
-    """Return the headroom of a run; None before its first training groups."""
-    first = next((result for result in run.phases if result.phase.mode == "train"), None)
-    return None if first is None else headroom(run.scenarios, run.settings, first.groups)
+class Headroom(TypedDict):
+    """What a lesson can gain and what the plan can show of it."""
+
+    groups: int
+    """Scored training groups of the first epoch."""
+    informative: int
+    mean: float | None
+    bound: float | None
+    """1 - their mean: no gain is above it."""
+    bound_ci95: Sequence[float] | None
+    k: int
+    pass_at_1: float | None
+    pass_at_k: float | None
+    scenarios: int
+    families: int
+    rollouts: int
+    detectable: float | None
+    """The smallest gain that the final comparison shows in 4 of 5 runs, if all scenarios gain alike."""
+    detectable_uneven: float | None
+    """The same if whole families gain all that there is or nothing."""
+    rollouts_per_claim: Sequence[int] | None
+    stop: str
 
 
 def look_ahead(

@@ -11,13 +11,12 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from support.sweeps import SETTINGS, evenly, make_result
 
 from pytest_tfgrpo.core.lessons import Revision
-from pytest_tfgrpo.core.report_blocks import Headroom
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.harness.engine.observers import Notice
 from pytest_tfgrpo.harness.report.terminal import terminal
 from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.headroom import headroom, headroom_notice, headroom_text, look_ahead
+from pytest_tfgrpo.harness.run.headroom import Headroom, headroom, headroom_notice, headroom_text, look_ahead
 from pytest_tfgrpo.harness.run.journal_contents import JournalContents, read_to_resume
 from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 

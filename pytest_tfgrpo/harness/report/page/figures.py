@@ -10,18 +10,13 @@ from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.text import label
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.harness.report.blocks import table
 
 EXAMPLES = 3
 CAVEATS = (
-    "families",
-    "headroom",
-    "noise",
-    "flaky",
-    "evaluations",
     "contamination",
     "sequential",
     "as_failures",
-    "reach",
 )
 """Blocks about how far a result can be trusted."""
 MOST = 1_000
@@ -135,9 +130,15 @@ def reach_columns(rows: Iterable[Any]) -> list[str]:
 
 def further(report: Report) -> list[tuple[str, Json]]:
     """Return the keys of the report that have no place of their own, with something in them."""
+    placed = SHOWN | {block.key for block in table.BLOCKS}
     return [
-        (key, value) for key, value in report.items() if key not in SHOWN and value not in (None, {}, [], "")
+        (key, value) for key, value in report.items() if key not in placed and value not in (None, {}, [], "")
     ]
+
+
+def has_caveats(report: Report) -> bool:
+    """Return whether there is something to say about how far the result can be trusted."""
+    return any(block.of(report) for block in table.BLOCKS) or any(report.get(key) for key in CAVEATS)
 
 
 def shape(value: Json) -> dict[str, Any]:

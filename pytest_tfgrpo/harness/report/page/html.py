@@ -80,7 +80,7 @@ def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "")
         effects=effects,
         tools=figures.tools(report),
         faults=laid.faults,
-        trusted=any(report.get(key) for key in figures.CAVEATS),
+        trusted=figures.has_caveats(report),
         most=figures.MOST,
         further=figures.further(report),
         style=style,

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.acceptance import lessons_of
+from pytest_tfgrpo.harness.report.blocks.flaky import FLAKY
 from pytest_tfgrpo.harness.report.page.grid import Cell, Grid
 from pytest_tfgrpo.harness.report.page.layout import Layout
 from pytest_tfgrpo.harness.report.page.previews import Preview
@@ -73,7 +74,7 @@ class Rows:
         place = {row.id: n for n, row in enumerate(grid.rows)}
         self._domain = {domain: n for n, domain in enumerate(domains_of(grid))}
         self._checkers = {} if run is None else {s.id: s.checker for s in run.scenarios if s.checker}
-        self._flaky = {row["scenario"] for row in report.get("flaky", ())}
+        self._flaky = {row["scenario"] for row in FLAKY.of(report) or ()}
         self._taught = {id_: sorted(found.groups) for id_, found in laid.evidence.items()}
         self._lessons = {id_: found.rows for id_, found in laid.evidence.items()}
         views = report["failures"]["views"].values() if "failures" in report else ()

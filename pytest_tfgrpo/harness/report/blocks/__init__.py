@@ -1,0 +1,1 @@
+"""Parts of the report that stand in one order on every surface, a file each."""

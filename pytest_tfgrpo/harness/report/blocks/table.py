@@ -1,0 +1,16 @@
+"""The blocks of the report, in the order in which they stand on terminal, Markdown and page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
+from pytest_tfgrpo.harness.report.blocks.families import FAMILIES
+from pytest_tfgrpo.harness.report.blocks.flaky import FLAKY
+from pytest_tfgrpo.harness.report.blocks.headroom import HEADROOM
+from pytest_tfgrpo.harness.report.blocks.noise import NOISE
+from pytest_tfgrpo.harness.report.blocks.reach import REACH
+from pytest_tfgrpo.harness.report.blocks.reused import REUSED
+
+BLOCKS: Sequence[ReportBlock[Any]] = (FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH)
