@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.api import arun, run
-    from pytest_tfgrpo.cli.open_live import open_live
+    from pytest_tfgrpo.cli.live.open_live import open_live
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
     from pytest_tfgrpo.core.scenarios import Scenario
@@ -44,7 +44,7 @@ _HOMES = {
     "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
     "arun": "pytest_tfgrpo.api",
-    "open_live": "pytest_tfgrpo.cli.open_live",
+    "open_live": "pytest_tfgrpo.cli.live.open_live",
     "run": "pytest_tfgrpo.api",
     "scenario": "pytest_tfgrpo.harness.suite.records",
     "score": "pytest_tfgrpo.plugin.score",

@@ -46,28 +46,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    from pytest_tfgrpo.cli import (
+    from pytest_tfgrpo.cli.harvest import harvest
+    from pytest_tfgrpo.cli.live import live
+    from pytest_tfgrpo.cli.loop import loop
+    from pytest_tfgrpo.cli.parsers import Parser
+    from pytest_tfgrpo.cli.runs import (
         baseline,
         export,
-        harvest,
         history,
-        import_suite,
-        init,
         labels,
         lessons,
         library,
-        live,
-        loop,
         record,
         replicate,
         report,
         review,
         runs,
         show,
-        stamp,
         view,
     )
-    from pytest_tfgrpo.cli.parsers import Parser
+    from pytest_tfgrpo.cli.suite import import_suite, init, stamp
 
     parser = Parser(prog="tfgrpo", description="Inspect and manage what pytest --tfgrpo learned.")
     parser.add_argument("--version", action="version", version=f"pytest-tfgrpo {__version__}")

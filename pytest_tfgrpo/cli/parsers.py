@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Arguments: TypeAlias = argparse.Namespace
 Command: TypeAlias = Callable[[Arguments], Iterator[str]]
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 INVALID = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)")
 """What argparse says of a command that there is not."""
@@ -40,8 +40,24 @@ class Parser(argparse.ArgumentParser):
         hint = nearest(next(words, ""), options).replace(" '", " '--")
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
+    def add_task(self) -> None:
+        """Add what names the output folder and the task."""
+        self.add_argument(
+            "--out", metavar="DIR", help="output folder (default: from pytest's ini file, else out)"
+        )
+        self.add_argument(
+            "--task-id",
+            metavar="ID",
+            help="task id (default: from the ini file, else the name of its folder)",
+        )
 
-def add_command(parent: Subparsers, name: str, command: Command, *aliases: str) -> argparse.ArgumentParser:
+    def add_run(self, name: str, **more: Any) -> None:
+        """Add what names a run."""
+        text = "run id, its beginning or end, 'latest' or 'previous' (default: latest)"
+        self.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
+
+
+def add_command(parent: Subparsers, name: str, command: Command, *aliases: str) -> Parser:
     """Add a command to `parent`; the first line of its docstring is the help."""
     text = (command.__doc__ or "").partition("\n")[0]
     parser = parent.add_parser(name, aliases=aliases, help=text, description=text)
@@ -55,25 +71,23 @@ def add_group(parent: Subparsers, name: str, text: str) -> Subparsers:
     return parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
 
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """Add what names the output folder and the task."""
-    parser.add_argument(
-        "--out", metavar="DIR", help="output folder (default: from pytest's ini file, else out)"
-    )
-    parser.add_argument(
-        "--task-id", metavar="ID", help="task id (default: from the ini file, else the name of its folder)"
-    )
-
-
-def add_run(parser: argparse.ArgumentParser, name: str, **more: Any) -> None:
-    """Add what names a run."""
-    text = "run id, its beginning or end, 'latest' or 'previous' (default: latest)"
-    parser.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
-
-
 def project_of(arguments: Arguments) -> Project:
     """Return the project in the current folder; raises SettingError."""
     from pytest_tfgrpo.cli.project import open_project
 
     flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name, None))}
     return open_project(Path.cwd(), flags, os.environ)
+
+
+def whole(text: str, least: int = 0) -> int:
+    """Return a whole number from `least` on; raises ArgumentTypeError."""
+    number = int(text) if text.isdecimal() and len(text) <= 18 else -1
+    if number < least:
+        limit = " of at most 18 digits" * (len(text) > 18)
+        raise argparse.ArgumentTypeError(f"must be a whole number{limit} from {least} on, not {text!r}")
+    return number
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1 on; raises ArgumentTypeError."""
+    return whole(text, 1)

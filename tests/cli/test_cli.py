@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import shutil
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli.lookup import find_rollout
+from pytest_tfgrpo.cli.parsers import whole
 from pytest_tfgrpo.harness.learning.library.library import load_library
 from pytest_tfgrpo.harness.run.journal import encode
 
@@ -98,7 +100,7 @@ def test_wrong_usage_is_exit_code_2(argv: list[str]) -> None:
 
 
 def test_a_bug_is_exit_code_3_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_tfgrpo.cli.init.start", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("pytest_tfgrpo.cli.suite.init.start", lambda *_, **__: 1 / 0)
     err = tfgrpo("init", code=3)
     assert "ZeroDivisionError" in err
     assert "this is a bug" in err
@@ -108,7 +110,7 @@ def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pytest_tfgrpo.cli.init.start", interrupted)
+    monkeypatch.setattr("pytest_tfgrpo.cli.suite.init.start", interrupted)
     tfgrpo("init", code=130)
 
 
@@ -316,3 +318,25 @@ def test_a_short_id_finds_the_rollout_of_the_latest_run(tmp_path: Path) -> None:
     place: Any = SimpleNamespace(out=tmp_path / "out", task_id="demo")
     found = find_rollout(place, "e1.train-0.r0")
     assert found.rollout.run_id == "2026-3"
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "problem"),
+    [
+        ("0", 0, None),
+        ("9" * 18, 1, None),
+        ("0", 1, "must be a whole number from 1 on, not '0'"),
+        ("-1", 0, "must be a whole number from 0 on, not '-1'"),
+        ("1.5", 0, "must be a whole number from 0 on, not '1.5'"),
+        ("9" * 19, 0, f"must be a whole number of at most 18 digits from 0 on, not '{'9' * 19}'"),
+        ("9" * 5000, 0, f"must be a whole number of at most 18 digits from 0 on, not '{'9' * 5000}'"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_whole_number_is_read_or_refused(text: str, least: int, problem: str | None) -> None:
+    if problem is None:
+        assert whole(text, least) == int(text)
+        return
+    with pytest.raises(ArgumentTypeError) as refused:
+        whole(text, least)
+    assert str(refused.value) == problem

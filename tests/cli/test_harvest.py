@@ -11,7 +11,7 @@ from support.harvests import make_row
 from support.repositories import Repository, git
 from support.tools import require_tool, tfgrpo
 
-from pytest_tfgrpo.cli import harvest
+from pytest_tfgrpo.cli.harvest import harvest
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file

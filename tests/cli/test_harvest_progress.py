@@ -5,7 +5,7 @@ import io
 import pytest
 from support.terminals import Display
 
-from pytest_tfgrpo.cli.harvest_progress import HarvestScreen, estimate_line, live_line
+from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, live_line
 from pytest_tfgrpo.patterns.harvest.progress import HarvestEstimate, HarvestReading, RunningCandidate
 
 

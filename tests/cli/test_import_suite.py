@@ -6,7 +6,7 @@ import pytest
 from support.project import Project
 
 from pytest_tfgrpo import cli
-from pytest_tfgrpo.cli import import_suite
+from pytest_tfgrpo.cli.suite import import_suite
 from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
 from pytest_tfgrpo.harness.suite.imports.formats import FORMATS
 

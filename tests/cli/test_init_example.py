@@ -89,7 +89,9 @@ def test_what_a_run_in_the_example_leaves_behind_is_not_copied(
     for name in ("out/coding/x", "fixtures/__pycache__/x.pyc", ".pytest_cache/x"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("")
-    monkeypatch.setattr("pytest_tfgrpo.cli.init.__file__", str(tmp_path / "source" / "a" / "b" / "c.py"))
+    monkeypatch.setattr(
+        "pytest_tfgrpo.cli.suite.init.__file__", str(tmp_path / "source" / "a" / "b" / "c" / "d.py")
+    )
     tfgrpo("init", "--example", "coding", str(tmp_path / "new"))
     assert files(tmp_path / "new") == (files(EXAMPLE) - {"pytest.ini"}) | {"pyproject.toml"}
     assert [path.name for path in (tmp_path / "new" / "out").iterdir()] == [".gitignore"]

@@ -7,7 +7,7 @@ import pytest
 from support.repositories import everything, git
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.cli.example_repository import make_repository
+from pytest_tfgrpo.cli.suite.example_repository import make_repository
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow
 from pytest_tfgrpo.patterns.history.candidates import candidates

@@ -3,7 +3,7 @@
 import pytest
 from support.builders import make_experience
 
-from pytest_tfgrpo.cli.library import require_read, to_read
+from pytest_tfgrpo.cli.runs.library import require_read, to_read
 from pytest_tfgrpo.core.errors import SettingError
 
 HONEST = make_experience(1, summary32="Count the words.")

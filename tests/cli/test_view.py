@@ -18,10 +18,10 @@ from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.cli import view_server
 from pytest_tfgrpo.cli.parsers import Arguments, project_of
-from pytest_tfgrpo.cli.view import RunSite
-from pytest_tfgrpo.cli.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
+from pytest_tfgrpo.cli.runs import view_server
+from pytest_tfgrpo.cli.runs.view import RunSite
+from pytest_tfgrpo.cli.runs.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
 from pytest_tfgrpo.harness.report.page import choice
 
 

@@ -12,7 +12,7 @@ from support.live_events import counting
 from support.live_runs import rollout
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 from pytest_tfgrpo.harness.suite.collection import collect

@@ -12,7 +12,7 @@ from support.builders import make_experience
 from support.connections import is_closed
 from support.live.loop import CONFIG, runs_of, scored, serve, stored, wait
 
-from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
 from pytest_tfgrpo.live.loop import LiveLoop, rules_of

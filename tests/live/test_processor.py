@@ -15,7 +15,7 @@ from support.abandoned import abandon, repeat_among_collections
 from support.otlp_spans import exported, write_lines
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.live.records import LiveRollout

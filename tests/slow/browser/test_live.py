@@ -13,10 +13,10 @@ from playwright.sync_api import expect
 from support.browser_runs import FAULTS, HOSTILE, Open
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
-from pytest_tfgrpo.cli import view
 from pytest_tfgrpo.cli.project import open_project
-from pytest_tfgrpo.cli.view import RunSite
-from pytest_tfgrpo.cli.view_server import PageServer, serve
+from pytest_tfgrpo.cli.runs import view
+from pytest_tfgrpo.cli.runs.view import RunSite
+from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.harness.report.run_history.page import history_page
 from pytest_tfgrpo.harness.report.run_history.past_runs import PastRun

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from support.buses import NatsPlace
 
-from pytest_tfgrpo.cli.demo_traffic import DAYS, OPTED_OUT, open_traffic
-from pytest_tfgrpo.cli.loop_demo import demo
+from pytest_tfgrpo.cli.loop.demo_traffic import DAYS, OPTED_OUT, open_traffic
+from pytest_tfgrpo.cli.loop.loop_demo import demo
 
 TASKS = 90
 START_NS = 1_795_000_000 * 10**9

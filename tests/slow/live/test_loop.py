@@ -11,8 +11,8 @@ import pytest
 from support.builders import make_experience
 from support.live.loop import CONFIG, runs_of, scored, serve, wait
 
-from pytest_tfgrpo.cli.live_demo import open_failing
-from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.cli.live.live_demo import open_failing
+from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.harness.learning.library.library import of, save_library
 from pytest_tfgrpo.live.records import LiveStatus
 

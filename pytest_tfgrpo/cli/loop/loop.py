@@ -11,7 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group
+from pytest_tfgrpo.cli.loop.open_loop import (
+    current_view,
+    existing_bus,
+    load_config,
+    open_configured,
+    open_scrubber,
+)
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command, add_group, positive
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -34,8 +41,8 @@ def declare(commands: Subparsers) -> None:
     command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
     command.add_argument("--force", action="store_true", help="overwrite a loop.toml that exists")
     command = add_command(group, "demo", demo)
-    command.add_argument("--tasks", type=_count, default=400, metavar="N", help="tasks (default: 400)")
-    command.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument("--tasks", type=positive, default=400, metavar="N", help="tasks (default: 400)")
+    command.add_argument("--seed", type=positive, default=0, metavar="N", help="seed of tasks (default: 0)")
     command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
     command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
     _add_config(add_command(group, "config", config))
@@ -46,7 +53,7 @@ def declare(commands: Subparsers) -> None:
     command = add_command(group, "report", report)
     command.add_argument(
         "--last",
-        type=_count,
+        type=positive,
         default=10_000,
         metavar="N",
         help="newest trajectories to look at (default: 10000)",
@@ -87,20 +94,13 @@ def _declare_opt_out(group: Subparsers) -> None:
     _add_config(add_command(group, "list", opt_out_list))
 
 
-def _add_whose(command: argparse.ArgumentParser) -> None:
+def _add_whose(command: Parser) -> None:
     whose = command.add_mutually_exclusive_group(required=True)
     whose.add_argument("--session", metavar="S", default="", help="id of a session, as your service sends it")
     whose.add_argument("--user", metavar="U", default="", help="id of a user, as your service sends it")
 
 
-def _count(text: str) -> int:
-    """Return a whole number from 1 on; raises ArgumentTypeError."""
-    if not text.isdecimal() or not int(text[:18]):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return int(text[:18])
-
-
-def _add_config(command: argparse.ArgumentParser) -> None:
+def _add_config(command: Parser) -> None:
     command.add_argument(
         "--config", metavar="FILE", help="configuration (default: TFGRPO_LOOP_CONFIG, else loop.toml)"
     )
@@ -143,7 +143,7 @@ def demo(arguments: Arguments) -> Iterator[str]:
     """Watch three days of an agent become rewards, offline, while its service is killed (extra serve)."""
     from tempfile import TemporaryDirectory
 
-    from pytest_tfgrpo.cli.loop_demo import demo as run
+    from pytest_tfgrpo.cli.loop.loop_demo import demo as run
 
     with TemporaryDirectory(prefix="tfgrpo-loop-demo-") as temporary:
         folder = Path(arguments.into or temporary)
@@ -164,14 +164,13 @@ def config(arguments: Arguments) -> Iterator[str]:
 
 def serve(arguments: Arguments) -> Iterator[str]:
     """Take traces, trajectories and feedback over HTTP, and score them, until SIGTERM or Ctrl-C."""
-    from pytest_tfgrpo.cli.loop_serve import serve_loop
+    from pytest_tfgrpo.cli.loop.loop_serve import serve_loop
 
     yield from serve_loop(arguments.config)
 
 
 def status(arguments: Arguments) -> Iterator[str]:
     """Print how far the loop is: what is stored, what waits, and who does which job."""
-    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
     from pytest_tfgrpo.feedback.report.status import status_lines, status_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
@@ -181,7 +180,6 @@ def status(arguments: Arguments) -> Iterator[str]:
 
 def report(arguments: Arguments) -> Iterator[str]:
     """Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task."""
-    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
     from pytest_tfgrpo.feedback.report.figure_lines import report_lines
     from pytest_tfgrpo.feedback.report.figures import report_of
 
@@ -192,7 +190,6 @@ def report(arguments: Arguments) -> Iterator[str]:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a trajectory: its turns, what was said of it, and its rewards."""
-    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus
     from pytest_tfgrpo.feedback.report.figures import find_shown
     from pytest_tfgrpo.feedback.report.trajectory_lines import LIMIT, shown_lines
 
@@ -207,7 +204,6 @@ def _json(value: LoopStatus | LoopReport | ShownTrajectory) -> str:
 
 def forget(arguments: Arguments) -> Iterator[str]:
     """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
-    from pytest_tfgrpo.cli.open_loop import current_view, existing_bus, open_scrubber
     from pytest_tfgrpo.feedback.forget import forget as overwrite
     from pytest_tfgrpo.feedback.report.figure_lines import labelled, streams_text
 
@@ -240,8 +236,7 @@ def _operator() -> str:
 
 def import_(arguments: Arguments) -> Iterator[str]:
     """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
-    from pytest_tfgrpo.cli.loop_serve import work_off
-    from pytest_tfgrpo.cli.open_loop import load_config
+    from pytest_tfgrpo.cli.loop.loop_serve import work_off
     from pytest_tfgrpo.feedback.door.intake import Intake
     from pytest_tfgrpo.feedback.imports.files import import_files
 
@@ -282,7 +277,6 @@ def opt_out_list(arguments: Arguments) -> Iterator[str]:
 
 @contextmanager
 def _opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
-    from pytest_tfgrpo.cli.open_loop import load_config, open_configured, open_scrubber
     from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
 
     config = load_config(arguments.config)

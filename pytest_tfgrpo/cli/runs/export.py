@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 
 FORMATS = ("rollouts", "preference", "prompt")
 ADVANTAGES = ("grpo", "dr_grpo", "rloo")
@@ -17,8 +17,7 @@ HARBOR = "harbor"
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "export", export)
-    add_run(
-        command,
+    command.add_run(
         "run",
         nargs="?",
         help="run id, its beginning or end, 'latest' or 'previous' (default: latest); or the word harbor, "
@@ -48,7 +47,7 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "--force", action="store_true", help="replace FILE, or the same tasks of ours, if they exist"
     )
-    add_task(command)
+    command.add_task()
 
 
 def export(arguments: Arguments) -> Iterator[str]:

@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import (
-    Arguments,
-    Subparsers,
-    add_command,
-    add_group,
-    add_run,
-    add_task,
-    project_of,
-)
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.text import line, plural
@@ -31,13 +23,13 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "library", nargs="?", default="latest", metavar="LIBRARY", help=f"{which} (default: latest)"
     )
-    add_task(command)
+    command.add_task()
     command = add_command(group, "diff", diff)
     command.add_argument("a", metavar="A", help=which)
     command.add_argument("b", nargs="?", metavar="B", help="the same; default: compare 'committed' with A")
-    add_task(command)
+    command.add_task()
     command = add_command(group, "promote", promote)
-    add_run(command, "run", help="a run, or RUN@EPOCH")
+    command.add_run("run", help="a run, or RUN@EPOCH")
     command.add_argument(
         "--accept-flagged",
         action="append",
@@ -45,8 +37,8 @@ def declare(commands: Subparsers) -> None:
         metavar="ID",
         help="promote this lesson although it is flagged, after you have read it; may be repeated",
     )
-    add_task(command)
-    add_task(add_command(group, "rebase", rebase))
+    command.add_task()
+    add_command(group, "rebase", rebase).add_task()
 
 
 def show(arguments: Arguments) -> Iterator[str]:

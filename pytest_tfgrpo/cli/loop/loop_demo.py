@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.bus.streams import STREAMS
-from pytest_tfgrpo.cli.demo_traffic import (
+from pytest_tfgrpo.cli.loop.demo_traffic import (
     DAY_NS,
     DAYS,
     OPTED_OUT,

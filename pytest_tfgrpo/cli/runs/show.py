@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 
 
 def declare(commands: Subparsers) -> None:
@@ -13,7 +13,7 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "rollout", metavar="ROLLOUT", help="rollout id or its end, such as e1.count-words.r0"
     )
-    add_task(command)
+    command.add_task()
 
 
 def show(arguments: Arguments) -> Iterator[str]:

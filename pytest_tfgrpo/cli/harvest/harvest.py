@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.harvest_progress import HarvestScreen, estimate_line, spent
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
+from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, spent
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command
 from pytest_tfgrpo.core.errors import ActorError, BudgetError, SettingError, StoreError
 from pytest_tfgrpo.core.text import few, plural
 
@@ -82,10 +82,7 @@ def _declare_others(group: Subparsers) -> None:
     _add_sandbox(verify)
 
 
-def _add_sandbox(parser: object) -> None:
-    import argparse
-
-    assert isinstance(parser, argparse.ArgumentParser)
+def _add_sandbox(parser: Parser) -> None:
     parser.add_argument(
         "--check-sandbox",
         choices=("bwrap", "none"),
@@ -148,7 +145,7 @@ def _with_prompts(
     if arguments.statement != "model":
         yield from _harvest(plan, open_tools(reviewed, builder, issues))
         return
-    from pytest_tfgrpo.cli.harvest_model import open_statement_model
+    from pytest_tfgrpo.cli.harvest.harvest_model import open_statement_model
 
     with open_statement_model(arguments) as model:
         yield from _harvest(plan, open_tools(reviewed, builder, issues, model))

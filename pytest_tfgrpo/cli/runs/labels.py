@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import (
     Arguments,
+    Parser,
     Subparsers,
     add_command,
     add_group,
-    add_run,
-    add_task,
+    positive,
     project_of,
+    whole,
 )
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON, write_json
@@ -30,27 +30,27 @@ def declare(commands: Subparsers) -> None:
     """Add the group."""
     group = add_group(commands, "labels", "Correct a judge's gain by human labels of a random sample.")
     command = add_command(group, "sample", sample)
-    add_run(command, "run", nargs="?")
+    command.add_run("run", nargs="?")
     command.add_argument(
-        "--tasks", type=_positive, default=50, metavar="N", help="tasks to label, at most (default: 50)"
+        "--tasks", type=positive, default=50, metavar="N", help="tasks to label, at most (default: 50)"
     )
     command.add_argument(
         "--answers",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="answers to label of each task and sweep, at most (default: 1)",
     )
-    command.add_argument("--seed", type=_seed, default=0, metavar="N", help="seed of the sample (default: 0)")
+    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of the sample (default: 0)")
     _add_file(command)
-    add_task(command)
+    command.add_task()
     command = add_command(group, "read", read)
-    add_run(command, "run", nargs="?")
+    command.add_run("run", nargs="?")
     _add_file(command)
-    add_task(command)
+    command.add_task()
 
 
-def _add_file(command: argparse.ArgumentParser) -> None:
+def _add_file(command: Parser) -> None:
     command.add_argument(
         "--file",
         metavar="FILE",
@@ -152,17 +152,3 @@ def _finished(project: Project, folder: Path) -> Run:
 
 def _form(arguments: Arguments, folder: Path) -> Path:
     return Path(arguments.file) if arguments.file else folder / LABELS_FORM
-
-
-def _positive(text: str) -> int:
-    """Return a whole number from 1 on; raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    """Return a whole number from 0 on; raises ArgumentTypeError."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
-    return int(text)

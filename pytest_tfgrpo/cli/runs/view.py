@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import DETAILS, JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.cli.view_server import WebAnswer
+    from pytest_tfgrpo.cli.runs.view_server import WebAnswer
     from pytest_tfgrpo.harness.report.page.details import DetailsFile
 
 FIRST_S, SLICE_S = 0.05, 0.25
@@ -33,8 +33,8 @@ PATIENCE_S = 15.0
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "view", view)
-    add_run(command, "run", nargs="?")
-    add_task(command)
+    command.add_run("run", nargs="?")
+    command.add_task()
     command.add_argument(
         "--port",
         type=_port,
@@ -63,7 +63,7 @@ def view(arguments: Arguments) -> Iterator[str]:
         if not arguments.no_browser and not _opened(page.resolve().as_uri()):
             yield f"no browser could be opened; the address of the page is {page.resolve().as_uri()}"
         return
-    from pytest_tfgrpo.cli.view_server import PageServer, serve
+    from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
 
     site = RunSite(project, folder)
     if not going_on:
@@ -141,7 +141,7 @@ class RunSite:
 
     def __call__(self, name: str) -> WebAnswer | None:
         """Answer a request: the page, or what its script asks for; None for other names."""
-        from pytest_tfgrpo.cli.view_server import WebAnswer
+        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
 
         with self._lock:
             match name:
@@ -158,7 +158,7 @@ class RunSite:
 
     def _detail(self, key: str, kind: str, row: int) -> WebAnswer | None:
         """Return what the page asks of the file beside it; None where the file is another or has nothing."""
-        from pytest_tfgrpo.cli.view_server import WebAnswer
+        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
 
         details = self._details
         if details is None or key != details.key:
@@ -167,7 +167,7 @@ class RunSite:
         return None if piece is None else WebAnswer("application/gzip", piece)
 
     def _shown(self) -> WebAnswer:
-        from pytest_tfgrpo.cli.view_server import WebAnswer
+        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
         from pytest_tfgrpo.core.text import block
 
         try:
@@ -182,7 +182,7 @@ class RunSite:
 
         Raises JournalError, and OSError where it cannot be read or there is no room to make it.
         """
-        from pytest_tfgrpo.cli.report import rendered
+        from pytest_tfgrpo.cli.runs.report import rendered
         from pytest_tfgrpo.harness.report.page.html import write_page
 
         if is_fresh(self._folder):

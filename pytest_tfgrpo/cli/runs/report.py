@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_run, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON, write_text
@@ -40,8 +40,8 @@ class Rendering(NamedTuple):
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "report", report)
-    add_run(command, "run", nargs="?")
-    add_task(command)
+    command.add_run("run", nargs="?")
+    command.add_task()
     command.add_argument(
         "--compare",
         metavar="RUN",

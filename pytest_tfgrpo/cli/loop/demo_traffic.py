@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.demo_service import POINT, DemoService, open_service, prepare
+from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, open_service, prepare
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.records import Frame

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def declare(commands: Subparsers) -> None:
         help="with apply: leave the scenarios as they are, and add changed copies as new files",
     )
     command.add_argument("--write", action="store_true", help="with apply: change the scenario files")
-    add_task(command)
+    command.add_task()
 
 
 class Opened(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.settings.agents import ACTOR
@@ -39,7 +39,7 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "pytest_args", nargs="*", metavar="-- ARG", help="arguments for pytest, for example -- tests -k dates"
     )
-    add_task(command)
+    command.add_task()
 
 
 def _count(text: str) -> int:

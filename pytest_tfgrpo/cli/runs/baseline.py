@@ -9,15 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import (
-    Arguments,
-    Subparsers,
-    add_command,
-    add_group,
-    add_run,
-    add_task,
-    project_of,
-)
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, StoreError
 from pytest_tfgrpo.core.settings.gate import GATE_ALARM, GATE_MARGIN
 
@@ -34,8 +26,8 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "name", metavar="NAME", help="name (stored as baselines/NAME.json) or a path ending in .json"
     )
-    add_run(command, "--run")
-    add_task(command)
+    command.add_run("--run")
+    command.add_task()
     add_command(group, "show", show).add_argument("name", metavar="NAME", help="name or path")
     command = add_command(group, "compare", compare)
     which = "a name, a path ending in .json, a run, or 'latest'"
@@ -48,7 +40,7 @@ def declare(commands: Subparsers) -> None:
     command.add_argument(
         "--margin", type=_share, metavar="X", help="tolerated drop (default: the setting gate_margin)"
     )
-    add_task(command)
+    command.add_task()
 
 
 def save(arguments: Arguments) -> Iterator[str]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
@@ -48,7 +48,7 @@ class LessonRow:
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "lessons", lessons, "experiences")
-    add_task(command)
+    command.add_task()
     command.add_argument(
         "--all", action="store_true", help="also list lessons that were superseded, retired or rejected"
     )

@@ -146,8 +146,8 @@ class DemoService:
 
 def fixtures() -> Path:
     """Return the folder with the shipped fixtures and their prompt packs."""
-    packaged = Path(__file__).resolve().parents[1] / "examples" / "demo"
-    return packaged if packaged.is_dir() else Path(__file__).resolve().parents[2]
+    packaged = Path(__file__).resolve().parents[2] / "examples" / "demo"
+    return packaged if packaged.is_dir() else Path(__file__).resolve().parents[3]
 
 
 def open_service(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command, add_group, whole
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
@@ -30,8 +29,8 @@ def declare(commands: Subparsers) -> None:
     command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
     command.add_argument("--force", action="store_true", help="overwrite files that exist")
     command = add_command(group, "demo", demo)
-    command.add_argument("--tasks", type=_count, default=600, metavar="N", help="tasks (default: 600)")
-    command.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument("--tasks", type=whole, default=600, metavar="N", help="tasks (default: 600)")
+    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of tasks (default: 0)")
     command.add_argument(
         "--shuffle-rewards",
         action="store_true",
@@ -54,7 +53,7 @@ def declare(commands: Subparsers) -> None:
     _add_config(command)
     command = add_command(group, "drafts", drafts)
     command.add_argument("--into", required=True, metavar="DIR", help="folder of the drafts")
-    command.add_argument("--most", type=_count, default=10, metavar="N", help="at most (default: 10)")
+    command.add_argument("--most", type=whole, default=10, metavar="N", help="at most (default: 10)")
     _add_last(command)
     _add_config(command)
     _add_config(add_command(group, "export", export))
@@ -69,21 +68,21 @@ def declare(commands: Subparsers) -> None:
     _add_config(command)
 
 
-def _add_config(command: argparse.ArgumentParser) -> None:
+def _add_config(command: Parser) -> None:
     command.add_argument(
         "--config", metavar="FILE", help="configuration (default: TFGRPO_LIVE_RL_CONFIG, else live.toml)"
     )
 
 
-def _add_last(command: argparse.ArgumentParser) -> None:
+def _add_last(command: Parser) -> None:
     command.add_argument(
-        "--last", type=_count, default=10_000, metavar="N", help="newest runs to look at (default: 10000)"
+        "--last", type=whole, default=10_000, metavar="N", help="newest runs to look at (default: 10000)"
     )
 
 
 def init(arguments: Arguments) -> Iterator[str]:
     """Write a first live.toml, and an example service that uses it."""
-    from pytest_tfgrpo.cli.init import copy_files, example_folder
+    from pytest_tfgrpo.cli.suite.init import copy_files, example_folder
 
     folder = Path(arguments.folder)
     yield from copy_files(example_folder("live"), folder, force=arguments.force)
@@ -95,7 +94,7 @@ def demo(arguments: Arguments) -> Iterator[str]:
     """Watch a selector learn which of three arms is best, offline; then its store fails and is killed."""
     from tempfile import TemporaryDirectory
 
-    from pytest_tfgrpo.cli.live_demo import demo as run
+    from pytest_tfgrpo.cli.live.live_demo import demo as run
 
     with TemporaryDirectory(prefix="tfgrpo-live-demo-") as temporary:
         folder = Path(arguments.into or temporary)
@@ -239,10 +238,3 @@ def _opened(arguments: Arguments) -> Iterator[tuple[LiveConfig, LiveStore]]:
         )
     with closing(open_live_store(path, config.settings.namespace)) as store:
         yield config, store
-
-
-def _count(text: str) -> int:
-    """Return a whole number from 0 on; raises ArgumentTypeError."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, not {text!r}")
-    return int(text)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
 from pytest_tfgrpo.cli.project import IniFile, ini_in, parse_ini, read_ini
+from pytest_tfgrpo.cli.suite.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
 def example_folder(name: str) -> Traversable:
     """Return the folder of an example, as the wheel or the checkout holds it; raises SettingError."""
     packaged: Traversable = _files() / "examples" / name
-    checkout = Path(__file__).resolve().parents[2] / "docs" / "examples" / name
+    checkout = Path(__file__).resolve().parents[3] / "docs" / "examples" / name
     found = packaged if packaged.is_dir() else checkout
     if not found.is_dir():
         raise SettingError(f"the example {name!r} is neither in the package nor at {checkout}")

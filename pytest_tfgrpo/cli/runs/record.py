@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import (
-    Arguments,
-    Subparsers,
-    add_command,
-    add_group,
-    add_run,
-    add_task,
-    project_of,
-)
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.settings.agents import RECORD
 
@@ -29,16 +21,16 @@ def declare(commands: Subparsers) -> None:
     add_command(group, "verify", verify).add_argument("file", metavar="FILE", help="a recording")
     command = add_command(group, "add", add)
     command.add_argument("file", metavar="FILE", help="a recording to extend, or a file to create")
-    add_run(command, "--run")
-    add_task(command)
+    command.add_run("--run")
+    command.add_task()
     command = add_command(group, "prune", prune)
     command.add_argument("file", metavar="FILE", help="a recording")
-    add_run(command, "--run", action="append", default=None, help="keep what this run uses; may be repeated")
+    command.add_run("--run", action="append", default=None, help="keep what this run uses; may be repeated")
     command.add_argument(
         "--others", action="store_true", help="also remove actors that none of the runs uses"
     )
     command.add_argument("--dry-run", action="store_true", help="only print what would be removed")
-    add_task(command)
+    command.add_task()
 
 
 def stat(arguments: Arguments) -> Iterator[str]:

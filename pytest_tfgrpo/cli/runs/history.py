@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain, write_text
 
@@ -23,14 +23,14 @@ PAGE = "history.html"
 def declare(commands: Subparsers) -> None:
     """Add the command."""
     command = add_command(commands, "history", history)
-    add_task(command)
+    command.add_task()
     command.add_argument("--html", metavar="FILE", help="file of the page (default: in the task's folder)")
 
 
 def history(arguments: Arguments) -> Iterator[str]:
     """Print the last ten runs of the task, and write a page over all of them."""
     from pytest_tfgrpo.cli.lookup import other_tasks
-    from pytest_tfgrpo.cli.report import write
+    from pytest_tfgrpo.cli.runs.report import write
     from pytest_tfgrpo.harness.report.run_history.lines import history_lines
     from pytest_tfgrpo.harness.report.run_history.page import history_page
     from pytest_tfgrpo.harness.run.journal_contents import list_runs

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.open_loop import current_view, load_config, open_configured, open_scrubber
+from pytest_tfgrpo.cli.loop.open_loop import current_view, load_config, open_configured, open_scrubber
 from pytest_tfgrpo.core.text import line
 
 PATIENCE_S = 3.0

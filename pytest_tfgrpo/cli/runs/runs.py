@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_task, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import JournalError
 
 
 def declare(commands: Subparsers) -> None:
     """Add the command."""
-    add_task(add_command(commands, "runs", runs))
+    add_command(commands, "runs", runs).add_task()
 
 
 def runs(arguments: Arguments) -> Iterator[str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pytest_tfgrpo.cli.demo_service import POINT, DemoService, Served, open_service, prepare
-from pytest_tfgrpo.cli.open_live import open_live
+from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, Served, open_service, prepare
+from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.text import interval, table
 from pytest_tfgrpo.live.config import load_live_config
@@ -35,7 +35,7 @@ WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4
 FAILURES = 3
 PATIENCE_S = 30.0
 """How long the demo waits for what takes milliseconds on a machine that is not busy."""
-CHILD = "from pytest_tfgrpo.cli.live_demo import serve_until_killed as s; s({!r}, {}, {})"
+CHILD = "from pytest_tfgrpo.cli.live.live_demo import serve_until_killed as s; s({!r}, {}, {})"
 
 
 class FailingStore(LiveStore):

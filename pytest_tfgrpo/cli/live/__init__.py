@@ -1,0 +1,1 @@
+"""The commands ``tfgrpo live ...`` and their demo."""

@@ -1,0 +1,1 @@
+"""The commands ``tfgrpo loop ...`` and their demo."""

@@ -1,0 +1,1 @@
+"""Commands on finished runs, their lessons, baselines and recordings."""
