@@ -94,7 +94,11 @@ READS_ITS_OWN_JSON = {
     *("bus/embedded/blocks.py", "feedback/assembly/dropped_traces.py", "feedback/evaluation/evaluator.py"),
     *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "storage/lease.py"),
     *("feedback/imports/trace_order.py", "feedback/report/status.py", "feedback/span_events.py"),
-    *("feedback/view/rows.py", "live/store_reading.py"),  # rows of databases that it writes
+    *(
+        "feedback/view/rows.py",
+        "live/store_reading.py",
+        "storage/kept_states.py",
+    ),  # rows of databases that it writes
     *("core/schema.py", "harness/suite/models_file.py"),  # files of the package
     *("harness/scoring/checks/math.py", "harness/scoring/checks/math_worker.py"),  # of its own worker
     *("harness/actors/output.py", "harness/scoring/checks/structured.py"),  # texts that it just made

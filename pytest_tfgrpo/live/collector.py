@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event, RLock, Thread, current_thread
-from weakref import WeakMethod
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError, describe
@@ -24,6 +23,7 @@ from pytest_tfgrpo.core.wakeup import WakeUp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.records import GateState, LiveEvent, LiveRules
 from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.live.store_file import while_alive
 from pytest_tfgrpo.live.store_writing import TOUCHED_S
 from pytest_tfgrpo.retry import backoff_s
 
@@ -81,7 +81,7 @@ class Collector:
         self._clock, self._steady = clock, steady
         self._offset, self._skew = clock() - steady(), 0.0
         self._selector, self._gate, self._unsaved = 0, store.gate(), False
-        self._forked = _called(WeakMethod(self._after_fork))
+        self._forked = while_alive(self._after_fork)
         self._prepare()
         self._refresh()
         self._start()
@@ -104,7 +104,7 @@ class Collector:
         self._thread.start()
         atexit.register(self.close)
         if (processes := sys.modules.get("multiprocessing.util")) is not None:  # its children skip atexit
-            processes.Finalize(None, _called(WeakMethod(self.close)), exitpriority=1)
+            processes.Finalize(None, while_alive(self.close), exitpriority=1)
 
     @property
     def gate(self) -> GateState:
@@ -333,11 +333,3 @@ def _failures_of(known: GateState, stored: GateState) -> GateState:
         last_error=known.last_error,
         since=known.since,
     )
-
-
-def _called(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
-    def call() -> None:
-        if (alive := method()) is not None:
-            alive()
-
-    return call

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.live.control import MORE_FAILURES, NEEDED, NEEDED_OF_FAILURES, bet, wealth
 from pytest_tfgrpo.live.records import GateState, LiveRollout, LiveStatus
+from pytest_tfgrpo.storage.states import StateTable
 
 WINDOW = 32
 """Runs that the limit of blocked ones looks at."""
 
-Trigger = Literal["failures", "max_blocked", "worse_than_control", "more_failures", "reset"]
+GuardTrigger: TypeAlias = Literal["failures", "max_blocked", "worse_than_control", "more_failures", "reset"]
 
-TRANSITIONS: Mapping[tuple[Literal["pass", "hold"], Trigger], Literal["pass", "hold"]] = {
-    ("pass", "failures"): "hold",
-    ("pass", "max_blocked"): "hold",
-    ("pass", "worse_than_control"): "hold",
-    ("pass", "more_failures"): "hold",
-    ("pass", "reset"): "pass",
-    ("hold", "reset"): "pass",
-}
-"""What a trigger makes of a state; what is not here changes nothing."""
+GATE: StateTable[Literal["pass", "hold"], GuardTrigger] = StateTable(
+    {
+        ("pass", "failures"): ("hold", ""),
+        ("pass", "max_blocked"): ("hold", ""),
+        ("pass", "worse_than_control"): ("hold", ""),
+        ("pass", "more_failures"): ("hold", ""),
+        ("pass", "reset"): ("pass", ""),
+        ("hold", "reset"): ("pass", ""),
+    }
+)
+"""It owes no events: each process that shares a store reads the state there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,10 +91,10 @@ def reset(state: GateState, actor: str, reason: str, now: float) -> GateState:
     """
     if not actor.strip() or not reason.strip():
         raise ValueError("a reset needs an actor and a reason; say who resets the gate, and why")
-    passing = GateState(last_error=state.last_error, by=actor)
-    return replace(passing, state=TRANSITIONS[state.state, "reset"], reason=reason, since=now)
+    passing = GateState(state=state.state, last_error=state.last_error)
+    return replace(_after(passing, "reset", now), reason=reason, by=actor)
 
 
-def _after(state: GateState, trigger: Trigger, now: float) -> GateState:
-    found = TRANSITIONS.get((state.state, trigger))
+def _after(state: GateState, trigger: GuardTrigger, now: float) -> GateState:
+    found = GATE.after(state.state, trigger)
     return state if found is None else replace(state, state=found, reason=trigger, since=now, by="")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from pytest_tfgrpo.live.records import LiveStatus
+from pytest_tfgrpo.storage.states import StateTable
 
-TRANSITIONS: Mapping[LiveStatus, frozenset[LiveStatus]] = MappingProxyType(
+RUNS: StateTable[LiveStatus, LiveStatus] = StateTable(
     {
-        LiveStatus.RUNNING: frozenset({LiveStatus.SUCCEEDED, LiveStatus.FAILED, LiveStatus.CANCELLED}),
-        LiveStatus.SUCCEEDED: frozenset(),
-        LiveStatus.FAILED: frozenset(),
-        LiveStatus.CANCELLED: frozenset(),
+        (LiveStatus.RUNNING, end): (end, "")
+        for end in (LiveStatus.SUCCEEDED, LiveStatus.FAILED, LiveStatus.CANCELLED)
     }
 )
-"""Of runs and of attempts; the store's triggers are made from it."""
+"""Of runs and of attempts, which every end leads to its own state; the store's triggers are made from it."""
 
 EVENTS_LOST = "events_lost"
 """Reason of a run some of whose events the queue had no room for: it is never used."""
@@ -52,8 +49,3 @@ class RefusedEvent(StrEnum):
     """For a run that an update has used."""
     STALE_ATTEMPT = "stale_attempt"
     UNKNOWN_RUN = "unknown_run"
-
-
-def is_final(status: LiveStatus) -> bool:
-    """Return whether nothing follows `status`."""
-    return not TRANSITIONS[status]

@@ -25,7 +25,7 @@ class StoreFile:
         self.path, self.namespace = path, namespace
         self._db, self._lock = db, RLock()
         self._foreign = False
-        os.register_at_fork(after_in_child=_called(WeakMethod(self._after_fork)))
+        os.register_at_fork(after_in_child=while_alive(self._after_fork))
 
     def _after_fork(self) -> None:
         """Leave the connection alone in a child process: SQLite's may not cross a fork."""
@@ -57,9 +57,12 @@ class StoreFile:
             yield db
 
 
-def _called(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+def while_alive(method: Callable[[], None]) -> Callable[[], None]:
+    """Return what calls a method of an object that it does not keep alive."""
+    weak = WeakMethod(method)
+
     def call() -> None:
-        if (alive := method()) is not None:
+        if (alive := weak()) is not None:
             alive()
 
     return call

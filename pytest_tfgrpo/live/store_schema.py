@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.live.records import LiveStatus
-from pytest_tfgrpo.live.states import TRANSITIONS, is_final
+from pytest_tfgrpo.live.states import RUNS
 from pytest_tfgrpo.storage.database import DatabaseKind
 
 _STATUSES = ", ".join(f"'{status}'" for status in LiveStatus)
-_FINAL = ", ".join(f"'{status}'" for status in TRANSITIONS if is_final(status))
+_FINAL = ", ".join(f"'{status}'" for status in LiveStatus if status in RUNS.final)
 
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",

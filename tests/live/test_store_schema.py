@@ -14,7 +14,7 @@ from support.live_events import RULES, Reporter, runs
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.live.records import LiveStatus
-from pytest_tfgrpo.live.states import TRANSITIONS, is_final
+from pytest_tfgrpo.live.states import RUNS
 from pytest_tfgrpo.live.store import open_live_store
 from pytest_tfgrpo.live.store_schema import STORE, open_store_file
 
@@ -177,8 +177,8 @@ def test_a_folder_that_is_missing_is_named_with_advice(tmp_path):
 def test_what_has_ended_is_final_and_what_is_used_stays_used_whoever_asks(path):
     filled(path)
     db = open_store_file(path, "shop")
-    assert [status for status in LiveStatus if not is_final(status)] == [LiveStatus.RUNNING]
-    assert TRANSITIONS[LiveStatus.RUNNING] == set(LiveStatus) - {LiveStatus.RUNNING}
+    assert RUNS.final == set(LiveStatus) - {LiveStatus.RUNNING}
+    assert {RUNS.after(LiveStatus.RUNNING, end) for end in RUNS.final} == RUNS.final
     with pytest.raises(sqlite3.IntegrityError, match="the run has ended"):
         db.execute("UPDATE rollouts SET status = 'failed'")
     with pytest.raises(sqlite3.IntegrityError, match="the run has ended"):

@@ -1,5 +1,5 @@
-"""The server that leases and states are kept on."""
+"""The buses that leases and states are kept on."""
 
-from support.bus_places import nats_server, on_nats
+from support.bus_places import bus, embedded, nats_server, on_nats
 
-__all__ = ["nats_server", "on_nats"]
+__all__ = ["bus", "embedded", "nats_server", "on_nats"]
