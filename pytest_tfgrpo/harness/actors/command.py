@@ -15,7 +15,8 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.list_values import variables
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.agents import COMMAND_OUTPUT
+from pytest_tfgrpo.core.settings.permissions import SANDBOX, SANDBOX_ENV
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.agent_spans import UNUSED
@@ -196,7 +197,7 @@ def _limit(call: ActorCall) -> float:
     return call.timeout_s - min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
 
 
-def open_command(argument: str, root: Path, settings: SettingValues) -> CommandActor:
+def open_command(argument: str, root: Path, settings: Mapping[str, object]) -> CommandActor:
     """Return the actor for a command line in shell quoting, without a shell; raises ActorError, SettingError.
 
     The program runs in the workspace, so a program with a slash and arguments that name existing files are
@@ -213,16 +214,16 @@ def open_command(argument: str, root: Path, settings: SettingValues) -> CommandA
     root = root.absolute()
     # Path.is_file raises on a word too long for a name
     rest = [str(root / arg) if os.path.isfile(root / arg) else arg for arg in argv[1:]]  # noqa: PTH113
-    search = _search(root if settings.get("sandbox", "none") == "bwrap" else None)
+    search = _search(root if SANDBOX.of(settings) == "bwrap" else None)
     argv = [_program(argv[0], root, spec, search), *rest]
     sandbox, identity = open_sandbox(settings, root, argv, search)
     return CommandActor(
         spec,
         argv,
         root,
-        settings.get("command_output", OWN_EVENTS),
+        COMMAND_OUTPUT.of(settings),
         sandbox=sandbox,
-        passed=variables(settings.get("sandbox_env")),
+        passed=variables(SANDBOX_ENV.of(settings)),
         identity=identity,
     )
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.permissions import SANDBOX
 from pytest_tfgrpo.harness.actors.modules import meant
 from pytest_tfgrpo.harness.protocols import Actor
 from pytest_tfgrpo.llm.protocol import Completer
@@ -21,7 +21,7 @@ class Surroundings:
 
     root: Path
     """The root folder of the project."""
-    settings: SettingValues
+    settings: Mapping[str, object]
     """Settings by name."""
     model: Callable[[str], Completer]
     """Opens the language model that a spec ``openai:<model>`` names."""
@@ -73,9 +73,9 @@ def _python(argument: str, around: Surroundings) -> Actor:
     from pytest_tfgrpo.harness.actors.python import open_python
 
     settings = around.settings
-    if settings.get("sandbox", "none") != "none":
+    if SANDBOX.of(settings) != "none":
         raise ActorError(
-            f"sandbox={settings['sandbox']} cannot isolate a python actor, which runs inside pytest; "
+            f"sandbox={SANDBOX.of(settings)} cannot isolate a python actor, which runs inside pytest; "
             "use a command actor, or sandbox=none"
         )
     return open_python(argument, around.root)
@@ -97,7 +97,7 @@ def _no_model(spec: str) -> Completer:
 
 
 def open_actor(
-    spec: str, *, root: Path, settings: SettingValues, model: Callable[[str], Completer] = _no_model
+    spec: str, *, root: Path, settings: Mapping[str, object], model: Callable[[str], Completer] = _no_model
 ) -> Actor:
     """Return the actor that `spec` names, ``<name>`` or ``<name>:<argument>``; raises ActorError."""
     name, _, argument = spec.partition(":")

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario, Task
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.harness.learning.library.retrieval import select
@@ -64,7 +65,7 @@ class PromptBuilder:
         for experience in library.experiences:
             self._by_domain.setdefault(experience.domain, []).append(experience)
         self._mismatches: dict[str, int] = {}
-        self._series = series_of(job.settings["seed"], job.library)
+        self._series = series_of(SEED.of(job.settings), job.library)
         self._epoch = phase.epoch if phase is not None else 0
         self._training = phase is not None and phase.mode == "train"
         self._below: float = (phase.lesson_dropout if phase is not None else 0.0) * 2**SEED_BITS

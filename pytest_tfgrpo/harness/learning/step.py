@@ -11,6 +11,8 @@ from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, 
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.core.settings.learning import EXPERIENCE_MAX_WORDS, LIBRARY_CAP, RETIRE_AFTER
+from pytest_tfgrpo.core.settings.runs import CONCURRENCY, SEED
 from pytest_tfgrpo.harness.learning.acceptance.standpoint import refused_lessons
 from pytest_tfgrpo.harness.learning.attribution.retirement import evidence, retire, without_harmful
 from pytest_tfgrpo.harness.learning.library.library import apply
@@ -45,7 +47,7 @@ async def learn(
     context = _context(job, phase, groups, library, calls, earlier)
     screen = _screen(job, context)
     found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
-    cap = job.settings["library_cap"]
+    cap = LIBRARY_CAP.of(job.settings)
     try:
         proposal = await job.optimizer.propose(context)
         operations, harmful = without_harmful(proposal.operations, found)
@@ -62,7 +64,7 @@ async def learn(
         revision,
         found,
         packs=context.packs,
-        retire_after=job.settings["retire_after"],
+        retire_after=RETIRE_AFTER.of(job.settings),
         cap=cap,
     )
     informative = sum(group.informative for group in groups)
@@ -106,11 +108,11 @@ def _context(
         scenarios=train,
         packs=packs,
         library=library,
-        max_words=job.settings["experience_max_words"],
+        max_words=EXPERIENCE_MAX_WORDS.of(job.settings),
         created_at=utc_now(),
         manifest_path=f"{RUNS}/{job.run_id}/{MANIFEST}",
         calls=calls,
-        seed=job.settings["seed"],
-        concurrency=most_at_once(job.settings["concurrency"]),
+        seed=SEED.of(job.settings),
+        concurrency=most_at_once(CONCURRENCY.of(job.settings)),
         refused=refused_lessons(job.library, earlier),
     )

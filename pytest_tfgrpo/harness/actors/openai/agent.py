@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Task
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.agents import MAX_STEPS, TOOLS
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.openai.conversation import Conversation
 from pytest_tfgrpo.harness.actors.openai.pictures import read_pictures, require_sendable
@@ -101,6 +101,6 @@ class ModelSession:
         """Do nothing: the model's client is shared."""
 
 
-def open_openai(completer: Completer, root: Path, settings: SettingValues) -> OpenAIActor:
+def open_openai(completer: Completer, root: Path, settings: Mapping[str, object]) -> OpenAIActor:
     """Return the actor that asks `completer`, as `tools` and `max_steps` are set; raises ActorError."""
-    return OpenAIActor(completer, open_toolbox(settings["tools"], root), settings["max_steps"])
+    return OpenAIActor(completer, open_toolbox(TOOLS.of(settings), root), MAX_STEPS.of(settings))

@@ -37,17 +37,17 @@ def main() -> int:
         run_pytest(json.load(sys.stdin))
     work, reward = sys.argv[1:]
     with open(os.path.join(HERE, "settings.json"), encoding="utf-8") as file:
-        settings = json.load(file)
+        task = json.load(file)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="check-"))
     began = time.monotonic()
     try:
         tree = os.path.join(folder, "tree")
-        make_tree(work, tree, settings)
-        passed = passed_tests(tree, settings, began + settings["timeout_s"])
+        make_tree(work, tree, task)
+        passed = passed_tests(tree, task, began + task["timeout_s"])
         if passed is None:
             print("the tests cannot be run: pytest did not start")
             return 1
-        credit, reason = judged(settings, passed)
+        credit, reason = judged(task, passed)
     except TooMuchWork as error:
         credit, reason = 0.0, str(error)
     finally:
@@ -58,15 +58,15 @@ def main() -> int:
     return 0
 
 
-def judged(settings: Dict[str, Any], passed: Set[str]) -> Tuple[float, str]:
+def judged(task: Dict[str, Any], passed: Set[str]) -> Tuple[float, str]:
     """Return the credit of the tests that passed, and why."""
-    wanted, kept = settings["fail_to_pass"], settings["pass_to_pass"]
+    wanted, kept = task["fail_to_pass"], task["pass_to_pass"]
     missed = [name for name in wanted if name not in passed]
     broken = [name for name in kept if name not in passed]
     if not missed and not broken:
         return 1.0, "all listed tests passed"
     reason = f"did not pass: {', '.join((missed + broken)[:10])}"
-    if broken or settings["credit"] == "all":
+    if broken or task["credit"] == "all":
         return 0.0, reason
     return 1 - len(missed) / len(wanted), reason
 
@@ -74,18 +74,18 @@ def judged(settings: Dict[str, Any], passed: Set[str]) -> Tuple[float, str]:
 # The tree that the tests run on
 
 
-def make_tree(work: str, tree: str, settings: Dict[str, Any]) -> None:
+def make_tree(work: str, tree: str, task: Dict[str, Any]) -> None:
     """Copy the work without what decides about tests, which comes from the task."""
-    taken = set(settings["taken"])
-    places = {place for name in taken for place in _above(name)} | set(settings["places"])
+    taken = set(task["taken"])
+    places = {place for name in taken for place in _above(name)} | set(task["places"])
     protected, names = _protected(), foreign_modules()
     packages: Set[str] = set()
     room = MAX_BYTES
     os.mkdir(tree)
     for count, (path, name) in enumerate(_files(work, packages)):
         if name not in taken and (
-            protected.is_protected(name, settings["protected"])
-            or protected.shadows(name, names, packages, settings["imports"], places)
+            protected.is_protected(name, task["protected"])
+            or protected.shadows(name, names, packages, task["imports"], places)
         ):
             continue
         room -= 0 if os.path.islink(path) else os.path.getsize(path)
@@ -179,13 +179,13 @@ def _clear(path: str) -> None:
 # The tests
 
 
-def passed_tests(tree: str, settings: Dict[str, Any], deadline: float) -> Any:
+def passed_tests(tree: str, task: Dict[str, Any], deadline: float) -> Any:
     """Return the ids of the tests that passed in a process of their own; None where pytest did not start."""
     reading, writing = os.pipe()
-    request = {**settings, "tree": tree, "results": writing}
+    request = {**task, "tree": tree, "results": writing}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment.update(settings["variables"])
-    if settings["alone"]:
+    environment.update(task["variables"])
+    if task["alone"]:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     tests = subprocess.Popen(
         [sys.executable, "-I", os.path.abspath(__file__), "--run"],

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, TypedDict
 import numpy as np
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN, LIBRARY_CAP
 from pytest_tfgrpo.core.stamp import identify
 from pytest_tfgrpo.harness.learning.acceptance.evidence import (
     Evidence,
@@ -52,12 +53,12 @@ class Choice:
         self._pool = pool
         self._evidence = evidence
         self._column = {key: n for n, key in enumerate(evidence.keys)}
-        self._strict = at.job.settings["acceptance"] == "strict"
+        self._strict = ACCEPTANCE.of(at.job.settings) == "strict"
         self._values = value_of(evidence, at.prior)
         self.prior: EffectPrior = self._values.effects.prior
         """Of effects, as learned so far."""
         self._gains = self._cross_fitted()
-        self._note = self._is_loss(at.job.settings["acceptance_margin"]) if measured else UNMEASURED
+        self._note = self._is_loss(ACCEPTANCE_MARGIN.of(at.job.settings)) if measured else UNMEASURED
         self._kept = [unit for unit in pool.units if unit.sure or (not self._note and self._keeps(unit))]
 
     def revision(self) -> Revision:
@@ -76,7 +77,7 @@ class Choice:
                 for e in self._pool.library.experiences
                 if e.id in self._pool.doubtful and e.id not in gone and not self._serves(e)
             ]
-        cap = at.job.settings["library_cap"]
+        cap = LIBRARY_CAP.of(at.job.settings)
         made = carry_out(at.library, operations, cap=cap, epoch=at.candidate.epoch)
         return replace(at.candidate, library=made.library, applied=made.applied)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.harness.learning.acceptance.pool import Pool
 from pytest_tfgrpo.harness.learning.attribution.exposures import series_of
@@ -30,7 +31,7 @@ class CoinPrompts:
         self._packs = job.packs
         self._scenarios = {s.id: s for s in job.scenarios}
         self._pools = {domain: pool.within(domain) for domain in {e.domain for e in pool.lessons}}
-        self._series = series_of(job.settings["seed"], job.library)
+        self._series = series_of(SEED.of(job.settings), job.library)
         self._epoch = phase.epoch
         self._tossed = pool.tossed
         self._by_domain: dict[str, list[Experience]] = {}

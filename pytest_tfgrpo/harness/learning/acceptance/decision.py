@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from pytest_tfgrpo.core.lessons import Acceptance, Revision
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
 from pytest_tfgrpo.harness.learning.acceptance.coins import CoinPrompts
 from pytest_tfgrpo.harness.learning.acceptance.dev_sweeps import Sweep
 from pytest_tfgrpo.harness.learning.acceptance.pool import ALPHA, Pool, pool_of
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence
 
 
-def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: SettingValues) -> Revision:
+def undecided(candidate: Revision, scenarios: Iterable[Scenario], settings: Mapping[str, object]) -> Revision:
     """Return `candidate`, which is accepted untried, with the reason why nothing decides on it."""
-    if candidate.acceptance is not None or settings["acceptance"] == "off":
+    if candidate.acceptance is not None or ACCEPTANCE.of(settings) == "off":
         return candidate
     number = sum(scenario.split == "dev" for scenario in scenarios)
     note = f"not tried: {number} dev scenarios, at least {MIN_DEV} are needed"
     return replace(candidate, acceptance=_acceptance(settings, number, note=note))
 
 
-def _acceptance(settings: SettingValues, scenarios: int, *, note: str = "") -> Acceptance:
+def _acceptance(settings: Mapping[str, object], scenarios: int, *, note: str = "") -> Acceptance:
     return Acceptance(
-        rule=cast("Literal['strict', 'safe']", settings["acceptance"]),
-        margin=settings["acceptance_margin"],
+        rule=cast("Literal['strict', 'safe']", ACCEPTANCE.of(settings)),
+        margin=ACCEPTANCE_MARGIN.of(settings),
         alpha=ALPHA,
         scenarios=scenarios,
         note=note,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import latest_trials
 from pytest_tfgrpo.harness.learning.library.learned_effects import measure_of_effects, prior_for
@@ -71,7 +72,7 @@ class Standpoint:
     @property
     def series(self) -> str:
         """What the run draws by."""
-        return series_of(self.job.settings["seed"], self.job.library)
+        return series_of(SEED.of(self.job.settings), self.job.library)
 
     @property
     def measure(self) -> str:

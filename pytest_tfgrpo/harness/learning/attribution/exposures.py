@@ -19,7 +19,8 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, open_plain, write_pieces
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE_WEIGHT
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.strict import finite, load_json
 from pytest_tfgrpo.core.wire import from_wire, to_wire
@@ -70,9 +71,11 @@ def series_of(seed: int, start: Library) -> str:
     return stamp([seed, start.hash])[:KEY_DIGITS]
 
 
-def measure_of(stamps: Mapping[str, str], identities: Mapping[str, Any], settings: SettingValues) -> str:
+def measure_of(
+    stamps: Mapping[str, str], identities: Mapping[str, Any], settings: Mapping[str, object]
+) -> str:
     """Return the stamp of the actor, the judge and the judge's weight in the rewards."""
-    return stamp([stamps.get("actor"), identities.get("judge"), settings.get("judge_weight")])
+    return stamp([stamps.get("actor"), identities.get("judge"), JUDGE_WEIGHT.recorded(settings)])
 
 
 def known_lessons(start: Library, results: Iterable[PhaseResult]) -> dict[str, Experience]:
@@ -142,7 +145,7 @@ def record_of(run: Run) -> RunExposures:
         for row in exposures_of(
             result.groups,
             run_id=run.run_id,
-            series=series_of(run.settings["seed"], run.library_start),
+            series=series_of(SEED.of(run.settings), run.library_start),
             propensity=1.0 - result.phase.lesson_dropout,
             stamps={s.id: s.stamp for s in run.scenarios},
             keys=keys,
@@ -152,7 +155,7 @@ def record_of(run: Run) -> RunExposures:
     return RunExposures(
         run_id=run.run_id,
         measure=measure_of(run.stamps, run.identities, run.settings),
-        actor=str(run.identities.get("actor", {}).get("name") or run.settings.get("actor")),
+        actor=str(run.identities.get("actor", {}).get("name") or ACTOR.of(run.settings)),
         epochs=tuple(result.phase.epoch for result in trained if result.status == "complete"),
         rows=tuple(rows),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.lessons import Exposure, Library
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.learning import LESSON_DROPOUT
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     EARLIER,
@@ -64,7 +64,7 @@ def earlier_exposures(
     *,
     stamps: Mapping[str, str],
     identities: Mapping[str, Json],
-    settings: SettingValues,
+    settings: Mapping[str, object],
 ) -> dict[str, Json]:
     """Return what the runs so far show of the lessons in `library`, as found before a run; empty if nothing.
 
@@ -72,7 +72,7 @@ def earlier_exposures(
     learned or tried under another pack do not.
     """
     keys = frozenset(map(content_key, library.experiences))
-    if out is None or not keys or not settings["lesson_dropout"]:
+    if out is None or not keys or not LESSON_DROPOUT.of(settings):
         return {}
     measure = measure_of(stamps, identities, settings)
     rows: list[Exposure] = []

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, LessonEffect, lesson_effects
 from pytest_tfgrpo.harness.learning.attribution.exposures import (
     content_key,
@@ -42,7 +43,7 @@ def evidence(
         rows += exposures_of(
             of_epoch,
             run_id=job.run_id,
-            series=series_of(job.settings["seed"], job.library),
+            series=series_of(SEED.of(job.settings), job.library),
             propensity=1.0 - trained.lesson_dropout,
             stamps=stamps,
             keys=keys,

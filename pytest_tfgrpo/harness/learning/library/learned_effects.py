@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.lessons import LearnedEffects, Library
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.agents import JUDGE_WEIGHT
 from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.wire import Json, from_wire
 
@@ -51,10 +51,10 @@ def with_effects_of(library: Library, path: Path) -> Library:
 
 
 def measure_of_effects(
-    stamps: Mapping[str, str], identities: Mapping[str, Json], settings: SettingValues
+    stamps: Mapping[str, str], identities: Mapping[str, Json], settings: Mapping[str, object]
 ) -> str:
     """Return the stamp of what lessons' effects depend on: actor, judge, prompt packs and optimizer."""
-    others = [identities.get("judge"), settings.get("judge_weight"), identities.get("optimizer")]
+    others = [identities.get("judge"), JUDGE_WEIGHT.recorded(settings), identities.get("optimizer")]
     return stamp([stamps.get("actor"), stamps.get("packs"), *others])[:DIGITS]
 
 

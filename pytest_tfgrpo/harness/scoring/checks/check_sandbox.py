@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.harness.scoring.checks.hidden_archives import suite_folder
 from pytest_tfgrpo.harness.scoring.checks.tests import TESTS
 
 
-def require_checks(settings: SettingValues, scenarios: Sequence[Scenario]) -> None:
+def require_checks(settings: Mapping[str, object], scenarios: Sequence[Scenario]) -> None:
     """Raise SettingError where checks cannot run here: no bubblewrap, or an environment is not built.
 
     Raises ScenarioError where hidden tests have no workspace to run in.
     """
-    chosen = settings.get("check_sandbox", "auto")
+    chosen = CHECK_SANDBOX.of(settings)
     hidden = [scenario for scenario in scenarios if _hides(scenario)]
     commands = chosen == "bwrap" and any(c.kind == "command" for s in scenarios for c in s.checks)
     if hidden or commands:
@@ -41,9 +41,9 @@ def require_checks(settings: SettingValues, scenarios: Sequence[Scenario]) -> No
         find_built(folder, stamp)
 
 
-def warn_of_checks(settings: SettingValues, scenarios: Iterable[Scenario]) -> list[str]:
+def warn_of_checks(settings: Mapping[str, object], scenarios: Iterable[Scenario]) -> list[str]:
     """Return a warning where hidden tests run what agents wrote with nothing around it."""
-    if settings.get("check_sandbox", "auto") != "none" or not any(map(_hides, scenarios)):
+    if CHECK_SANDBOX.of(settings) != "none" or not any(map(_hides, scenarios)):
         return []
     return [
         "check_sandbox = none: hidden tests run the agents' code as you, with your files and network; "

@@ -236,10 +236,10 @@ def main() -> None:
         replies.flush()
 
     logging.disable()  # the library warns that its own time limits, which need signals, are off
-    settings = json.loads(requests.readline())
-    sys.path.extend(folder for folder in settings["path"] if folder not in sys.path)
+    start = json.loads(requests.readline())
+    sys.path.extend(folder for folder in start["path"] if folder not in sys.path)
     with contextlib.suppress(ValueError, OSError):  # not every system knows this limit
-        resource.setrlimit(resource.RLIMIT_AS, (settings["memory"], settings["memory"]))
+        resource.setrlimit(resource.RLIMIT_AS, (start["memory"], start["memory"]))
     try:
         reader = MathLibrary()
         reader.read("$\\frac{1}{2}$")
