@@ -121,6 +121,7 @@ async def test_a_cancelled_call_cancels_both() -> None:
         ((0.05, 1.0), (9.0, 2.0), 1.5),
         ((0.05, 1.0), (0.0, ModelError("no", "provider", cost_usd=0.25)), 1.25),
         ((0.05, 1.0), (0.0, ModelError("no", "provider", cost_usd=None)), None),
+        ((0.05, ModelError("no", "provider", cost_usd=0.25)), (0.1, 1.0), 1.25),
     ],
 )
 async def test_an_answer_costs_what_both_calls_do(first: Any, second: Any, cost: float | None) -> None:

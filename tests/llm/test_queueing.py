@@ -30,6 +30,17 @@ async def test_an_alarm_stands_still_while_its_turn_waits_and_then_goes_on() -> 
     await asyncio.wait_for(asyncio.gather(rung.wait(), late.wait()), 100)
 
 
+async def test_calls_that_wait_side_by_side_wait_from_the_first_to_the_last() -> None:
+    ticket, rung = Ticket(), asyncio.Event()
+    timer = ticket.timer(100.0, rung.set)
+    with ticket.waiting():
+        await asyncio.sleep(0.03)
+        with ticket.waiting():
+            await asyncio.sleep(0.01)
+    timer.cancel()
+    assert ticket.waited_s >= 0.04
+
+
 async def test_a_cancelled_alarm_never_rings_even_if_its_turn_waits() -> None:
     ticket, rings = Ticket(), []
     timer = ticket.timer(0.0, lambda: rings.append(1))

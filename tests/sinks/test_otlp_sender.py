@@ -75,6 +75,15 @@ def test_what_waits_is_bounded_in_bytes_too(collector: Collector, monkeypatch: p
     assert received(collector) == [20]
 
 
+def test_what_is_sent_waits_no_more(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_sender, "QUEUE_MAX_BYTES", 150)
+    one = Items(collector.url)
+    for n in range(1, 5):
+        one.put(10)
+        wait_for(collector, n)
+    assert one.close() == {}
+
+
 @pytest.mark.parametrize(
     ("conduct", "reason"),
     [

@@ -54,6 +54,17 @@ def test_an_answer_that_serves_both_sides_of_a_pair_counts_for_each(tmp_path: Pa
     assert final[-1].free == 0
 
 
+def test_the_mean_of_a_pair_is_that_of_its_final_side(tmp_path: Path) -> None:
+    def answer(call: ActorCall) -> str:
+        taught = "use count" in call.prompt.system
+        return "3" if taught else "4" if call.task.id.startswith("eval") else three_or_not(call)
+
+    gauge = Gauge()
+    seen = readings(make_job(ScriptedActor(answer), tmp_path, concurrency=2), gauge)
+    assert gauge.read().mean == 1.0
+    assert {reading.mean for reading in seen if reading.step == 3} <= {None, 1.0}
+
+
 def test_failures_cost_and_means_are_of_what_ended(tmp_path: Path) -> None:
     def answer(call: ActorCall) -> Trajectory:
         if call.seed % 5 == 0:

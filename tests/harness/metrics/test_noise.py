@@ -119,6 +119,16 @@ def test_scenarios_with_both_outcomes_are_listed_apart() -> None:
     assert "  - final sweep: a 2/3, b 1/2." in trust_markdown(report(run), str)
 
 
+def test_a_scenario_whose_answers_count_in_both_sweeps_is_listed_once() -> None:
+    run = make_run({"b": [1, 1]}, {"a": [1, 0], "b": [1, 1]})
+    before, after = run.phases
+    alike = replace(after.groups[0], shared=True)
+    after = replace(after, groups=(alike, after.groups[1]))
+    before = replace(before, shared=(alike,), phase=replace(before.phase, scenarios=("a", "b")))
+    shared = replace(run, phases=(before, after))
+    assert [(row["scenario"], row["mode"]) for row in flaky(shared, Sweeps(shared))] == [("a", "eval")]
+
+
 def test_training_at_its_own_temperature_makes_nobody_flaky() -> None:
     run = make_run(final={"a": [1, 1]}, train={"t": [1, 0]})
     assert flaky(run, Sweeps(run)) == []

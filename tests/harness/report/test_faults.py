@@ -52,6 +52,15 @@ def test_messages_that_differ_in_numbers_alone_are_one_and_the_most_frequent_is_
     assert list(fault_lines(rows, 80, every=True, kept=False)) == shown[::2]
 
 
+def test_those_of_the_dev_split_are_counted_apart() -> None:
+    run = failed(make_run(final={"a": [1]}), ("error", "timeout", "port 7"))
+    (phase,) = run.phases
+    (group,) = phase.groups
+    dev = replace(group, mode="dev", rollouts=tuple(replace(r, mode="dev") for r in group.rollouts))
+    (found,) = fault_rows(replace(run, phases=(replace(phase, dev=(dev, dev)),)))
+    assert found["sweeps"] == {phase.phase.label: 1, f"{phase.phase.label} dev": 2}
+
+
 def row(n: int, code: str = "crash") -> Any:
     known = {
         "kind": "failed",
