@@ -6,7 +6,7 @@ import argparse
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,20 +93,14 @@ def hooks() -> str:
 
 
 def fields() -> str:
-    """Return the table of the fields of a scenario."""
+    """Return the list of the fields of a scenario."""
     schema = load_schema("scenario")
-    rows = []
-    for name, field in schema["properties"].items():
-        needed = "required" if name in schema["required"] else _json(field.get("default"))
-        rows.append((f"`{name}`", _type(field), needed, _cell(field.get("description", ""))))
-    return _table(("field", "type", "default", "meaning"), rows)
+    return _parameters(schema["properties"], schema["required"])
 
 
 def gate_keys() -> str:
-    """Return the table of the keys of a named gate."""
-    keys = load_schema("gates")["$defs"]["gate"]["properties"]
-    rows = [(f"`{name}`", _type(key), _json(key.get("default")), _about(key)) for name, key in keys.items()]
-    return _table(("key", "type", "default", "meaning"), rows)
+    """Return the list of the keys of a named gate."""
+    return _parameters(load_schema("gates")["$defs"]["gate"]["properties"])
 
 
 def checks() -> str:
@@ -115,45 +109,39 @@ def checks() -> str:
     assert kinds.keys() == KINDS.keys()
     parts = []
     for kind, schema in kinds.items():
-        required = set(schema.get("required", ()))
-        rows = [
-            (
-                f"`{name}`",
-                _type(param),
-                "required" if name in required else _json(param.get("default")),
-                _about(param),
-            )
-            for name, param in schema["properties"].items()
-        ]
         parts += [
             f"### {kind}",
             f"{_cell(schema['description'][:1].upper() + schema['description'][1:])}.",
-            _table(("parameter", "type", "default", "meaning"), rows),
+            _parameters(schema["properties"], schema.get("required", ())),
         ]
     return "\n\n".join(parts)
 
 
+def _parameters(properties: Mapping[str, Mapping[str, Any]], required: Collection[str] = ()) -> str:
+    """Return a list of keys: type, whether it is required or its default, and meaning."""
+    lines = []
+    for name, schema in properties.items():
+        facts = [_type(schema)]
+        if name in required:
+            facts.append("required")
+        elif schema.get("default") is not None:
+            facts.append(f"default {_json(schema['default'])}")
+        meaning = _cell(schema.get("description", ""))
+        lines.append(f"* `{name}` ({', '.join(facts)})" + (f": {meaning}" if meaning else ""))
+    return "\n".join(lines)
+
+
 def commands() -> str:
-    """Return the reference of the ``tfgrpo`` command; the options that name a task come once."""
+    """Return what each ``tfgrpo`` command does, and its arguments; the options that name a task come once."""
     parts: list[str] = []
     common: dict[str, str] = {}
-    without: dict[str, None] = {}
     for parser in _leaves(cli.parser()):
         rows = {f"`{_call(action)}`": _cell(action.help or "") for action in _arguments(parser)}
-        task: dict[str, str] = {
-            call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows
-        }
-        common |= task
-        if not task:
-            # these work in a service or on a repository, which have no task
-            name = next(
-                (name for name in ("live", "harvest") if parser.prog.startswith(f"tfgrpo {name}")), ""
-            )
-            without.setdefault(f"those of `tfgrpo {name}`" if name else f"`{parser.prog}`")
+        common |= {call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows}
         parts += [f"### {parser.prog}", str(parser.description)]
-        parts += [_table(("argument", "meaning"), list(rows.items()))] if rows else []
-    head = f"Every command takes these options, except {', '.join(without)}:"
-    return "\n\n".join((head, _table(("option", "meaning"), list(common.items())), *parts))
+        parts += [", ".join(rows)] if rows else []
+    head = "Commands that work on a task of yours also take these options:"
+    return "\n\n".join((head, "\n".join(f"* {call}: {text}" for call, text in common.items()), *parts))
 
 
 def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -193,10 +181,6 @@ def _type(schema: Mapping[str, Any]) -> str:
         if text == "array" and "type" in schema.get("items", {})
         else text
     )
-
-
-def _about(schema: Mapping[str, Any]) -> str:
-    return _cell(schema.get("description", ""))
 
 
 def _json(value: object) -> str:
