@@ -23,25 +23,28 @@ from support.traces.framework_table import ROWS, gaps_of, lines_of
 
 
 def settings() -> str:
-    """Return the table of settings."""
-    rows = [(f"`{s.name}`", _default(s.default), _guard(s), _cell(s.help)) for s in TABLE]
-    return _table(("setting", "default", "value", "meaning"), rows)
+    """Return the list of settings."""
+    return "\n".join(_setting(s.name, s.default, s, s.help) for s in TABLE)
 
 
 def live_settings() -> str:
-    """Return the table of settings of live RL."""
-    rows = [
-        (f"`{key}`", _default(_spelled(s.default)), _guard(s), _cell(s.help)) for key, s in LIVE_TABLE.items()
-    ]
-    return _table(("setting", "default", "value", "meaning"), rows)
+    """Return the list of settings of live RL."""
+    return "\n".join(_setting(key, _spelled(s.default), s, s.help) for key, s in LIVE_TABLE.items())
 
 
 def loop_settings() -> str:
-    """Return the table of settings of the feedback loop."""
-    rows = [
-        (f"`[{s.section}] {s.key}`", _default(spelled(s.default)), _cell(s.help)) for s in LOOP_TABLE.values()
-    ]
-    return _table(("setting", "default", "meaning"), rows)
+    """Return the list of settings of the feedback loop."""
+    rows = LOOP_TABLE.values()
+    return "\n".join(
+        f"* `[{s.section}] {s.key}` = {_default(spelled(s.default))}: {_cell(s.help)}" for s in rows
+    )
+
+
+def _setting(name: str, default: object, setting: Setting, meaning: str) -> str:
+    """Return a row of a list: name, default, what a value must be, meaning."""
+    values = _guard(setting)
+    shown = f" = {_default(default)}" if default is not None else ""
+    return f"* `{name}`{shown}{f' ({values})' if values else ''}: {_cell(meaning)}"
 
 
 def frameworks() -> str:
