@@ -50,10 +50,15 @@ def _setting(name: str, default: object, setting: Setting, meaning: str) -> str:
 def frameworks() -> str:
     """Return the table of frameworks: what to write for each, and what does not come out."""
     rows = [
-        (row.name, f"`{row.package}`" if row.package else "nothing", lines_of(row), row.content, gaps_of(key))
+        (row.name, f"`{row.package}`" if row.package else "nothing", lines_of(row), row.content, _gaps(key))
         for key, row in ROWS.items()
     ]
     return _table(("framework", "install", "lines", "content", "what does not come out"), rows)
+
+
+def _gaps(key: str) -> str:
+    """Return what does not come out of a framework's spans, without the reasons."""
+    return re.sub(r" \((?:[^()]|\([^()]*\))*\)", "", gaps_of(key))
 
 
 def _spelled(value: object) -> object:
