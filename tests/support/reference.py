@@ -40,7 +40,7 @@ def loop_settings() -> str:
     )
 
 
-def _setting(name: str, default: object, setting: Setting, meaning: str) -> str:
+def _setting(name: str, default: object, setting: Setting[Any], meaning: str) -> str:
     """Return a row of a list: name, default, what a value must be, meaning."""
     values = _guard(setting)
     shown = f" = {_default(default)}" if default is not None else ""
