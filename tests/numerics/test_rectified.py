@@ -91,6 +91,17 @@ def test_scenarios_with_checks_need_no_correction() -> None:
     assert found.gain == pytest.approx(0.0)
 
 
+def test_both_ends_move_by_the_share_that_a_correction_speaks_of() -> None:
+    gains, corrections = [0.25, -0.25] * 20, [1.0, 1.0, -1.0, -1.0] * 5
+    whole, half = (rectify(gains, range(40), range(0, 40, 2), corrections, share=share) for share in (1, 0.5))
+    assert whole.ci95 is not None
+    assert half.ci95 is not None
+    for found in (whole, half):
+        assert found.gain == pytest.approx(0.0)
+        assert -found.ci95[0] == pytest.approx(found.ci95[1], abs=0.01)
+    assert half.ci95[1] < 0.75 * whole.ci95[1]
+
+
 def test_under_8_labelled_scenarios_there_is_no_interval() -> None:
     found = rectify([0.5] * 30, list(range(30)), list(range(7)), [-0.1] * 7)
     assert (found.gain, found.ci95) == (pytest.approx(0.4), None)

@@ -12,6 +12,7 @@ import pytest
 from support.otlp_spans import line, span
 
 from pytest_tfgrpo.harness.actors import program_spans
+from pytest_tfgrpo.harness.actors.command import CommandActor
 from pytest_tfgrpo.harness.actors.program_spans import ProgramSpans, wants_receiver
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.actors.span_receiver import BODY_BYTES, ROLLOUT_BYTES, open_receiver
@@ -56,6 +57,24 @@ def raw(make_call: MakeCall) -> Callable[[], Raw]:
     counts = SpanCounts()
     counts.wanted = True
     return lambda: Raw(make_call(span_counts=counts))
+
+
+def test_a_rollout_takes_no_more_spans_once_its_program_is_done_however_that_ends(
+    make_call: MakeCall, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[ProgramSpans] = []
+
+    async def crash(self: object, call: ActorCall, spans: ProgramSpans) -> None:
+        spans.variables({}, reachable=True)
+        seen.append(spans)
+        raise AssertionError
+
+    monkeypatch.setattr(CommandActor, "_ask", crash)
+    with pytest.raises(AssertionError):
+        asyncio.run(open_actor("command:true", root=tmp_path, settings={})(make_call()))
+    (spans,) = seen
+    assert spans._inbox is not None
+    assert spans._inbox.token not in open_receiver()._open
 
 
 def test_nobody_writes_into_a_rollout_without_its_address(raw: Callable[[], Raw]) -> None:

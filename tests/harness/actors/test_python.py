@@ -53,6 +53,29 @@ def test_a_plain_function_answers_from_its_context(ask: Ask, write_agent: Write,
     assert (tmp_path / "work").is_dir()
 
 
+def test_an_agent_in_a_conversation_knows_what_both_sides_said(
+    write_agent: Write, make_call: Callable[..., ActorCall], tmp_path: Path
+) -> None:
+    name = write_agent(
+        """
+        def solve(context):
+            said = [f"{one['role']} {one['content']}" for one in context.session.messages]
+            return repr((context.session.turn, said, context.prompt.user))
+        """
+    )
+    actor = open_actor(f"python:{name}:solve", root=tmp_path, settings={})
+    assert isinstance(actor, PythonActor)
+
+    async def talk() -> list[str]:
+        session = actor.open_session(make_call())
+        return [(await session.answer(message)).answer for message in ("hi", "more")]
+
+    first, second = asyncio.run(talk())
+    assert first == repr((1, ["user hi"], "How many words are in 'a b c'?"))
+    said = ["user hi", f"assistant {first}", "user more"]
+    assert second == repr((2, said, f"User: hi\n\nAssistant: {first}\n\nUser: more"))
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -223,6 +223,25 @@ def test_a_check_that_never_ends_is_an_error_after_the_time_limit(
     assert {r.failure.message for r in rollouts if r.failure} == {"the checks did not end within 0.5 s"}
 
 
+def test_checks_have_the_time_of_all_of_them_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grader, "CHECK_GRACE_S", 0.0)
+    stop = threading.Event()
+    slow = CheckKind(name="slow", params={}, evaluate=lambda check, context: stop.wait(100))  # type: ignore[arg-type, return-value]
+    checks = (Check(kind="slow"), Check(kind="slow", params={"timeout_s": 0.1}), Check(kind="slow"))
+    scenario = make_scenario(split="eval", checks=checks)
+    job = make_job(
+        ScriptedActor(three_or_not), tmp_path, scenarios=[scenario], job_kinds={"slow": slow}, timeout_s=0.2
+    )
+    try:
+        run, _ = run_job(job)
+    finally:
+        stop.set()
+    messages = {r.failure.message for r in run.phases[-1].groups[0].rollouts if r.failure}
+    assert messages == {"the checks did not end within 0.5 s"}
+
+
 def test_a_used_up_budget_ends_the_run_with_what_is_done(tmp_path: Path) -> None:
     actor = ScriptedActor(three_or_not, {"usd": 0.01})
     run, _ = run_job(make_job(actor, tmp_path, budget_usd=0.20, concurrency=2))

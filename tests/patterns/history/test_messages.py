@@ -134,3 +134,8 @@ def test_a_message_loses_what_says_nothing_of_the_fault() -> None:
         "Reviewed-by: B\nCloses: #3\n(cherry picked from commit 0123abc)\n"
     )
     assert message_text(message) == "Keep it: this stays\n\n* a point"
+
+
+def test_what_several_merged_changes_say_is_said_once() -> None:
+    merged = ("Fix dates\n\nSay it once.", "Lint\n\n* Fix dates (#7)", "Say it once\n\nLint", "Lint")
+    assert change_text(change("Merge branch 'ada'", merged)) == "Fix dates\n\nSay it once.\n\nLint"
