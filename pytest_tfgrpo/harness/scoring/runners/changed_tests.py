@@ -15,7 +15,7 @@ from dataclasses import field
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.wire import SPARSE
-from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited
+from pytest_tfgrpo.harness.scoring.runners.edit import Edit, edited, lines_of
 from pytest_tfgrpo.harness.scoring.runners.edits import edits_of
 from pytest_tfgrpo.harness.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 from pytest_tfgrpo.harness.scoring.runners.test_functions import UNREADABLE, Function, targets
@@ -124,11 +124,13 @@ def _apart(changes: Iterable[LineChange]) -> list[LineChange]:
 def _form(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> ChangedTests:
     """Return files with changes, of which none changes a row that another did."""
     lines: dict[str, list[OtherLines]] = {}
+    taken: dict[str, list[tuple[int, int]]] = {}
     made = list[LineChange]()
     for change in changes:
-        there = lines.setdefault(change.file, [])
-        if not any(one.row <= other.end and other.row <= one.end for one in change.lines for other in there):
-            there += change.lines
+        rows, own = taken.setdefault(change.file, []), [(one.row, one.end) for one in change.lines]
+        if not any(first <= end and row <= last for row, end in own for first, last in rows):
+            rows += own
+            lines.setdefault(change.file, []).extend(change.lines)
             made.append(change)
     files = {file: with_lines(texts.get(file, b""), those) for file, those in lines.items()}
     fails = frozenset(id_ for change in made for id_ in change.fails)
@@ -148,7 +150,7 @@ def with_lines(data: bytes, changed: Iterable[OtherLines]) -> bytes:
 
 def as_lines(data: bytes, edits: Iterable[Edit]) -> tuple[OtherLines, ...]:
     """Return edits of a file as the lines that they make of its rows."""
-    rows, found = data.splitlines(keepends=True), list[OtherLines]()
+    rows, found = lines_of(data), list[OtherLines]()
     left = sorted(edits, key=lambda edit: edit.start)
     while left:
         first, last, here = left[0].start[0], left[0].end[0], list[Edit]()
@@ -183,7 +185,7 @@ def parses(data: bytes, edits: Iterable[Edit], function: Function | None = None)
     if function is not None:
         first = min([function.lineno, *(one.lineno for one in function.decorator_list)]) - 1
         last = function.end_lineno or 0
-        rows = data.splitlines(keepends=True)[first:last]
+        rows = lines_of(data)[first:last]
         if rows and all(first <= edit.start[0] and edit.end[0] < last for edit in found):
             above = rows[0][:1].isspace()
             alone = b"if 1:\n" * above + b"".join(rows)

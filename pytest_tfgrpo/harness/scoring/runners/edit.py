@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -28,15 +29,17 @@ class Edit:
 
 def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
     """Return a file with edits that do not overlap."""
-    lines = lines_of(data)
+    lines = [*data.splitlines(keepends=True), b""]
     for edit in sorted(edits, key=lambda edit: edit.start, reverse=True):
         (row, column), (last, last_column) = edit.start, edit.end
         lines[row : last + 1] = [lines[row][:column] + edit.text + lines[last][last_column:]]
     return b"".join(lines)
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    return [*data.splitlines(keepends=True), b""]
+@lru_cache(maxsize=16)
+def lines_of(data: bytes) -> tuple[bytes, ...]:
+    """Return the rows of a file with their ends, and an empty one; kept for its next test."""
+    return (*data.splitlines(keepends=True), b"")
 
 
 def start_of(node: ast.expr) -> Spot:

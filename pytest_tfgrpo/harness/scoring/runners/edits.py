@@ -12,6 +12,7 @@ import builtins
 import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.harness.scoring.runners.edit import Edit, end_of, lines_of, replaced, start_of
@@ -72,8 +73,7 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     that fails before all others; of these the least odd. There is none where a decorator may run the test
     again, or take what it raises.
     """
-    marks = {found.decode() for found in ASSIGNED_MARK.findall(data)}
-    if not all(_is_mark(decorator, marks) for decorator in function.decorator_list):
+    if not all(_is_mark(decorator, _marks(data)) for decorator in function.decorator_list):
         return []
     choices = Choices(function, data)
     found = [
@@ -117,7 +117,7 @@ class Choices:
         first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
         own = b"".join(lines[first - 1 : function.end_lineno]).decode(errors="replace")
         self.literals = LiteralEdits(lines, Words(data, own))
-        self._raised = sorted({one.decode() for one in RAISED.findall(data)}) if proven else []
+        self._raised = _expected_errors(data) if proven else ()
         self._proven = proven
         self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
         self._lenient = any(_last_name(node) == "ANY" for node in self._names)
@@ -385,6 +385,18 @@ def _is_mark(node: ast.expr, marks: Collection[str]) -> bool:
     """Return whether a decorator leaves a test what it is; `marks` are names of such."""
     dotted = ast.unparse(node.func if isinstance(node, ast.Call) else node)
     return dotted in marks or HARMLESS.fullmatch(dotted) is not None
+
+
+@lru_cache(maxsize=16)
+def _marks(data: bytes) -> frozenset[str]:
+    """Return the names that a file gives marks of pytest."""
+    return frozenset(found.decode() for found in ASSIGNED_MARK.findall(data))
+
+
+@lru_cache(maxsize=16)
+def _expected_errors(data: bytes) -> tuple[str, ...]:
+    """Return the names of the exceptions that tests of a file expect."""
+    return tuple(sorted({one.decode() for one in RAISED.findall(data)}))
 
 
 def choices_of(function: Function, data: bytes) -> list[EditChoice]:

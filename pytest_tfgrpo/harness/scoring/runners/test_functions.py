@@ -51,29 +51,45 @@ def _of_file(file: str, data: bytes, ids: Iterable[str]) -> Iterator[Target]:
     if codecs.lookup(encoding).name not in UTF_8:  # columns would not count its bytes
         return
     found: dict[tuple[Function, ...], list[str]] = {}
+    functions_of = _FunctionsByName(module).find
     for id_ in ids:
         _, *names = bare(id_).split("::")
-        if functions := tuple(_find(module, module.body, names)):
+        if functions := tuple(functions_of(module.body, names)):
             found.setdefault(functions, []).append(id_)
     for functions, listed in found.items():
         yield Target(file=file, functions=functions, ids=tuple(listed))
 
 
-def _find(
-    module: ast.Module, body: Sequence[ast.stmt], names: Sequence[str], depth: int = 0
-) -> list[Function]:
-    """Return the functions that may have a test's names; of a class that inherits it, the base's."""
-    name, *rest = names
-    if not rest:
-        return [f for f in _statements(body) if isinstance(f, FUNCTIONS) and f.name == name]
-    found = []
-    for one in _statements(body):
-        if isinstance(one, ast.ClassDef) and one.name == name and depth < MOST_BASES:
-            own = _find(module, one.body, rest, depth)
-            bases = [base.id for base in one.bases if isinstance(base, ast.Name)]
-            inherited = (_find(module, module.body, [base, *rest], depth + 1) for base in bases)
-            found += own or next(filter(None, inherited), [])
-    return found
+class _FunctionsByName:
+    """The functions of a module, by the names that tests have; each body is looked through once."""
+
+    def __init__(self, module: ast.Module) -> None:
+        self._module = module
+        self._named: dict[int, dict[str, list[Function | ast.ClassDef]]] = {}
+
+    def find(self, body: Sequence[ast.stmt], names: Sequence[str], depth: int = 0) -> list[Function]:
+        """Return the functions that may have a test's names; of a class that inherits it, the base's."""
+        name, *rest = names
+        there = self._of(body).get(name, ())
+        if not rest:
+            return [one for one in there if isinstance(one, FUNCTIONS)]
+        found = []
+        for one in there:
+            if isinstance(one, ast.ClassDef) and depth < MOST_BASES:
+                own = self.find(one.body, rest, depth)
+                bases = [base.id for base in one.bases if isinstance(base, ast.Name)]
+                inherited = (self.find(self._module.body, [base, *rest], depth + 1) for base in bases)
+                found += own or next(filter(None, inherited), [])
+        return found
+
+    def _of(self, body: Sequence[ast.stmt]) -> Mapping[str, Sequence[Function | ast.ClassDef]]:
+        """Return the functions and classes of a body of the module, by name."""
+        if id(body) not in self._named:
+            named = self._named[id(body)] = {}
+            for one in _statements(body):
+                if isinstance(one, (*FUNCTIONS, ast.ClassDef)):
+                    named.setdefault(one.name, []).append(one)
+        return self._named[id(body)]
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

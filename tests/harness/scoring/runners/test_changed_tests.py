@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
+from pytest_tfgrpo.harness.scoring.runners import test_functions
 from pytest_tfgrpo.harness.scoring.runners.changed_tests import (
     ChangedTests,
     LineChange,
@@ -39,6 +40,24 @@ def test_of_a_large_file_each_test_is_parsed_alone(indent, monkeypatch):
     ids = [f"{start}test_{n}" for n in range(50)]
     assert len({change.fails for change in drawn_changes({"tests/x.py": text}, ids, ids)}) == 50
     assert sum(parsed) < 10 * len(text)
+
+
+def test_a_large_file_is_looked_through_once_for_all_its_tests(monkeypatch):
+    class Text(bytes):
+        def splitlines(self, keepends: bool = False) -> list[bytes]:
+            looks.append("rows")
+            return super().splitlines(keepends)
+
+    def counted(body):
+        looks.append("functions")
+        return statements(body)
+
+    looks, statements = [], test_functions._statements
+    monkeypatch.setattr(test_functions, "_statements", counted)
+    text = Text(b"".join(b"def test_%d():\n    assert f(%d) == 3\n\n" % (n, n) for n in range(20)))
+    ids = [f"tests/x.py::test_{n}" for n in range(20)]
+    assert len({change.fails for change in drawn_changes({"tests/x.py": text}, ids, ids)}) == 20
+    assert sorted(looks) == ["functions", "rows"]
 
 
 def test_the_tests_that_can_be_are_changed_in_their_file() -> None:
