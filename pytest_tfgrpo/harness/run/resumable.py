@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.run.journal import is_open
@@ -80,7 +81,7 @@ def _require_same(
         )
     if not again and is_concluded(folder, log):
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")
-    then = log.header["settings"].get("eval_rollouts")
+    then = EVAL_ROLLOUTS.of(log.header["settings"])
     if isinstance(then, int) and then != rollouts:
         raise ResumeError(
             f"run {folder.name} cannot be resumed: its sweeps have {plural(then, 'rollout')} of each "
