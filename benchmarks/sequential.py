@@ -1,6 +1,6 @@
 """Simulate the sequential gate: false alarms under constant looking, power, and rollouts saved; and its cost.
 
-Run it with ``python benchmarks/sequential.py [runs]``; docs/statistics.md quotes its tables. The same
+Run it with ``python benchmarks/sequential.py [runs]``; docs/statistics.md quotes its figures. The same
 values are judged by the watch after every scenario, and by looking at the fixed 95 % interval after every
 scenario from the tenth on, which shows why the watch is needed.
 """
