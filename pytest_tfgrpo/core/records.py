@@ -461,6 +461,12 @@ class Run(RunHeader):
     endpoints: tuple[EndpointUse, ...] = field(default=(), metadata=SPARSE)
     """Endpoints whose concurrency adapted, as they were at the end."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it only swept the eval split, as it does without ``--tfgrpo``."""
+        phases = [result.phase for result in self.phases]
+        return bool(phases) and all(p.is_control or (p.epoch, p.mode) == (1, "eval") for p in phases)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckerResult:

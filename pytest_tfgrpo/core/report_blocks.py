@@ -1,4 +1,6 @@
-"""The value of a report, block by block, as ``report.schema.json`` describes it; for mypy, nothing runs here.
+"""The body of a report, as ``report.schema.json`` describes it; for mypy, nothing runs here.
+
+The other keys are those of the blocks, each with its type in its own file.
 
 An interval `ci95` is [low, high], null where too little is known. Shares and p lie in [0, 1].
 """
@@ -71,11 +73,6 @@ ScenarioBlock = TypedDict("ScenarioBlock", {
     "id": str, "domain": str, "split": str, "source": str, "stamp": str, "truth": NotRequired[str],
     "epochs": list[ScenarioEpoch]})
 
-LowScenario = TypedDict("LowScenario", {"scenario": str, "mean": float})
-AsFailures = TypedDict("AsFailures", {
-    "epoch": int, "mode": Mode, "errors": int, "n": int, "mean": Share, "ci95": Bounds})
-Contaminated = TypedDict("Contaminated", {
-    "found": int, "kinds": Counts, "findings": list[dict[str, Any]]})
 
 Lesson = TypedDict("Lesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
@@ -149,8 +146,6 @@ CostBlock = TypedDict("CostBlock", {
     "epochs": list[EpochCost], "models": list[ModelCost], "lesson": LessonCost | None,
     "solved": SolvedCost | None, "budget": dict[str, BudgetRow] | None})
 
-FaultRow = TypedDict("FaultRow", {
-    "kind": str, "code": str, "text": str, "n": int, "sweeps": Counts, "example": str})
 FailureExample = TypedDict("FailureExample", {"rollout": str, "scenario": str, "index": int})
 FailureCluster = TypedDict("FailureCluster", {
     "key": str, "label": str, "n": int, "before": NotRequired[int], "passed": NotRequired[int],
@@ -166,26 +161,14 @@ GateBlock = TypedDict("GateBlock", {
     "outcome": str, "results": list[RuleFinding], "strict": bool, "gates": NotRequired[list["GateBlock"]],
     "name": NotRequired[str], "severity": NotRequired[str], "scenarios": NotRequired[int],
     "baseline": NotRequired[str], "margin": NotRequired[float]})
-Sequential = TypedDict("Sequential", {
-    "scenarios": int, "asked": int, "left_out": int, "rollouts_saved": int, "reason": str})
-
-
-EndpointRow = TypedDict("EndpointRow", {
-    "endpoint": str, "concurrency": int, "lowest": int, "highest": int, "found": bool, "calls": int,
-    "refused": int})
 
 Report = TypedDict("Report", {
     "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
     "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
     "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
-    "scenarios": list[ScenarioBlock], "faults": dict[str, Counts],
-    "fault_messages": NotRequired[list[FaultRow]], "failures": NotRequired[FailuresBlock],
-    "library": LibraryBlock,
-    "attribution": AttributionBlock | None, "judge": JudgeBlock | None, "labels": NotRequired[LabelsBlock],
-    "acceptance": NotRequired[AcceptanceBlock | None], "contamination": NotRequired[Contaminated | None],
-    "low": NotRequired[list[LowScenario]], "as_failures": NotRequired[list[AsFailures]],
-    "endpoints": NotRequired[list[EndpointRow]],
-    "cost": CostBlock,
-    "gate": GateBlock | None, "sequential": NotRequired[Sequential | None], "settings": dict[str, Any],
-    "stamps": dict[str, str], "versions": dict[str, str], "warnings": list[str], "sections": list[str]})
+    "scenarios": list[ScenarioBlock], "faults": dict[str, Counts], "failures": NotRequired[FailuresBlock],
+    "library": LibraryBlock, "attribution": AttributionBlock | None, "judge": JudgeBlock | None,
+    "labels": NotRequired[LabelsBlock], "acceptance": NotRequired[AcceptanceBlock | None], "cost": CostBlock,
+    "gate": GateBlock | None, "settings": dict[str, Any], "stamps": dict[str, str],
+    "versions": dict[str, str], "warnings": list[str], "sections": list[str]})
 # fmt: on

@@ -227,10 +227,9 @@ def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the result of the built-in rules; None without a gate. Problems are added to `notes`."""
     from pytest_tfgrpo.harness.gate.baseline import load, locate
     from pytest_tfgrpo.harness.report.conclusion import conclude
-    from pytest_tfgrpo.harness.report.value import is_plain
     from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
 
-    if is_plain(run) and not sets_gate(run.settings):
+    if run.is_plain and not sets_gate(run.settings):
         return None
     name, baseline = BASELINE.of(run.settings), None
     try:

@@ -1,14 +1,14 @@
-"""The result of a watched final sweep: rule results, a key of the report, a line of the terminal."""
+"""The result of a watched final sweep: rule results, and a key of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_blocks import Sequential
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
-from pytest_tfgrpo.core.text import interval, line, plural, wrapped
+from pytest_tfgrpo.core.text import interval
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.gate.result import RuleResult
 from pytest_tfgrpo.harness.gate.rules import GateInput
@@ -16,6 +16,16 @@ from pytest_tfgrpo.harness.gate.sequential import MIN_PLANNED, WatchedReading, W
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
 
 SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
+
+
+class Sequential(TypedDict):
+    """What a sequential gate left out and saved, or why nothing."""
+
+    scenarios: int
+    asked: int
+    left_out: int
+    rollouts_saved: int
+    reason: str
 
 
 def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: bool) -> list[RuleResult]:
@@ -55,21 +65,6 @@ def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> S
         "rollouts_saved": left_out * (sweep.phase.rollouts + control),
         "reason": "" if left_out else _why_nothing(run, gated=gated, foreign_rules=foreign_rules),
     }
-
-
-def early_stop_lines(sequential: Sequential | None, width: int) -> list[str]:
-    """Return the lines about a sequential gate."""
-    if sequential is None:
-        return []
-    text = f"sequential gate  {plural(sequential['rollouts_saved'], 'rollout')} saved"
-    if sequential["left_out"]:
-        text += (
-            f": gate already decided, {sequential['left_out']} of {sequential['scenarios']} eval "
-            f"scenarios were not run; means and gain are over the {sequential['asked']} that were"
-        )
-    elif sequential["reason"]:
-        text += f": {line(sequential['reason'], 200)}"
-    return wrapped(text, width, hanging="  ")
 
 
 def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:

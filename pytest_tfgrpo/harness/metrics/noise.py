@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import AsFailures, Gain
+from pytest_tfgrpo.core.report_blocks import Bounds, Gain
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.numerics.stats import mean_interval
@@ -58,6 +58,17 @@ class Flaky(TypedDict):
     solved: float
     """Share of the scored rollouts that passed every check."""
     n: int
+
+
+class AsFailures(TypedDict):
+    """Mean and interval of a sweep or epoch with errors counted as 0."""
+
+    epoch: int
+    mode: Mode
+    errors: int
+    n: int
+    mean: float | None
+    ci95: Bounds
 
 
 def noise(sweeps: Sweeps, gain: Gain | None) -> Noise | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_tfgrpo.core.report_blocks import GateBlock, Report, RuleFinding
+from pytest_tfgrpo.core.report_blocks import GateBlock, RuleFinding
 from pytest_tfgrpo.core.text import line, plural, wrapped
 
 OUTCOMES = {
@@ -17,8 +17,6 @@ OUTCOMES = {
 _OPEN = ("inconclusive", "not_judged")
 DIFFERS = "; the baseline was "
 """Stands in the message of the rule `baseline` before what else differs: unsigned, made by another actor."""
-SHOWN = 10
-"""Scenarios that are named before the rest is counted."""
 
 
 def gate_lines(
@@ -37,19 +35,6 @@ def gate_lines(
         short = told_above and not every and one["outcome"] == "fail" and not _is_warning(one)
         lines += [f"{shown[0]}, as shown above"] if short else shown
     return lines
-
-
-def low(report: Report, *, every: bool = False) -> str:
-    """Return the scenarios of a plain run that are below the setting min_score; empty without any."""
-    rows = report.get("low")
-    if not rows:
-        return ""
-    shown = rows if every else rows[:SHOWN]
-    named = ", ".join(f"{line(row['scenario'], 60)} {row['mean']:.3f}" for row in shown)
-    more = f" and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
-    swept = sum(row["groups"] for row in report["epochs"] if row["mode"] == "eval")
-    least = report["settings"].get("min_score", 1.0)
-    return f"{len(rows)} of {swept} eval scenarios below min_score = {least:g}: {named}{more}"
 
 
 def default_text(gate: GateBlock, width: int = 80) -> list[str]:

@@ -20,9 +20,11 @@ from pytest_tfgrpo.core.report_blocks import (
     RuleFinding,
 )
 from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
+from pytest_tfgrpo.harness.report.blocks.as_failures import as_failures_markdown
+from pytest_tfgrpo.harness.report.blocks.endpoints import endpoint_texts
+from pytest_tfgrpo.harness.report.blocks.low import low
 from pytest_tfgrpo.harness.report.cost import is_paid, spent
-from pytest_tfgrpo.harness.report.endpoints import endpoint_texts
-from pytest_tfgrpo.harness.report.gates import in_order, low, named, overall, unsettled
+from pytest_tfgrpo.harness.report.gates import in_order, named, overall, unsettled
 from pytest_tfgrpo.harness.report.judge import label_markdown
 from pytest_tfgrpo.harness.report.tables import rollouts, shared_legend
 from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_markdown
@@ -54,11 +56,11 @@ def summary(report: Report) -> str:
         _epochs(report["epochs"]),
         _domains(report["domains"]),
         _regressions(report["regressions"]),
-        [f"- {escaped(low(report), 1000)}."] if report.get("low") else [],
-        trust_markdown(report, escaped),
+        [f"- {escaped(text, 1000)}."] if (text := low(report)) else [],
+        [*trust_markdown(report, escaped), *as_failures_markdown(report)],
         _cost(report["cost"]),
         [f"- Endpoint {escaped(text, 300)}." for text in endpoint_texts(report)],
-        _lessons(report["library"]["lessons"]),
+        list(_lessons(report["library"]["lessons"])),
         [f"- {escaped(warning)}" for warning in report["warnings"]],
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -151,11 +153,7 @@ def _domains(domains: Sequence[DomainRow]) -> list[str]:
 
 def _regressions(rows: Sequence[Regression]) -> list[str]:
     found = [
-        [
-            escaped(r["scenario"]) + (" (flaky)" if r.get("flaky") else ""),
-            number(r["before"]),
-            number(r["after"]),
-        ]
+        [escaped(r["scenario"]) + " (flaky)" * bool(r.get("flaky")), number(r["before"]), number(r["after"])]
         for r in rows
     ]
     return (
@@ -169,11 +167,9 @@ def _cost(cost: CostBlock) -> list[str]:
     return [f"Cost {spent(cost)} in {plural(cost['calls'], 'call')}, {count(cost['tokens'])} tokens."]
 
 
-def _lessons(lessons: Sequence[Lesson]) -> list[str]:
-    return list(_listed(lessons)) if lessons else []
-
-
-def _listed(lessons: Sequence[Lesson]) -> Iterator[str]:
+def _lessons(lessons: Sequence[Lesson]) -> Iterator[str]:
+    if not lessons:
+        return
     yield f"<details><summary>{plural(len(lessons), 'active lesson')}</summary>"
     yield ""
     for lesson in lessons[:LESSONS]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import EpochRow, Report, ToolUse
 from pytest_tfgrpo.core.text import cost, count, duration, interval, label, line, number, signed, table
-from pytest_tfgrpo.harness.report.trust import ERRORS_LEGEND
+from pytest_tfgrpo.harness.report.blocks.as_failures import ERRORS_LEGEND
 
 OPEN_LEGEND = "open: within chance (Holm's p of {:.3g} or more), or too few scenarios to tell"
 JUST_THESE_LEGEND = "with fewer than 8 families, the interval of a domain is of just these scenarios"
@@ -143,15 +143,7 @@ def domain_table(report: Report) -> list[str]:
         means = [[line(row["domain"], 16), str(row["scenarios"]), number(row["mean"])] for row in rows]
         return table(["by domain", "scenarios", "mean"], means)
     found = table(
-        [
-            "by domain",
-            "scenarios",
-            "mean",
-            "gain",
-            "95 % interval",
-            "Holm's p",
-            "claim",
-        ],
+        ["by domain", "scenarios", "mean", "gain", "95 % interval", "Holm's p", "claim"],
         [
             [
                 line(row["domain"], 16),

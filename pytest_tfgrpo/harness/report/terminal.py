@@ -5,28 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_tfgrpo.core.report_blocks import (
-    Lesson,
-    LibraryBlock,
-    PlannedSweep,
-    RefusedLesson,
-    Report,
-    Sequential,
-)
-from pytest_tfgrpo.core.text import (
-    interval,
-    line,
-    plural,
-    scenarios_of,
-    wrapped,
-)
+from pytest_tfgrpo.core.report_blocks import Lesson, LibraryBlock, PlannedSweep, RefusedLesson, Report
+from pytest_tfgrpo.core.text import interval, line, plural, scenarios_of, wrapped
 from pytest_tfgrpo.harness.report.acceptance import acceptance_lines
 from pytest_tfgrpo.harness.report.attribution import attribution_lines
+from pytest_tfgrpo.harness.report.blocks.as_failures import errors_as_zero
+from pytest_tfgrpo.harness.report.blocks.contamination import contamination_lines
+from pytest_tfgrpo.harness.report.blocks.endpoints import endpoint_lines
+from pytest_tfgrpo.harness.report.blocks.fault_messages import FAULT_MESSAGES, fault_lines
+from pytest_tfgrpo.harness.report.blocks.low import low
+from pytest_tfgrpo.harness.report.blocks.sequential import sequential_lines
 from pytest_tfgrpo.harness.report.cost import cost_lines, cost_summary
-from pytest_tfgrpo.harness.report.endpoints import endpoint_lines
 from pytest_tfgrpo.harness.report.failure_clusters import cluster_lines, cluster_rows
-from pytest_tfgrpo.harness.report.faults import fault_lines
-from pytest_tfgrpo.harness.report.gates import gate_lines, low
+from pytest_tfgrpo.harness.report.gates import gate_lines
 from pytest_tfgrpo.harness.report.judge import judge_lines, label_lines
 from pytest_tfgrpo.harness.report.named_metrics import named_metric_lines
 from pytest_tfgrpo.harness.report.tables import (
@@ -36,14 +27,7 @@ from pytest_tfgrpo.harness.report.tables import (
     sweep_table,
     tool_table,
 )
-from pytest_tfgrpo.harness.report.trust import (
-    claim,
-    control,
-    drift,
-    errors_as_zero,
-    over,
-    trust_lines,
-)
+from pytest_tfgrpo.harness.report.trust import claim, control, drift, over, trust_lines
 
 SHORT_LESSONS = 3
 SHORT_REFUSALS = 3
@@ -79,6 +63,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
         [
             *_warnings(report, width, every=every),
             *trust_lines(report, width, every=every),
+            *(contamination_lines(report, width) if every else []),
             *_clusters(report, width, every=every),
         ],
         *(_tables(report, width) if every else []),
@@ -105,8 +90,8 @@ def _result(report: Report, width: int, every: bool, told_above: bool) -> list[s
     lines += gate_lines(report["gate"], width, every=every, quiet=not every, told_above=told_above)
     lines += _gain(report, width, every=every)
     lines += label_lines(report.get("labels"), width)
-    lines += _early_stop(report.get("sequential"), width)
-    return lines + (wrapped(low(report, every=every), width, hanging="  ") if report.get("low") else [])
+    lines += sequential_lines(report, width)
+    return lines + (wrapped(text, width, hanging="  ") if (text := low(report, every=every)) else [])
 
 
 def _learned(report: Report, width: int, *, every: bool) -> list[str]:
@@ -150,14 +135,6 @@ def _files(report: Report) -> list[str]:
     return [f"files  {line(report['files'])}"] if report["files"] else []
 
 
-def _early_stop(sequential: Sequential | None, width: int) -> list[str]:
-    if sequential is None:
-        return []
-    from pytest_tfgrpo.harness.gate.early_stop import early_stop_lines
-
-    return early_stop_lines(sequential, width)
-
-
 def _warnings(report: Report, width: int, *, every: bool, quiet: bool = False) -> list[str]:
     """Return the errors, failures and warnings of a run, if there are any; `quiet` shows no clusters."""
     lines: list[str] = []
@@ -171,7 +148,7 @@ def _warnings(report: Report, width: int, *, every: bool, quiet: bool = False) -
             told = plural(sum(faults[kind].values()), what)
             lines += wrapped(f"{told}{meaning}: {codes}", width, hanging="  ")
     clusters = None if quiet else report.get("failures")
-    rows, kept = report.get("fault_messages", ()), bool(report["files"])
+    rows, kept = FAULT_MESSAGES.of(report) or (), bool(report["files"])
     lines += fault_lines(rows, width, every=every, kept=kept, told=clusters)
     for warning in report["warnings"] if every else _together(report):
         lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_tfgrpo.core.report_blocks import AsFailures, Gain, Report
+from pytest_tfgrpo.core.report_blocks import Gain, Report
 from pytest_tfgrpo.core.text import interval, line, number, plural, scenarios_of, wrapped
 from pytest_tfgrpo.harness.report.blocks import table
 from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
-ERRORS_LEGEND = "errors=0: gt mean with errors counted as failures"
 MARKDOWN_ITEMS = 20
 """Items that a line of details names in a summary."""
 
@@ -31,10 +30,6 @@ def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
             lines += wrapped(f"{block.title}  {text}", width, hanging=" " * (len(block.title) + 2))
             for detail in block.details(found, lambda id_: line(str(id_), 60), None):
                 lines += wrapped(detail, width, "  ", "    ")
-    contamination = report.get("contamination")
-    if every and contamination:
-        for finding in contamination["findings"]:
-            lines += wrapped(f"contamination: {line(finding['text'], 600)}", width, hanging="  ")
     return lines
 
 
@@ -44,10 +39,6 @@ def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str
     for block, found, text in told(report):
         lines.append(f"- {block.title.capitalize()}: {text}.")
         lines += [f"  - {detail}." for detail in block.details(found, escaped, MARKDOWN_ITEMS)]
-    failures = report.get("as_failures") or []
-    if failures:
-        means = ", ".join(f"{_label(row)} {number(row['mean'])}{_interval(row)}" for row in failures)
-        lines.append(f"- With errors counted as failures (score 0), gt mean: {means}.")
     return lines
 
 
@@ -108,27 +99,3 @@ def claim(report: Report) -> str:
         fresh = "; a fresh split allows 0.05" if found["looks"] > 1 else ""
         return f"nothing yet about this library {of}{fresh}"
     return f"this library does {found['side']} {of}; the method is tested by tfgrpo replicate"
-
-
-def errors_as_zero(report: Report) -> dict[tuple[int, str], float | None]:
-    """Return the mean with errors as 0 by epoch and mode; empty for a run without errors."""
-    return {(row["epoch"], row["mode"]): row["mean"] for row in report.get("as_failures") or ()}
-
-
-def contamination_warnings(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the contamination of a run with ``contamination=warn``."""
-    found = report.get("contamination")
-    if found and found["found"]:
-        kinds = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in found["kinds"].items())
-        yield (
-            f"contamination: {found['found']} found ({kinds}); the first: {found['findings'][0]['text']}; "
-            "results on such splits are less reliable than they look"
-        )
-
-
-def _label(row: AsFailures) -> str:
-    return f"epoch {row['epoch']} ({row['mode']})"
-
-
-def _interval(row: AsFailures) -> str:
-    return "" if row["ci95"] is None else f" ({row['ci95'][0]:.3f} to {row['ci95'][1]:.3f})"

@@ -6,7 +6,7 @@ Equal runs give equal reports, except for times, ids, and the count of earlier r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from pytest_tfgrpo.core.report_blocks import (
     GateBlock,
     Lesson,
     LibraryBlock,
-    LowScenario,
     RefusedLesson,
     Regression,
     Report,
@@ -28,24 +27,21 @@ from pytest_tfgrpo.core.report_blocks import (
     ScenarioEpoch,
 )
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.text import cut, plural
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.gate.rules import skipped
 from pytest_tfgrpo.harness.learning.library.flags import flags_of
 from pytest_tfgrpo.harness.metrics import costs, noise, significance
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, Tally, compare, figures
+from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare, figures
 from pytest_tfgrpo.harness.metrics.epochs import per_epoch
 from pytest_tfgrpo.harness.metrics.looks import evaluations
 from pytest_tfgrpo.harness.report.acceptance import acceptance_report
 from pytest_tfgrpo.harness.report.attribution import attribution_report
 from pytest_tfgrpo.harness.report.blocks import table
 from pytest_tfgrpo.harness.report.blocks.block import BlockSources
-from pytest_tfgrpo.harness.report.endpoints import endpoint_rows
+from pytest_tfgrpo.harness.report.blocks.fault_messages import uneven_faults
 from pytest_tfgrpo.harness.report.failure_clusters import failures_report
-from pytest_tfgrpo.harness.report.faults import fault_rows, uneven_faults
 from pytest_tfgrpo.harness.report.judge import judge_report
-from pytest_tfgrpo.harness.report.trust import contamination_warnings
 from pytest_tfgrpo.harness.suite.families import sweeps_of
 from pytest_tfgrpo.privacy.redact import redact
 
@@ -98,8 +94,6 @@ def build(
         "attribution": attribution_report(run),
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
-        "contamination": run.preflight.get("contamination"),
-        "as_failures": noise.as_failures(run),
         "cost": costs.of_run(run),
         "gate": None if verdict is None else _gate(verdict),
         "settings": to_wire(run.settings),
@@ -110,9 +104,8 @@ def build(
     }
     _add_blocks(value, BlockSources(run, sweeps, compared, verdict, value))
     value["warnings"] += _warnings(run, sweeps)
-    _add_where_there_is_any(value, run, sweeps)
-    if run.settings.get("gate_sequential"):
-        _add_sequential(value, run, sweeps, verdict)
+    if (failures := failures_report(run)) is not None:
+        value["failures"] = failures
     return value
 
 
@@ -123,43 +116,6 @@ def _add_blocks(value: Report, at: BlockSources) -> None:
             value[block.key] = found  # type: ignore[literal-required]
         if found is not None:
             value["warnings"] += block.warnings(found)
-
-
-def _add_where_there_is_any(value: Report, run: Run, sweeps: Sweeps) -> None:
-    """Add the blocks that most reports have no use for."""
-    if run.endpoints:
-        value["endpoints"] = endpoint_rows(run)
-    if messages := fault_rows(run):
-        value["fault_messages"] = messages
-    if (failures := failures_report(run)) is not None:
-        value["failures"] = failures
-    if is_plain(run) and sets_gate(run.settings):
-        value["low"] = _low(run, sweeps.rows_after)
-
-
-def is_plain(run: Run) -> bool:
-    """Return whether a run only swept the eval split, as it does without ``--tfgrpo``."""
-    phases = [result.phase for result in run.phases]
-    return bool(phases) and all(p.is_control or (p.epoch, p.mode) == (1, "eval") for p in phases)
-
-
-def _low(run: Run, rows: Mapping[str, Tally]) -> list[LowScenario]:
-    """Return the scenarios below the setting ``min_score`` that set none of their own, lowest first."""
-    least = run.settings.get("min_score", 1.0)
-    means = {s.id: rows[s.id].mean() for s in run.scenarios if s.min_score is None and s.id in rows}
-    found: list[LowScenario] = [
-        {"scenario": id_, "mean": mean} for id_, mean in means.items() if mean is not None and mean < least
-    ]
-    return sorted(found, key=lambda row: row["mean"])
-
-
-def _add_sequential(value: Report, run: Run, sweeps: Sweeps, verdict: Verdict | None) -> None:
-    from pytest_tfgrpo.harness.gate.early_stop import reported
-
-    foreign = verdict is not None and verdict.foreign_rules
-    found = reported(run, sweeps, gated=verdict is not None, foreign_rules=foreign)
-    if found is not None:
-        value["sequential"] = found
 
 
 def _gate(verdict: Verdict) -> GateBlock:
@@ -218,14 +174,9 @@ def _regressions(run: Run, sweeps: Sweeps, compared: Comparison) -> list[Regress
     Those whose loss is within their own spread over seeds come last, and are marked `flaky`.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
+    old, new = sweeps.rows_before, sweeps.rows_after
     lost = [
-        (
-            noise.within_spread(sweeps.rows_before[id_], sweeps.rows_after[id_]),
-            after - before,
-            id_,
-            before,
-            after,
-        )
+        (noise.within_spread(old[id_], new[id_]), after - before, id_, before, after)
         for id_, before, after in zip(compared.ids, compared.before_K, compared.after_K, strict=True)
         if after < before
     ]
@@ -378,7 +329,6 @@ def _is_mute(group: Group) -> bool:
 
 def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
     """Yield what a reader must know; engine and blocks have warned of the rest."""
-    yield from contamination_warnings(run.preflight)
     yield from _estimates(run)
     for result in run.phases:
         label, revision = result.phase.label, result.revision

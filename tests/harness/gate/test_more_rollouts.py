@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.harness.gate import early_stop, verdict
-from pytest_tfgrpo.harness.gate.early_stop import early_stop_lines, reported
+from pytest_tfgrpo.harness.gate.early_stop import reported
 from pytest_tfgrpo.harness.gate.named_gates import baseline_name, has_rules
 from pytest_tfgrpo.harness.gate.verdict import more_rollouts
+from pytest_tfgrpo.harness.report.blocks.sequential import sequential_lines
 
 
 def of(**values: Any) -> Any:
@@ -93,9 +94,11 @@ def test_what_an_early_end_saved_counts_the_control_that_goes_along(monkeypatch:
     assert reported(run(), of(after=None, before=None), gated=True, foreign_rules=False) is None
     monkeypatch.setattr(early_stop, "obstacle", lambda *_, **__: "too few scenarios")
     kept = reported(run(), sweeps(0), gated=True, foreign_rules=False)
-    assert early_stop_lines(kept, 80) == ["sequential gate  0 rollouts saved: too few scenarios"]
-    assert early_stop_lines(None, 80) == []
-    assert " ".join(early_stop_lines(apart, 300)) == (
+    assert sequential_lines({"sequential": kept}, 80) == [
+        "sequential gate  0 rollouts saved: too few scenarios"
+    ]
+    assert sequential_lines({"sequential": None}, 80) == []
+    assert " ".join(sequential_lines({"sequential": apart}, 300)) == (
         "sequential gate  12 rollouts saved: gate already decided, 4 of 9 eval scenarios were not run; "
         "means and gain are over the 5 that were"
     )

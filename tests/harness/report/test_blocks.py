@@ -50,15 +50,18 @@ def test_a_planted_block_stands_on_terminal_markdown_and_page(monkeypatch: pytes
         assert "Toy names" not in page
 
 
-def test_the_terminal_shows_some_always_and_the_report_null_where_the_block_says_so(
+def test_the_block_says_what_is_always_shown_what_is_null_and_what_is_a_table_of_the_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    said = ReportBlock("said", lambda _: {"n": 1}, lambda _: "at all times", always=lambda *_: True)
+    said = ReportBlock(
+        "said_so", lambda _: {"n": 1}, lambda _: "at all times", always=lambda *_: True, caveat=False
+    )
     empty = ReportBlock[str]("empty", lambda _: None, lambda _: "nothing")
     null = ReportBlock[str]("null", lambda _: None, lambda _: "nothing", null=True)
     monkeypatch.setattr(table, "BLOCKS", (said, empty, null))
     report = build(RUN, None)
-    assert "said  at all times" in terminal(report)
+    assert "said_so  at all times" in terminal(report)
+    assert "<h3>Said so</h3>" in html(report)
     assert "empty" not in report
     assert report["null"] is None
     assert "nothing" not in summary(report)

@@ -10,8 +10,8 @@ from support.builders import make_group, make_rollout
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import Failure, Group, Run
-from pytest_tfgrpo.harness.report.endpoints import endpoint_lines, endpoint_texts
-from pytest_tfgrpo.harness.report.faults import SHORT, fault_lines, fault_rows
+from pytest_tfgrpo.harness.report.blocks.endpoints import endpoint_lines, endpoint_texts
+from pytest_tfgrpo.harness.report.blocks.fault_messages import SHORT, fault_lines, fault_rows
 
 
 def failed(run: Run, *failures: tuple[str, str, str]) -> Run:

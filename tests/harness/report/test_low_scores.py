@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.harness.report.gates import SHOWN, low
+from pytest_tfgrpo.harness.report.blocks.low import SHOWN, low
 
 
 def report(number: int, **settings: float) -> Any:

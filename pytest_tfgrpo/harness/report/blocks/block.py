@@ -60,6 +60,8 @@ class ReportBlock(Generic[T]):
     """Returns lines below it: foreign text by the function, of the items of a line as many as the number."""
     warnings: Callable[[T], Iterable[str]] = _nothing
     """Returns what the report warns of."""
+    caveat: bool = True
+    """Whether the page shows it with how far to trust the result."""
     null: bool = False
     """Whether the report has the key, with null, where there is no value."""
 

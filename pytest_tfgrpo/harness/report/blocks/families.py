@@ -98,9 +98,5 @@ def _figures(part: ComparisonFigures) -> str:
 
 
 FAMILIES = ReportBlock(
-    "families",
-    _value,
-    _text,
-    always=lambda found, _: found["unseen"] is not None,
-    warnings=_warnings,
+    "families", _value, _text, always=lambda found, _: found["unseen"] is not None, warnings=_warnings
 )

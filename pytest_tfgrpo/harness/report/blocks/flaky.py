@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pytest_tfgrpo.core.records import Mode
 from pytest_tfgrpo.harness.metrics.noise import Flaky, flaky
-from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
 SWEEPS: Mapping[Mode, str] = {"eval": "final", "baseline": "baseline"}
-
-
-def _value(at: BlockSources) -> list[Flaky]:
-    return flaky(at.run, at.sweeps)
 
 
 def _text(found: list[Flaky]) -> str:
@@ -34,4 +30,4 @@ def _named(found: list[Flaky], shown: Callable[[object], str], limit: int | None
             yield f"{name} sweep: {', '.join(told)}{more}"
 
 
-FLAKY = ReportBlock("flaky", _value, _text, details=_named)
+FLAKY = ReportBlock("flaky", lambda at: flaky(at.run, at.sweeps), _text, details=_named)

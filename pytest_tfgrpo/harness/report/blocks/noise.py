@@ -5,11 +5,7 @@ from __future__ import annotations
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.harness.metrics.noise import Noise, noise
-from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
-
-
-def _value(at: BlockSources) -> Noise | None:
-    return noise(at.sweeps, at.body["gain"])
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
 
 def _text(found: Noise) -> str:
@@ -32,4 +28,6 @@ def _is_within(found: Noise, report: Report) -> bool:
     return bool(found["difference"] is not None and found["gain_within"]) and not around_0
 
 
-NOISE = ReportBlock("noise", _value, _text, always=_is_within, null=True)
+NOISE = ReportBlock(
+    "noise", lambda at: noise(at.sweeps, at.body["gain"]), _text, always=_is_within, null=True
+)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.harness.metrics.looks import Evaluations, evaluations
-from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
-
-
-def _value(at: BlockSources) -> Evaluations | None:
-    return evaluations(at.run, at.sweeps)
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
 
 def _text(found: Evaluations) -> str:
@@ -21,4 +17,11 @@ def _text(found: Evaluations) -> str:
     )
 
 
-REUSED = ReportBlock("evaluations", _value, _text, name="reused", always=lambda *_: True, null=True)
+REUSED = ReportBlock(
+    "evaluations",
+    lambda at: evaluations(at.run, at.sweeps),
+    _text,
+    name="reused",
+    always=lambda *_: True,
+    null=True,
+)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_tfgrpo.harness.report.blocks.as_failures import AS_FAILURES
 from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
+from pytest_tfgrpo.harness.report.blocks.contamination import CONTAMINATION
+from pytest_tfgrpo.harness.report.blocks.endpoints import ENDPOINTS
 from pytest_tfgrpo.harness.report.blocks.families import FAMILIES
+from pytest_tfgrpo.harness.report.blocks.fault_messages import FAULT_MESSAGES
 from pytest_tfgrpo.harness.report.blocks.flaky import FLAKY
 from pytest_tfgrpo.harness.report.blocks.headroom import HEADROOM
+from pytest_tfgrpo.harness.report.blocks.low import LOW
 from pytest_tfgrpo.harness.report.blocks.noise import NOISE
 from pytest_tfgrpo.harness.report.blocks.reach import REACH
 from pytest_tfgrpo.harness.report.blocks.reused import REUSED
+from pytest_tfgrpo.harness.report.blocks.sequential import SEQUENTIAL
 
-BLOCKS: Sequence[ReportBlock[Any]] = (FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH)
+BLOCKS: Sequence[ReportBlock[Any]] = (
+    FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH, CONTAMINATION, SEQUENTIAL, AS_FAILURES, ENDPOINTS,
+    FAULT_MESSAGES, LOW,
+)  # fmt: skip

@@ -39,10 +39,7 @@ def curve(
     every = math.ceil(len(labels) / max(2, width // 80))
     last = len(labels) - 1
     place = {
-        name: {
-            "x": LEFT + step * (i + 0.5),
-            "named": i == last or (i % every == 0 and last - i >= every),
-        }
+        name: {"x": LEFT + step * (i + 0.5), "named": i == last or (i % every == 0 and last - i >= every)}
         for i, name in enumerate(labels)
     }
     shift = min(6.0, step / 6) if second else 0.0

@@ -13,12 +13,6 @@ from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.blocks import table
 
 EXAMPLES = 3
-CAVEATS = (
-    "contamination",
-    "sequential",
-    "as_failures",
-)
-"""Blocks about how far a result can be trusted."""
 MOST = 1_000
 """Rows of a table by scenario that is no map."""
 MAX_ROWS = 300
@@ -28,7 +22,7 @@ SHOWN = frozenset(
         "schema", "run_id", "task_id", "status", "reason", "started_at", "finished_at", "partial_selection",
         "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
         "fault_messages", "failures", "cost", "gate", "settings", "stamps", "versions", "warnings",
-        "sections", "acceptance", "attribution", *CAVEATS,
+        "sections", "acceptance", "attribution",
     }
 )  # fmt: skip
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""
@@ -130,7 +124,7 @@ def reach_columns(rows: Iterable[Any]) -> list[str]:
 
 def further(report: Report) -> list[tuple[str, Json]]:
     """Return the keys of the report that have no place of their own, with something in them."""
-    placed = SHOWN | {block.key for block in table.BLOCKS}
+    placed = SHOWN | {block.key for block in table.BLOCKS if block.caveat}
     return [
         (key, value) for key, value in report.items() if key not in placed and value not in (None, {}, [], "")
     ]
@@ -138,7 +132,7 @@ def further(report: Report) -> list[tuple[str, Json]]:
 
 def has_caveats(report: Report) -> bool:
     """Return whether there is something to say about how far the result can be trusted."""
-    return any(block.of(report) for block in table.BLOCKS) or any(report.get(key) for key in CAVEATS)
+    return any(block.of(report) for block in table.BLOCKS if block.caveat)
 
 
 def shape(value: Json) -> dict[str, Any]:

@@ -70,10 +70,7 @@ def _entry(
 
 
 def _change(
-    operation: Operation,
-    fate: str,
-    known: Mapping[str, Experience],
-    effects: Mapping[str, EffectRow],
+    operation: Operation, fate: str, known: Mapping[str, Experience], effects: Mapping[str, EffectRow]
 ) -> dict[str, Any]:
     """Return one operation; `fate` is empty for those that came into force."""
     new = operation.experience

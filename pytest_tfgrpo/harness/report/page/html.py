@@ -10,12 +10,7 @@ from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML, write_pieces, write_t
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import EffectRow, Report
 from pytest_tfgrpo.harness.report.page import draw, figures, payload, template
-from pytest_tfgrpo.harness.report.page.beside import (
-    answers_beside,
-    beside_index,
-    pack_beside,
-    shown_first,
-)
+from pytest_tfgrpo.harness.report.page.beside import answers_beside, beside_index, pack_beside, shown_first
 from pytest_tfgrpo.harness.report.page.details import Details
 from pytest_tfgrpo.harness.report.page.history import anchored, history
 from pytest_tfgrpo.harness.report.page.layout import Layout, layout

@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.harness.report.page import template
 from pytest_tfgrpo.harness.report.run_history.chart import MOST, charts
-from pytest_tfgrpo.harness.report.run_history.past_runs import (
-    PastRun,
-    agents,
-    by_build,
-    short,
-    span,
-    suites,
-)
+from pytest_tfgrpo.harness.report.run_history.past_runs import PastRun, agents, by_build, short, span, suites
 
 SCRIPTS = ("text.js", "table.js", "run_history.js")
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TypedDict, cast
 
-from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.report_blocks import EndpointRow, Report
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.text import line, plural, wrapped
 from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
 
 
-def endpoint_rows(run: Run) -> list[EndpointRow]:
-    """Return a row for each endpoint whose concurrency adapted; none in most runs."""
-    return cast("list[EndpointRow]", to_wire(run.endpoints))
+class EndpointRow(TypedDict):
+    """An endpoint whose concurrency adapted."""
+
+    endpoint: str
+    concurrency: int
+    lowest: int
+    highest: int
+    found: bool
+    calls: int
+    refused: int
+
+
+def _value(at: BlockSources) -> list[EndpointRow] | None:
+    return cast("list[EndpointRow]", to_wire(at.run.endpoints)) or None
 
 
 def endpoint_texts(report: Report) -> list[str]:
     """Return what was found out about each endpoint, in words."""
-    return [_text(row) for row in report.get("endpoints") or ()]
+    return [_text(row) for row in ENDPOINTS.of(report) or ()]
 
 
 def endpoint_lines(report: Report, width: int) -> list[str]:
@@ -38,3 +49,6 @@ def _text(row: EndpointRow) -> str:
         settled = f"no limit found up to {plural(row['concurrency'], 'call')} at once"
     refused = f"{row['refused']} of {plural(row['calls'], 'call')} refused as too many"
     return f"{name}: {settled}; {refused if row['refused'] else 'none refused as too many'}"
+
+
+ENDPOINTS = ReportBlock("endpoints", _value, caveat=False)

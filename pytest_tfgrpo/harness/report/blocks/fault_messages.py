@@ -1,15 +1,17 @@
-"""Faults: rollouts without an answer, by what they say and by sweep, with one of each to look at."""
+"""The block `fault_messages`: rollouts without an answer by what they say, with one of each to look at."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
 from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
-from pytest_tfgrpo.core.report_blocks import FailuresBlock, FaultRow
+from pytest_tfgrpo.core.report_blocks import Counts, FailuresBlock
 from pytest_tfgrpo.core.text import gist, line, plural, wrapped
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
+from pytest_tfgrpo.harness.report.blocks.block import ReportBlock
 
 MOST = 20
 """Messages that a report keeps."""
@@ -20,6 +22,17 @@ SHORT = 3
 TEXT = 300
 _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 """Addresses, ports and times: messages that differ in them alone are one."""
+
+
+class FaultRow(TypedDict):
+    """A message, how often it came in each sweep, and its first rollout."""
+
+    kind: str
+    code: str
+    text: str
+    n: int
+    sweeps: Counts
+    example: str
 
 
 def fault_rows(run: Run) -> list[FaultRow]:
@@ -111,3 +124,6 @@ def _counts(result: PhaseResult, scenarios: set[str]) -> dict[str, int]:
 def _without_answer(result: PhaseResult) -> Iterator[Rollout]:
     for group in result.with_dev:
         yield from (rollout for rollout in group.rollouts if rollout.status in ("error", "failed"))
+
+
+FAULT_MESSAGES = ReportBlock("fault_messages", lambda at: fault_rows(at.run) or None, caveat=False)
