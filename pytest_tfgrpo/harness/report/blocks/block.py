@@ -57,7 +57,7 @@ class ReportBlock(Generic[T]):
     always: Callable[[T, Report], bool] = lambda *_: False
     """Returns whether the terminal shows the sentence without ``-v`` too."""
     details: Callable[[T, Callable[[object], str], int | None], Iterable[str]] = _nothing
-    """Returns lines below it: foreign text by the function, of the items of a line as many as the number."""
+    """Returns lines below it, of the value, what shows foreign text, and the most items of a line."""
     warnings: Callable[[T], Iterable[str]] = _nothing
     """Returns what the report warns of."""
     caveat: bool = True
