@@ -93,7 +93,7 @@ SCRIPTS = {
 READS_ITS_OWN_JSON = {
     *("bus/embedded/blocks.py", "feedback/assembly/dropped_traces.py", "feedback/evaluation/evaluator.py"),
     *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "storage/lease.py"),
-    *("feedback/imports/trace_order.py", "feedback/report/status.py", "feedback/span_events.py"),
+    *("feedback/imports/trace_order.py", "feedback/span_events.py"),
     *(
         "feedback/view/rows.py",
         "live/store_reading.py",

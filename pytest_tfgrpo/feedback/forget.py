@@ -20,7 +20,6 @@ from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns, trajectories_of
 from pytest_tfgrpo.feedback.door.named_in import NamedIn
@@ -29,7 +28,7 @@ from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
 from pytest_tfgrpo.feedback.evaluation.kept_history import forget_history
 from pytest_tfgrpo.feedback.span_events import SPANS, decode_spans, encode_opt_out, event_id
 from pytest_tfgrpo.feedback.view.view import FORGET, TRAJECTORIES, LoopView
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, change
 from pytest_tfgrpo.traces.turns import UNREADABLE, TraceSpan
 
 AUDIT = "RL_AUDIT"
@@ -137,7 +136,7 @@ def forget(
         identity, ref = scrubber.identity(session.strip()), scrubber.session_ref(session)
     else:
         identity = ref = scrubber.user_ref(user)
-    _refuse_from_now_on(bus, forgotten_key(whose, ref))
+    change(bus.table(STATE), forgotten_key(whose, ref), lambda _: row_since())  # refused from now on
     wanted = _Wanted(
         whose=whose,
         identity=identity,
@@ -161,17 +160,6 @@ def forget(
     _record(bus, view, result, actor)
     forget_history(bus)
     return result
-
-
-def _refuse_from_now_on(bus: Bus, key: str) -> None:
-    table = bus.table(STATE)
-    while True:
-        _, revision = table.get(key)
-        try:
-            table.put(key, row_since(), revision)
-            return
-        except RevisionConflict:
-            continue
 
 
 def _pass(

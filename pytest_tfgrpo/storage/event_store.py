@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import Protocol
 
 from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.errors import RevisionConflict
 
 STATE = "state"
 """The table of the rows that are published beside events."""
@@ -109,3 +111,21 @@ class EventStore(Protocol):
     def table(self, name: str) -> Table:
         """Return a table, which is made where it is missing."""
         ...
+
+
+def change(table: Table, key: str, to: Callable[[bytes | None], bytes | None]) -> bytes | None:
+    """Set a row to what `to` makes of its value, whoever else changes it meanwhile; None is no row.
+
+    Returns the value before; raises BusError.
+    """
+    while True:
+        value, revision = table.get(key)
+        wanted = to(value)
+        if wanted == value:
+            return value
+        with suppress(RevisionConflict):
+            if wanted is None:
+                table.remove(key, revision)
+            else:
+                table.put(key, wanted, revision)
+            return value

@@ -115,6 +115,11 @@ def lease_state(table: Table, job: str) -> Json:
     return _row(table.get(f"lease.{job}")[0])["state"]
 
 
+def lease_holder(table: Table, job: str) -> str:
+    """Return who has a job, or had it and is gone; empty where the last one let go of it."""
+    return str(_row(table.get(f"lease.{job}")[0])["owner"])
+
+
 def _row(value: bytes | None) -> dict[str, Json]:
     if value is None:
         return {"owner": "", "state": None}

@@ -12,15 +12,13 @@ import math
 import re
 import threading
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.clock import utc_now, utc_time
-from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-from pytest_tfgrpo.storage.event_store import STATE, Table, TableEntry
+from pytest_tfgrpo.storage.event_store import STATE, Table, TableEntry, change
 
 Whose = Literal["session", "user"]
 DropReason = Literal["", "attribute", "session", "user", "trajectory", "forgotten"]
@@ -93,24 +91,14 @@ class OptOuts:
     def add(self, *, session: str = "", user: str = "") -> None:
         """Take nothing of a session or user from now on; raises BusError."""
         for key in self._keys(session, user):
-            value, revision = self._table.get(key)
-            if value is None:
-                try:
-                    self._table.put(key, row_since(), revision)
-                except RevisionConflict:  # somebody else did
-                    continue
+            change(self._table, key, lambda known: known or row_since())
         self.refresh()
 
     def remove(self, *, session: str = "", user: str = "") -> bool:
         """Take data of a session or user again; return whether there was a row. Raises BusError."""
-        found = False
-        for key in self._keys(session, user):
-            value, revision = self._table.get(key)
-            if value is not None:
-                self._table.remove(key, revision)
-                found = True
+        found = [change(self._table, key, lambda _: None) for key in self._keys(session, user)]
         self.refresh()
-        return found
+        return any(one is not None for one in found)
 
     def listed(self) -> list[OptOut]:
         """Return who opted out, by key; raises BusError."""
@@ -233,28 +221,21 @@ class OptOuts:
 
 def owe_sweep(table: Table) -> None:
     """Ask for a sweep of what came earlier; raises BusError."""
-    while True:
-        value, revision = table.get(SWEEP)
-        if value == b"due":
-            return
-        with suppress(RevisionConflict):  # somebody else did, or a sweep ends
-            table.put(SWEEP, b"due", revision)
+    change(table, SWEEP, lambda _: b"due")
 
 
 def put_left(table: Table, session: str, users: frozenset[str], *, shared: bool = False) -> None:
     """Note by pseudonyms whose a session is, and whether others are there; raises BusError."""
-    while True:
-        value, revision = table.get(LEFT + session)
+
+    def joined(value: bytes | None) -> bytes | None:
         known = _left(value) if value is not None else LeftSession(frozenset())
         found = LeftSession(known.users | users, known.shared or shared)
         if found == known:
-            return
+            return value
         noted = {"at": utc_now(), "users": sorted(found.users), "shared": found.shared}
-        try:
-            table.put(LEFT + session, json.dumps(noted).encode(), revision)
-            return
-        except RevisionConflict:
-            continue
+        return json.dumps(noted).encode()
+
+    change(table, LEFT + session, joined)
 
 
 def _left(value: bytes) -> LeftSession:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.rewards.history import RewardHistory
 from pytest_tfgrpo.feedback.view.view import HISTORY, LoopView
-from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.event_store import STATE, change
 
 _PAGE = 1000
 
@@ -65,15 +65,7 @@ def save_history(bus: Bus, view: LoopView, history: RewardHistory, ordinal: int,
 
 def forget_history(bus: Bus) -> None:
     """Remove what is kept on the bus: it names trajectories. Raises BusError."""
-    table = bus.table(STATE)
-    while True:
-        value, revision = table.get(HISTORY)
-        if value is None:
-            return
-        try:
-            table.remove(HISTORY, revision)
-        except RevisionConflict:
-            continue
+    change(bus.table(STATE), HISTORY, lambda _: None)
 
 
 def _on_bus(bus: Bus) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import BinaryIO, Protocol
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.feedback.imports.langfuse import ScoreScales, is_score, read_langfuse
-from pytest_tfgrpo.feedback.imports.otlp import is_otlp, read_otlp_file
 from pytest_tfgrpo.feedback.imports.trace_order import TraceOrder
+from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -23,6 +24,8 @@ SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _MANIFESTS = "manifests"
 """Folder of Langfuse's lists of the files of an export."""
 _START = 65_536
+_OTLP = re.compile(rb'"resource(?:Spans|Logs|Metrics)"\s*:')
+"""Starts a file of export requests, as the file exporter of an OpenTelemetry Collector writes them."""
 _BATCH = 500
 
 
@@ -177,8 +180,8 @@ def _spans(path: Path, scales: ScoreScales) -> Iterator[TraceSpan | RefusedSpan]
         with _opened(path) as file:
             start = file.read(_START)
         with _opened(path) as file:
-            if is_otlp(start):
-                yield from read_otlp_file(file, path.name)
+            if _OTLP.search(start):
+                yield from read_otlp_lines(file, path.name)
             else:
                 yield from read_langfuse(file, path.name, scales)
     except EOFError:

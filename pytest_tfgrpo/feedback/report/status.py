@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.bus.protocol import Bus
@@ -15,7 +14,7 @@ from pytest_tfgrpo.feedback.report.figure_lines import alive, counted, labelled,
 from pytest_tfgrpo.feedback.span_events import SPANS
 from pytest_tfgrpo.feedback.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
-from pytest_tfgrpo.storage.lease import lease_state
+from pytest_tfgrpo.storage.lease import lease_holder, lease_state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,18 +55,15 @@ def status_of(bus: Bus, view: LoopView, name: str) -> LoopStatus:
         bus=name,
         published={SPANS: spans, **view.stored()},
         jobs={
-            "assembler": JobStatus(behind=max(0, spans - state.cursor), holder=_holder(bus, ASSEMBLER)),
-            "evaluator": JobStatus(behind=evaluator_lag(bus, view), holder=_holder(bus, "evaluator")),
+            "assembler": JobStatus(
+                behind=max(0, spans - state.cursor), holder=lease_holder(table, ASSEMBLER)
+            ),
+            "evaluator": JobStatus(behind=evaluator_lag(bus, view), holder=lease_holder(table, "evaluator")),
         },
         late=state.late,
         waiting=sum(int(view.rows(query)[0][0]) for query in orphans),
         dead=view.dead(),
     )
-
-
-def _holder(bus: Bus, job: str) -> str:
-    value, _ = bus.table(STATE).get(f"lease.{job}")
-    return "" if value is None else str(json.loads(value)["owner"])
 
 
 def status_lines(status: LoopStatus) -> Iterator[str]:

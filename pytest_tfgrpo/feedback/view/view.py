@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.errors import BusError, RevisionConflict
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.feedback.assembly.dropped_traces import PREFIX as DROPPED
@@ -26,7 +26,7 @@ from pytest_tfgrpo.feedback.view.removal import owned, remove_before, remove_own
 from pytest_tfgrpo.feedback.view.rows import Columns, row_of
 from pytest_tfgrpo.feedback.view.schema import TABLES, VIEW, open_view_file
 from pytest_tfgrpo.storage.database import transaction
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, change
 
 TRAJECTORIES, FEEDBACKS, REWARDS = "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"
 TRAINING, DEPLOYMENTS = "RL_TRAINING", "RL_DEPLOYMENTS"
@@ -388,15 +388,8 @@ def _insert(db: sqlite3.Connection, table: str, columns: Columns) -> bool:
 
 def _identity(bus: Bus) -> str:
     """Return what only this bus has; the first who asks writes it."""
-    table = bus.table(STATE)
-    while True:
-        value, _ = table.get("bus")
-        if value is not None:
-            return value.decode()
-        try:
-            table.put("bus", str(uuid.uuid4()).encode(), 0)
-        except RevisionConflict:
-            continue
+    mine = str(uuid.uuid4()).encode()
+    return (change(bus.table(STATE), "bus", lambda known: known or mine) or mine).decode()
 
 
 def event_at(bus: Bus, stream: str, sequence: int) -> BusEvent | None:
