@@ -54,7 +54,7 @@ VIEW = DatabaseKind(
     what="the loop's view",
     application=0x74666C76,  # tflv
     migrations=(
-        *[()] * 3,
+        *[()] * 3,  # one more whenever the tables change
         (*(f"CREATE TABLE {table} ({columns})" for table, columns in TABLES.items()), *_INDEXES),
     ),
     error=BusError,
