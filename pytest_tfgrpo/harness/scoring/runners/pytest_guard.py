@@ -30,6 +30,8 @@ VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runt
 LATE = ("_getini_unknown_type",)
 """What pytest itself replaces after the guard is open, and puts back before the end."""
 PACKAGES = ("site-packages" + os.sep, "dist-packages" + os.sep)
+PLAIN = frozenset((str, bytes, int, float, bool, dict, list, tuple, set, frozenset, types.ModuleType))
+"""Types of what holds no code of its own."""
 TRACES = re.compile(rb"settrace|setprofile|monitoring|ctypes")
 _compile = compile
 
@@ -405,18 +407,9 @@ def _parameters(spec: Any) -> Tuple[Any, ...]:
 
 def _types(config: Any) -> Set[int]:
     """Return the ids of the classes of tests that pytest and its plugins have."""
-    modules = list(_of_runner())
-    for plugin in config.pluginmanager.get_plugins():
-        name = getattr(plugin, "__name__", None) or type(plugin).__module__
-        if isinstance(name, str) and name in sys.modules:
-            modules.append(sys.modules[name])
     base = sys.modules["_pytest.python"].Function
-    return {
-        id(value)
-        for module in modules
-        for value in list(vars(module).values())
-        if isinstance(value, type) and issubclass(value, base)
-    }
+    values = [value for module in _deciding(config) for value in list(vars(module).values())]
+    return {id(value) for value in values if isinstance(value, type) and base in value.__mro__}
 
 
 def _stand_ins(config: Any) -> Dict[str, List[Tuple[Any, Any]]]:
@@ -435,13 +428,19 @@ def _stand_ins(config: Any) -> Dict[str, List[Tuple[Any, Any]]]:
 
 def _trusted(config: Any) -> Set[int]:
     """Return the codes through which a report goes: of pytest, pluggy, and the plugins that are loaded."""
+    values = [value for module in _deciding(config) for value in list(vars(module).values())]
+    called = {id(value): value for value in values if type(value) not in PLAIN}
+    return {id(code) for value in called.values() for code in _codes_of(value)}
+
+
+def _deciding(config: Any) -> List[Any]:
+    """Return the modules of pytest, pluggy and the plugins that are loaded, each once."""
     modules = {id(module): module for module in _of_runner()}
     for plugin in config.pluginmanager.get_plugins():
         name = getattr(plugin, "__name__", None) or type(plugin).__module__
         if isinstance(name, str) and name in sys.modules:
             modules[id(sys.modules[name])] = sys.modules[name]
-    values = {id(value): value for module in modules.values() for value in list(vars(module).values())}
-    return {id(code) for value in values.values() for code in _codes_of(value)}
+    return list(modules.values())
 
 
 def _codes_of(value: Any) -> List[Any]:
@@ -452,7 +451,8 @@ def _codes_of(value: Any) -> List[Any]:
 
 
 def _codes_of_function(value: Any) -> List[Any]:
-    value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+    if type(value) is not types.FunctionType:
+        value = getattr(value, "fget", None) or getattr(value, "__func__", value)
     found: List[Any] = [value] if isinstance(value, types.CodeType) else []
     while isinstance(value, types.FunctionType):
         found.append(value.__code__)

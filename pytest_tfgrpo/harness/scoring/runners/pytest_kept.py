@@ -34,6 +34,7 @@ class KeptTests:
         self._texts: Dict[str, bytes] = {}
         self._handed: Dict[str, Any] = {}
         self._names: Dict[str, Dict[str, List[Any]]] = {}
+        self._plain: Dict[str, Dict[str, List[Any]]] = {}
         self._modules: Dict[str, Any] = {}
         self._changed: Dict[str, Set[str]] = {}
         self._imported: Dict[str, Dict[str, Any]] = {}
@@ -81,17 +82,26 @@ class KeptTests:
         rewrite._rewrite_test = _rewrite_test
 
     def _codes(self, path: str) -> Dict[str, List[Any]]:
-        """Return the codes of a file's functions by their names in it, as pytest compiles it and plainly."""
+        """Return the codes of a file's functions by name, as pytest compiles it, else plainly."""
         if path not in self._names:
-            names = self._names[path] = {}
-            try:
-                plain = _compile(self._texts[path], path, "exec", dont_inherit=True)
-            except UNREADABLE:
-                return names
-            for module in (plain, self._handed.get(path, plain)):
-                for name, code in _named(module):
-                    names.setdefault(name, []).append(code)
+            handed = self._handed.get(path)
+            self._names[path] = self._plainly(path) if handed is None else _by_name(handed)
         return self._names[path]
+
+    def _plainly(self, path: str) -> Dict[str, List[Any]]:
+        """Return the codes of a file's functions by name, as Python compiles it; none where it cannot."""
+        if path not in self._plain:
+            try:
+                self._plain[path] = _by_name(_compile(self._texts[path], path, "exec", dont_inherit=True))
+            except UNREADABLE:
+                self._plain[path] = {}
+        return self._plain[path]
+
+    def _is_of(self, code: Any, path: str, name: str) -> bool:
+        """Return whether code is what a file has under a name, compiled in either way."""
+        return _is_one(code, self._codes(path).get(name, ())) or (
+            path in self._handed and _is_one(code, self._plainly(path).get(name, ()))
+        )
 
     def _module(self, path: str) -> Any:
         """Return the tree of a file, without code that somebody could replace."""
@@ -111,7 +121,10 @@ class KeptTests:
     def has(self, code: Any) -> bool:
         """Return whether code is of one of the files, which it names."""
         path = code.co_filename
-        return path in self._texts and any(_is_one(code, codes) for codes in self._codes(path).values())
+        return path in self._texts and (
+            any(_is_one(code, codes) for codes in self._codes(path).values())
+            or (path in self._handed and any(_is_one(code, c) for c in self._plainly(path).values()))
+        )
 
     def fault(self, nodeid: str, path: str, function: Any) -> str:
         """Return what is wrong with the function of a test; ``?`` where a decorator hides it, else nothing.
@@ -132,7 +145,7 @@ class KeptTests:
                 return f"{imported} of pytest was replaced in {path[len(self._tree) + 1 :]}"
         code = function.__code__
         if name in names:
-            if _is_one(code, names[name]):
+            if self._is_of(code, path, name):
                 return ""
             return "?" if name in self._may_differ(path) or self.is_of_conftest(function) else wrong
         if self.has(code):  # inherited, or made by a function
@@ -182,8 +195,8 @@ class KeptTests:
             if type(value) in (staticmethod, classmethod):
                 value = value.__func__
             if qualified in names:
-                right = type(value) is types.FunctionType and _is_one(value.__code__, names[qualified])
-                if not right and qualified not in changed:
+                code = value.__code__ if type(value) is types.FunctionType else None
+                if qualified not in changed and not self._is_of(code, path, qualified):
                     return f"{qualified} of {path[len(self._tree) + 1 :]} was replaced"
             elif type(value) is type and id(value) not in seen and value.__module__ == space.get("__name__"):
                 seen.add(id(value))
@@ -196,6 +209,14 @@ class KeptTests:
 def _is_one(code: Any, kept: Any) -> bool:
     """Return whether code is one of those kept; file names do not count."""
     return any(code is one or code == one for one in kept)
+
+
+def _by_name(module: Any) -> Dict[str, List[Any]]:
+    """Return the codes of functions in that of a module, by their names in it."""
+    found: Dict[str, List[Any]] = {}
+    for name, code in _named(module):
+        found.setdefault(name, []).append(code)
+    return found
 
 
 def _named(module: Any) -> List[Tuple[str, Any]]:

@@ -32,6 +32,9 @@ EVENT = "pytest_results"
 MEMORY = re.compile(r"mem|.*/mem")
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
+UNHEARD = frozenset(("builtins.id", "object.__getattr__", "sys._getframe", "compile", "exec", "os.putenv",
+                     "os.unsetenv", "os.listdir", "os.scandir", "marshal.loads"))  # fmt: skip
+"""Frequent audit events that say nothing here; each look of the guard causes thousands."""
 WATCHED = ("sys.settrace", "sys.setprofile", "sys.monitoring.register_callback", "import")
 """Audit events that are looked at by `watch`, beside those of ctypes."""
 WRAPPERS = ("pytest_load_initial_conftests", "pytest_collection_modifyitems", "pytest_runtest_call")
@@ -134,9 +137,11 @@ def _keep(
     """
     send, tampered, pending = _signed(number, key)
     take, guards = _taking(open_guard, send, tampered)
-    hear = _hearing(take, guards, send, tampered, watch, frozenset(request["allow"]))
+    hear, unheard = _hearing(take, guards, send, tampered, watch, frozenset(request["allow"])), UNHEARD
 
     def hook(event: str, values: Tuple[Any, ...]) -> None:
+        if event in unheard:
+            return
         try:
             hear(event, values)
         except BaseException:  # noqa: BLE001 - its traceback would lead to the key

@@ -10,6 +10,7 @@ import pytest
 from _pytest.assertion import rewrite
 
 from pytest_tfgrpo.harness.scoring.runners.pytest_guard import Installed
+from pytest_tfgrpo.harness.scoring.runners.pytest_reporter import EVENT, UNHEARD, WATCHED
 
 TRACES = "import sys\n\ndef start(own):\n    assert own\n    sys.settrace(own)\n"
 CONFIG = SimpleNamespace(
@@ -64,3 +65,9 @@ def test_without_a_hook_that_rewrites_nothing_is_kept(places: Path) -> None:
     installed = Installed(str(places / "tree"), "")
     installed.keep_rewritten(SimpleNamespace(pluginmanager=object()), rewritten)
     assert not installed.is_genuine(function_in(places / "site/own.py"))
+
+
+def test_no_event_that_shows_anything_is_left_unheard():
+    heard = {EVENT, *WATCHED, "open", "object.__setattr__", "sys._current_frames"}
+    assert UNHEARD.isdisjoint(heard)
+    assert not any(event.startswith("ctypes.") for event in UNHEARD)

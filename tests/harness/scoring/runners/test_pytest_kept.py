@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 
+from pytest_tfgrpo.harness.scoring.runners import pytest_kept
 from pytest_tfgrpo.harness.scoring.runners.pytest_guard import Installed
 from pytest_tfgrpo.harness.scoring.runners.pytest_kept import KeptTests
 
@@ -108,6 +109,26 @@ def test_tests_are_what_their_files_say_and_of_what_a_decorator_made_nothing_is_
     assert loaded.kept.fault_of_modules() == ""
 
     assert loaded.kept.fault("doc.txt::doc.txt", "doc.txt", None) == "?"
+
+
+def test_a_file_that_pytest_compiled_is_not_compiled_again(
+    loaded: Loaded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(text: bytes, path: str, mode: str, *flags: Any, **named: Any) -> Any:
+        if not flags:  # else it is parsed alone
+            compiled.append(path)
+        return compile(text, path, mode, *flags, **named)
+
+    compiled: list[str] = []
+    monkeypatch.setattr(pytest_kept, "_compile", counted)
+    assert loaded.fault("test_plain") == loaded.fault("test_made") == loaded.kept.fault_of_modules() == ""
+    assert compiled == [loaded.helpers.__file__]
+
+
+def test_tests_that_pytest_did_not_rewrite_are_what_their_file_says(loaded: Loaded) -> None:
+    exec(compile(TESTS, loaded.path, "exec"), loaded.module.__dict__)
+    assert {name: loaded.fault(name) for name in NAMES} == {**dict.fromkeys(NAMES, ""), "test_wrapped": "?"}
+    assert loaded.kept.fault_of_modules() == ""
 
 
 @pytest.mark.parametrize("name", ["test_plain", "test_marked[1]", "TestA::test_own", "TestA::test_inherited"])
