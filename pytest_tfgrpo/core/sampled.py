@@ -52,9 +52,9 @@ class Sampled:
     reason: str = ""
     """Why `logprobs` is None, as a code; else empty."""
 
-    def without_tokens(self, reason: str) -> Sampled:
-        """Return the same without its lists, for `reason`."""
-        return Sampled(kind=self.kind, temperature=self.temperature, reason=reason)
+    def without_tokens(self) -> Sampled:
+        """Return the same without its lists, which say what was redacted."""
+        return Sampled(kind=self.kind, temperature=self.temperature, reason=REDACTED)
 
 
 def checked(

@@ -24,8 +24,6 @@ from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.live.settings import PREFIX, TABLE, LiveSettings, resolve_live
 
-FILE_KEYS = ("library", "prompt_pack")
-"""Values of an arm that name a file or a folder."""
 MAX_ARMS = 32
 """Of a point: each arm is taken now and then, so that more would leave little to learn."""
 MAX_BYTES = 1_000_000

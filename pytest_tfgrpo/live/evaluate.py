@@ -246,9 +246,7 @@ def _with_values(
     return [(run, value_of(run, quantity) if known else None) for run in runs]
 
 
-def control_difference(
-    rollouts: Iterable[LiveRollout], *, quantity: WorthBy = "reward", level: float = 0.95
-) -> ControlDifference:
+def control_difference(rollouts: Iterable[LiveRollout], *, quantity: WorthBy = "reward") -> ControlDifference:
     """Return what the selector's choices bring over the default arms, with the interval of Welch 1947.
 
     Each side is given one run of 0 and one of 1 for the interval, as Agresti and Caffo 2000 do for shares:
@@ -274,11 +272,11 @@ def control_difference(
     )
     if selected is None or control is None or min(map(len, sides)) < 2:
         return found
-    low, high = _welch(*sides, level)
+    low, high = _welch(*sides)
     return replace(found, difference=selected - control, low=low, high=high)
 
 
-def _welch(selected: list[float], control: list[float], level: float) -> tuple[float, float]:
+def _welch(selected: list[float], control: list[float]) -> tuple[float, float]:
     from pytest_tfgrpo.numerics.resampling import student_quantile
 
     centre, parts = 0.0, []
@@ -290,5 +288,5 @@ def _welch(selected: list[float], control: list[float], level: float) -> tuple[f
         parts.append((square / len(values), len(values) - 1))
     variance = sum(part for part, _ in parts)
     nu = variance**2 / sum(part**2 / n for part, n in parts)
-    half = student_quantile(0.5 + level / 2, max(nu, 4.0)) * variance**0.5
+    half = student_quantile(0.975, max(nu, 4.0)) * variance**0.5
     return max(centre - half, -1.0), min(centre + half, 1.0)

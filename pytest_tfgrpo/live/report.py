@@ -68,9 +68,9 @@ _NOTHING = {
 _GATE = ("state", "streak", "reason", "last_error", "since", "by")
 
 
-def stored_selector(store: LiveStore, number: int | None = None) -> SelectorState:
-    """Return a selector as it was stored, with the arms of its time; the newest by default, 0 without one."""
-    found = store.selector(number)
+def stored_selector(store: LiveStore) -> SelectorState:
+    """Return the newest selector as it was stored, with the arms of its time; 0 without one."""
+    found = store.selector()
     if found is None:
         return SelectorState()
     points = {name: dict(point["arms"]) for name, point in found[1]["points"].items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.core.sampled import REDACTED, Sampled, temperature_of
+from pytest_tfgrpo.core.sampled import Sampled, temperature_of
 from pytest_tfgrpo.core.wire import Json, to_wire
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.concurrency import AUTO
@@ -407,7 +407,7 @@ class ChatCompleter:
         thoughts = scrub(answer.thoughts) if answer.thoughts else ""
         as_it_was = (text, calls, thoughts) == (answer.text, answer.tool_calls, answer.thoughts)
         if sampled is not None and not as_it_was:
-            sampled = sampled.without_tokens(REDACTED)  # the ids would say what the text no longer does
+            sampled = sampled.without_tokens()  # the ids would say what the text no longer does
         elif sampled is not None:
             sampled = read_sampled(body, sampled.kind, sampled.temperature, usage)
         call.pay(self._used(usage)[0])

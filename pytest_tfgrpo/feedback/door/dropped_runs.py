@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.bus.streams import AUDIT_SUBJECT, DAY_S
@@ -35,10 +35,9 @@ _MOST = 1_000_000
 class DroppedRuns:
     """The runs that RL_AUDIT names; may be shared by threads."""
 
-    def __init__(self, bus: Bus, scrubber: LoopScrubber, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, bus: Bus, scrubber: LoopScrubber) -> None:
         self._bus = bus
         self._scrubber = scrubber
-        self._wall = wall
         self._refs: dict[str, None] = {}
         self._seen: int | None = None
         self._lock = threading.Lock()
@@ -49,7 +48,7 @@ class DroppedRuns:
             if self._seen is not None and self._bus.last(AUDIT) <= self._seen:
                 return
             found = (
-                self._bus.replay(AUDIT, since_time=self._wall() - _SINCE_S)
+                self._bus.replay(AUDIT, since_time=time.time() - _SINCE_S)
                 if self._seen is None
                 else self._bus.replay(AUDIT, since_sequence=self._seen + 1)
             )

@@ -132,7 +132,7 @@ class _Seer:
         for phase in self._job.phases:
             certain, perhaps = asked(self._job, phase)
             for purpose, figures in self._all_of(replace(phase, scenarios=perhaps)):
-                found = figures if certain == perhaps else up_to(figures, 1.0)
+                found = figures if certain == perhaps else up_to(figures)
                 yield PhaseForecast(phase=phase.label, purpose=purpose, figures=found)
             if phase.dev:
                 yield from self._deciding(phase)
@@ -154,7 +154,7 @@ class _Seer:
         """Yield what the rollouts of later looks take, from nothing to all of them."""
         for phase in further(self._job, looks):
             for _, figures in self._all_of(phase):
-                yield up_to(figures, 1.0)
+                yield up_to(figures)
 
     def _deciding(self, phase: Phase) -> Iterator[PhaseForecast]:
         """Yield what the dev split takes after an epoch: nothing, where no prompt changes, to its most."""
@@ -167,7 +167,7 @@ class _Seer:
             ("user", self._playing(sweep)),
         ):
             if figures is not None:
-                yield PhaseForecast(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures, 1.0))
+                yield PhaseForecast(phase=f"{phase.label}-dev", purpose=purpose, figures=up_to(figures))
 
     def _rollouts(self, phase: Phase) -> Figures:
         job, known = self._job, self._history.rollouts

@@ -8,14 +8,16 @@ from pytest_tfgrpo.core.text import count, money, table, wrapped
 from pytest_tfgrpo.harness.estimate.forecast import Forecast
 from pytest_tfgrpo.harness.estimate.ranges import Figures, Range, high_ends
 
+WIDTH = 80
 
-def estimate_lines(forecast: Forecast, width: int = 80) -> list[str]:
+
+def estimate_lines(forecast: Forecast) -> list[str]:
     """Return the table of a forecast, the sources of its figures, and its warnings."""
     shown = _figures(forecast)
     for text in forecast.sources:
-        shown += wrapped(text, width, hanging="  ")
+        shown += wrapped(text, WIDTH, hanging="  ")
     for text in forecast.warnings:
-        shown += wrapped(f"warning: {text}", width, hanging="  ")
+        shown += wrapped(f"warning: {text}", WIDTH, hanging="  ")
     return shown
 
 

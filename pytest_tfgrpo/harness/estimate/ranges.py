@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import fsum, sqrt
 
 from pytest_tfgrpo.core.dataclass import dataclass
@@ -77,24 +77,19 @@ def _predict(values: Sequence[float], count: int) -> Range:
     return Range(max(0.0, mean * count - margin), mean * count + margin)
 
 
-def up_to(figures: Figures, times: float) -> Figures:
-    """Return anything from nothing to `times` the high ends of `figures`."""
-
-    def stretched(found: Range | None) -> Range | None:
-        return None if found is None else Range(0.0, found.high * times)
-
-    calls = Range(0.0, figures.calls.high * times)
-    return Figures(calls=calls, tokens=stretched(figures.tokens), usd=stretched(figures.usd))
+def up_to(figures: Figures) -> Figures:
+    """Return anything from nothing to the high ends of `figures`."""
+    return _each(figures, lambda found: Range(0.0, found.high))
 
 
 def high_ends(figures: Figures) -> Figures:
     """Return `figures` as the most of each."""
+    return _each(figures, lambda found: Range(found.high, found.high))
 
-    def most(found: Range | None) -> Range | None:
-        return None if found is None else Range(found.high, found.high)
 
-    calls = Range(figures.calls.high, figures.calls.high)
-    return Figures(calls=calls, tokens=most(figures.tokens), usd=most(figures.usd))
+def _each(figures: Figures, change: Callable[[Range], Range]) -> Figures:
+    tokens, usd = (None if found is None else change(found) for found in (figures.tokens, figures.usd))
+    return Figures(calls=change(figures.calls), tokens=tokens, usd=usd)
 
 
 def total(parts: Iterable[Figures]) -> Figures:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.sampled import REDACTED
 from pytest_tfgrpo.core.schema import load_schema, violations
 from pytest_tfgrpo.core.schema_accepts import accepts
 from pytest_tfgrpo.core.strict import finite
@@ -138,7 +137,7 @@ def without_secrets(entry: RecordingEntry) -> RecordingEntry:
 def _untold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
     """Return frames without tokens, whose ids would spell the secret that their texts no longer hold."""
     return tuple(
-        frame if frame.sampled is None else replace(frame, sampled=frame.sampled.without_tokens(REDACTED))
+        frame if frame.sampled is None else replace(frame, sampled=frame.sampled.without_tokens())
         for frame in frames
     )
 

@@ -119,11 +119,6 @@ def _changed(folder: Path, sources: Sources) -> str:
     return f"{files} changed since the pack was stamped; review the change and run 'tfgrpo stamp'"
 
 
-def stamp_of_pack(folder: Path) -> str:
-    """Return the stamp of the pack's content as it is now; raises PackError when it is malformed."""
-    return _read(folder).stamp()
-
-
 def write_pack_stamp(folder: Path) -> bool:
     """Write the pack's stamp into its manifest, and return whether that changed the file.
 

@@ -112,29 +112,6 @@ def as_of(start: Library, revisions: Iterable[Revision], epoch: int) -> Library:
     return max(past, key=lambda revision: revision.epoch).library if past else start
 
 
-def roll_back(library: Library, target: Library, *, run_id: str, epoch: int, created_at: str) -> Revision:
-    """Return the revision that brings `library` back to the content of `target`, without reusing an id."""
-    reason = f"rolled back to library {target.hash[:12]}"
-    kept = _common(library, target)
-    operations = [
-        *(Operation(kind="remove", targets=(e.id,), reason=reason) for e in _without(library, kept)),
-        *(
-            Operation(
-                kind="add",
-                experience=replace(
-                    old,
-                    id=identify("roll back", run_id, epoch, old.id),
-                    parents=(old.id,),
-                    created_at=created_at,
-                ),
-                reason=reason,
-            )
-            for old in _without(target, kept)
-        ),
-    ]
-    return _carried_out(library, operations, epoch)
-
-
 def rebase(library: Library, packs: Mapping[str, PromptPack], *, run_id: str, created_at: str) -> Revision:
     """Return the revision that stamps every lesson with the pack of its domain in `packs`, as it is now.
 
