@@ -233,8 +233,12 @@ def _fits(found: re.Match[str], version: tuple[int, int]) -> bool:
         mine, theirs = version, (int(found[2]), int(found[3]))
     exact = bool(rest) and rest != "*" and set(rest) - set("0.*")
     match kind:
-        case ">=" | "^" | "~=" | "~":
-            return mine >= theirs and (kind in (">=",) or mine[0] == theirs[0])
+        case ">=":
+            return mine >= theirs
+        case "~" | "~=" if found[3] is not None and (kind == "~" or rest not in ("", "*")):
+            return mine == theirs
+        case "^" | "~=" | "~":
+            return mine >= theirs and mine[0] == theirs[0]
         case ">":
             return mine > theirs or (bool(exact) and mine == theirs)
         case "<=":
