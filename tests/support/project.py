@@ -25,6 +25,7 @@ from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.harness.report.page import html
+from pytest_tfgrpo.plugin import garbage
 
 
 def import_everything() -> None:
@@ -229,6 +230,8 @@ class Project:
     def run(self, *args: str) -> pytest.RunResult:
         """Run pytest in this process."""
         with contextlib.ExitStack() as replaced:
+            # All is frozen: it would count the objects, which takes a quarter of a small run, and do nothing.
+            replaced.enter_context(mock.patch.object(garbage, "spare_lasting", contextlib.ExitStack))
             if not self._pages:
                 replaced.enter_context(mock.patch.object(html, "write_page", _write_no_page))
             done = self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *args, *self.sweeps(args))
