@@ -24,7 +24,8 @@ from pytest_tfgrpo.harness.engine.ledger import Ledger
 from pytest_tfgrpo.harness.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.harness.engine.observers import RefusedRollout
 from pytest_tfgrpo.harness.engine.outage import LostRollouts, SettledAttempts
-from pytest_tfgrpo.harness.engine.settled_groups import know_that_answered, places_of_settled, repeat_settled
+from pytest_tfgrpo.harness.engine.resumption import know_that_answered, places_of_settled, repeat_settled
+from pytest_tfgrpo.harness.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
 from pytest_tfgrpo.harness.engine.stages.registry import SOURCES
 from pytest_tfgrpo.harness.metrics.costs import loose
 from pytest_tfgrpo.harness.run.schedule import group_id
@@ -205,6 +206,20 @@ class Cohort:
         if slot.question.scenario.checker is not None:
             reason = self._context.budget.exhausted or self._context.breaker.reason
             self._context.observe(RefusedRollout(rollout_id=slot.rollout_id, reason=reason))
+
+
+async def carry_out(cohort: Cohort, context: RunContext) -> RunEnd:
+    """Run a cohort, and return how that ended; raises JournalError."""
+    try:
+        with context.writer.committing():
+            await cohort.run()
+    except asyncio.CancelledError:
+        return interrupted()
+    except (RewarderError, RecordingError) as error:
+        return RunEnd("aborted", str(error))
+    missing = context.agents.missing or context.checker_results.missing
+    reason = context.budget.exhausted or context.breaker.reason or missing
+    return incomplete(reason) if reason else COMPLETE
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,8 @@ class RunContext:
     groups: GroupStore
     """Where scored groups go."""
     observe: Observers
+    warn: Callable[[str], None]
+    """Takes warnings of the run."""
     gauge: Gauge
     retell: bool = True
     """Whether rollouts and groups that a resumed run has on file are told again."""

@@ -6,7 +6,10 @@ follow from it and are made again from the start when a run is resumed.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -35,6 +38,8 @@ from pytest_tfgrpo.harness.suite.packs import packs_in_use
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
+
+COMMIT_EVERY_S = 0.02
 IGNORED = "# Made by pytest-tfgrpo: runs hold prompts, answers and the answers expected.\n*\n"
 
 
@@ -185,6 +190,21 @@ class RunWriter:
         except OSError as error:
             raise JournalError(f"cannot write {self._metrics.name}: {error}") from error
         write_json(self._folder / PER_EPOCH, per_epoch(run, self._rows))
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Commit often, beside what goes on."""
+        committer = asyncio.create_task(self._commit_often())
+        try:
+            yield
+        finally:
+            committer.cancel()
+
+    async def _commit_often(self) -> None:
+        with suppress(JournalError):  # the commit at the end of the phase raises it
+            while True:
+                await asyncio.sleep(COMMIT_EVERY_S)
+                await self.commit()
 
     async def commit(self) -> None:
         """Return once all that was written to the journal is on disk."""

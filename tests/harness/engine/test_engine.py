@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult,
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.actors.offline.agent import open_offline
-from pytest_tfgrpo.harness.engine import engine, grader
+from pytest_tfgrpo.harness.engine import grader, writer
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker, Observer, Record
 from pytest_tfgrpo.harness.engine.writer import RunWriter
@@ -542,7 +542,7 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
         one = Engine(job, folder=tmp_path / "run", observe=observe)
         return await one.run()
 
-    monkeypatch.setattr(engine, "COMMIT_EVERY_S", 60.0)
+    monkeypatch.setattr(writer, "COMMIT_EVERY_S", 60.0)
     run = asyncio.run(play())
     assert (run.status, run.warnings) == ("complete", ())
     assert len(asked) == 4  # nothing was learned: one answer serves both sweeps

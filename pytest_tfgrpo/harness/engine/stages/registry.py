@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.harness.engine.journaled import Journaled
+from pytest_tfgrpo.harness.engine.resumption import Journaled
 from pytest_tfgrpo.harness.engine.stage import AnswerSource, Stage, Stages
 from pytest_tfgrpo.harness.engine.stages.tracing import TracedAttempts
 from pytest_tfgrpo.harness.run.job import Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import sqrt
 from statistics import NormalDist
-from typing import Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from pytest_tfgrpo.harness.learning.acceptance.evidence import (
     value_of,
 )
 from pytest_tfgrpo.harness.learning.acceptance.pool import ALPHA, Pool, PoolUnit
-from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
 from pytest_tfgrpo.numerics.arrays import Bools, Ints
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
 from pytest_tfgrpo.numerics.pooled_effects import cross_fitted, normal_cdf
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.harness.learning.acceptance.standpoint import Standpoint
 
 EVEN = 0.5
 """Probability to help above which a lesson serves the mean score."""

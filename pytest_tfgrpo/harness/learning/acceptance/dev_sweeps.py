@@ -15,7 +15,8 @@ Sweep: TypeAlias = Callable[[Phase, Ask], Awaitable[Mapping[str, Group]]]
 class Unfinished(Exception):
     """A sweep did not finish: interrupted, aborted, or out of budget."""
 
-    def __init__(self, end: RunStatus) -> None:
-        """`end` is how the run ends."""
-        super().__init__(end)
+    def __init__(self, end: RunStatus, reason: str) -> None:
+        """`end` is how the run ends, for a reason."""
+        super().__init__(end, reason)
         self.end: RunStatus = end
+        self.reason = reason
