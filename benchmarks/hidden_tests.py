@@ -2,6 +2,8 @@
 
 python benchmarks/hidden_tests.py [ROUNDS]. The check copies what the agent left, isolates the run, adds
 canaries and reports test by test; plain pytest starts where the files already lie. All lie in memory.
+The two forms of the tests are two runs of pytest, at once: with fewer than two free cores a check takes
+twice the time at least.
 """
 
 from __future__ import annotations
