@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias, cast
 
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
 from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, units_of
 from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
 from pytest_tfgrpo.harness.metrics.comparison import Tally, tally
@@ -169,10 +169,10 @@ class AcceptanceRule:
     alpha: float = ALPHA
 
     @staticmethod
-    def of(settings: SettingValues) -> AcceptanceRule:
+    def of(settings: Mapping[str, object]) -> AcceptanceRule:
         """Return the rule that the settings ask for, which must not be ``off``."""
-        name = cast("Literal['strict', 'safe']", settings["acceptance"])
-        return AcceptanceRule(name=name, margin=settings["acceptance_margin"])
+        name = cast("Literal['strict', 'safe']", ACCEPTANCE.of(settings))
+        return AcceptanceRule(name=name, margin=ACCEPTANCE_MARGIN.of(settings))
 
     def judge(self, pairs: Pairs, *, factor: int = 1, doubted: bool = False) -> AcceptanceResult:
         """Return the result for `pairs`; p is multiplied by `factor`, the number of open tests.

@@ -16,7 +16,6 @@ from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.text import phase_label
 from pytest_tfgrpo.core.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
@@ -387,7 +386,7 @@ class RunHeader:
     run_id: str
     task_id: str
     started_at: str
-    settings: SettingValues
+    settings: Mapping[str, Json]
     stamps: Mapping[str, str]
     """Stamps of settings, packs, scenarios, actor and starting library."""
     versions: Mapping[str, str]

@@ -84,8 +84,6 @@ WireReader: typing.TypeAlias = Callable[[Any, str], Any]
 def _reader(hint: Any) -> WireReader:
     if hint is Any:
         return lambda data, _where: data
-    if typing.is_typeddict(hint):
-        return _mapping_reader(Any)
     if dataclasses.is_dataclass(hint):
         return _record_reader(typing.cast(type, hint))
     origin, args = get_origin(hint), get_args(hint)
@@ -232,8 +230,6 @@ def _quick_reader(hint: Any) -> QuickReader:
     """Return what reads a value that is as we wrote it, which nearly all are, or raises anything."""
     if hint is Any:
         return lambda data: data
-    if typing.is_typeddict(hint):
-        return _quick_mapping(Any)
     if dataclasses.is_dataclass(hint):
         return _quick_record(typing.cast(type, hint))
     origin, args = get_origin(hint), get_args(hint)

@@ -91,7 +91,7 @@ def hostile_run() -> Run:
         library=Library(hash="f" * 64, experiences=(lesson,)),
         warnings=(HOSTILE,),
         reason=HOSTILE,
-        settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},  # type: ignore[misc]
+        settings={**run.settings, "actor": HOSTILE, HOSTILE: HOSTILE},
         stamps={HOSTILE: HOSTILE},
     )
 

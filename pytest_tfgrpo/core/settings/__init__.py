@@ -8,7 +8,7 @@ This module is imported by every pytest start: it must stay free of heavy import
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.setting_parsers import NoChoice, parse_bool
@@ -19,7 +19,6 @@ from pytest_tfgrpo.core.settings.permissions import SANDBOX_ENV
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.errors import SettingError
-    from pytest_tfgrpo.core.setting_values import SettingValues
 
 TABLE: tuple[Setting[Any], ...] = tuple(
     row
@@ -52,7 +51,7 @@ class Settings:
 
     __slots__ = ("learning", "origins", "values")
 
-    def __init__(self, learning: bool, values: SettingValues, origins: Mapping[str, str]) -> None:
+    def __init__(self, learning: bool, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
         """`origins` has the source of each configured setting."""
         self.learning = learning
         self.values = values
@@ -60,11 +59,11 @@ class Settings:
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of the setting called `name`."""
-        return self.values[name]  # type: ignore[literal-required]  # the type is for names in the source
+        return self.values[name]
 
     def with_values(self, **values: Any) -> Settings:
         """Return these settings with other values of some, already parsed."""
-        return Settings(self.learning, cast("SettingValues", {**self.values, **values}), self.origins)
+        return Settings(self.learning, {**self.values, **values}, self.origins)
 
     @property
     def eval_rollouts(self) -> int:
@@ -82,7 +81,7 @@ def shaping(*what: str) -> tuple[str, ...]:
     return tuple(setting.name for setting in TABLE if not set(what).isdisjoint(setting.shapes))
 
 
-def sets_gate(values: SettingValues) -> bool:
+def sets_gate(values: Mapping[str, object]) -> bool:
     """Return whether a gate is asked for: a plain run has one where a gate setting without default is set."""
     return any(BY_NAME[name].default is None and values.get(name) is not None for name in shaping("gate"))
 
@@ -149,7 +148,7 @@ def _settings(found: Callable[[Setting[Any]], list[Origin]], *, learning: bool) 
             f"epochs must be >= 2 with eval_mode=last_epoch, not {EPOCHS.of(values)} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
-    settings = Settings(learning, cast("SettingValues", values), origins)
+    settings = Settings(learning, values, origins)
     if learning and BASELINE_SWEEP.of(settings) == "both" and settings.eval_rollouts < 4:
         raise _error(
             f"baseline_sweep = 'both' asks a quarter of the {settings.eval_rollouts} rollouts early "

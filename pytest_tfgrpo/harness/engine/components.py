@@ -11,6 +11,18 @@ from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.agents import (
+    ACTOR,
+    JUDGE,
+    JUDGE_VOTES,
+    MAX_TOKENS,
+    MODELS,
+    OPTIMIZER,
+    TEACHER,
+    USER,
+)
+from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
+from pytest_tfgrpo.core.settings.runs import CONCURRENCY, PROMPT_PACKS, SEED
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.protocols import Actor, Judge, Optimizer
@@ -125,14 +137,14 @@ class _Shared:
             from pytest_tfgrpo.harness.suite.models_file import load_models
             from pytest_tfgrpo.llm.models import Models
 
-            file = self._settings["models"]
+            file = MODELS.of(self._settings)
             self._models = Models(
                 load_models(self._root / file if file else None),
                 environ=self._request.environ,
                 spending=self._spending,
-                max_tokens=self._settings["max_tokens"],
+                max_tokens=MAX_TOKENS.of(self._settings),
                 standing=lambda: current_ticket().waiting(),
-                adapt=self._settings["concurrency"] == AUTO,
+                adapt=CONCURRENCY.of(self._settings) == AUTO,
                 slots=self._request.slots,
             )
         return self._models.open(spec)
@@ -146,14 +158,14 @@ class _Shared:
 
 
 def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: _Shared) -> Actor:
-    spec = settings["actor"]
+    spec = ACTOR.of(settings)
     actor = supplied
-    if actor is None and spec is None:
-        raise SettingError(
-            "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor=SPEC "
-            "(for example `offline` or `command:./agent`)"
-        )
     if actor is None:
+        if spec is None:
+            raise SettingError(
+                "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor=SPEC "
+                "(for example `offline` or `command:./agent`)"
+            )
         try:
             if spec.partition(":")[0] == REPLAY:
                 from pytest_tfgrpo.harness.recording.replay import open_replay
@@ -164,7 +176,7 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
                 actor = open_actor(spec, root=root, settings=settings.values, model=shared.model)
         except ActorError as error:
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
-    if actor.paid and not settings.learning and not settings["allow_paid"]:
+    if actor.paid and not settings.learning and not ALLOW_PAID.of(settings):
         raise SettingError(
             f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
         )
@@ -174,9 +186,9 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
 def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
     from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
 
-    spec = settings["optimizer"]
-    teacher = settings["teacher"] or (actor if actor.startswith(f"{MODEL}:") else None)
-    packs = root / settings["prompt_packs"]
+    spec = OPTIMIZER.of(settings)
+    teacher = TEACHER.of(settings) or (actor if actor.startswith(f"{MODEL}:") else None)
+    packs = root / PROMPT_PACKS.of(settings)
     if teacher is None:
         return open_optimizer(spec, packs=packs)
     return open_optimizer(spec, teacher=lambda: shared.model(teacher), packs=packs)
@@ -184,11 +196,11 @@ def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str)
 
 def _open_user(settings: Settings, shared: _Shared) -> UserModel | None:
     """Return the model that plays users; a plain run spends money only with ``allow_paid``."""
-    spec = settings["user"]
+    spec = USER.of(settings)
     if spec == "script":
         return None
     model = shared.model(spec)
-    if model.paid and not settings.learning and not settings["allow_paid"]:
+    if model.paid and not settings.learning and not ALLOW_PAID.of(settings):
         raise SettingError(
             f"user {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo, or "
             "tfgrpo_user = script"
@@ -200,17 +212,17 @@ def _open_user(settings: Settings, shared: _Shared) -> UserModel | None:
 
 def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
     """Return the judge; none in a plain run, which spends money only with ``allow_paid``."""
-    spec = settings["judge"]
+    spec = JUDGE.of(settings)
     if spec is None:
         return None
     model = shared.model(spec)
-    if model.paid and not settings.learning and not settings["allow_paid"]:
+    if model.paid and not settings.learning and not ALLOW_PAID.of(settings):
         return None
     from pytest_tfgrpo.harness.scoring.judge.model import open_judge
 
     return open_judge(
         model,
-        votes=settings["judge_votes"],
-        seed=settings["seed"],
-        concurrency=with_batches(most_at_once(settings["concurrency"]), model),
+        votes=JUDGE_VOTES.of(settings),
+        seed=SEED.of(settings),
+        concurrency=with_batches(most_at_once(CONCURRENCY.of(settings)), model),
     )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BudgetError, CheckError, OutageError
 from pytest_tfgrpo.core.records import CheckResult, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
+from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
+from pytest_tfgrpo.core.settings.runs import TIMEOUT_S
 from pytest_tfgrpo.harness.engine.observers import AwaitingChecker
 from pytest_tfgrpo.harness.run.judgement import as_error, judged
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -45,7 +47,7 @@ class Grader:
             workspace=workspace,
             task=scenario.task(),
             environment=scenario.environment,
-            sandbox=self._job.settings["check_sandbox"],
+            sandbox=CHECK_SANDBOX.of(self._job.settings),
             latency_ms=rollout.latency_ms,
         )
         try:
@@ -65,7 +67,7 @@ class Grader:
         Each check has its own ``timeout_s``, else that of a rollout. Raises CheckError.
         """
         limits = (check.params.get("timeout_s") for check in checks)
-        usual = self._job.settings["timeout_s"]
+        usual = TIMEOUT_S.of(self._job.settings)
         limit_s = sum(limit if isinstance(limit, int | float) else usual for limit in limits)
         async with self._places:
             try:

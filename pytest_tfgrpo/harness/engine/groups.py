@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import RewarderError
 from pytest_tfgrpo.core.records import Group, Rollout, Score
+from pytest_tfgrpo.core.settings.runs import REWARDER_TIMEOUT_S
 from pytest_tfgrpo.harness.sandbox.threads import call_in_daemon
 from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
 
@@ -89,7 +90,7 @@ class GroupScoring:
         scenarios = {r.scenario_id: self._context.scenarios[r.scenario_id] for r in rollouts}
         extra = self._context.job.rewarders
         if extra:
-            limit = self._context.job.settings["rewarder_timeout_s"]
+            limit = REWARDER_TIMEOUT_S.of(self._context.job.settings)
             try:
                 async with asyncio.timeout(limit):
                     scores = await call_in_daemon(score, rollouts, scenarios, extra)

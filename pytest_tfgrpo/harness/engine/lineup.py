@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.agents import PART_THOUGHTS
+from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED, TIMEOUT_S
 from pytest_tfgrpo.harness.engine.attempt import Slot
 from pytest_tfgrpo.harness.engine.context import RunContext
 from pytest_tfgrpo.harness.engine.conversation import ScriptedUser
@@ -169,7 +171,7 @@ class Lineup:
         if len(pair) == 2:
             scenario = pair[0][1].scenario
             self._note_torn(pair[0][0], pair[1][0], scenario.id, index)
-            if not control_first(self._job.settings["seed"], scenario, index):
+            if not control_first(SEED.of(self._job.settings), scenario, index):
                 pair.reverse()
         return pair
 
@@ -201,11 +203,11 @@ class Lineup:
             task=question.task,
             prompt=question.prompt,
             temperature=phase.temperature,
-            seed=rollout_seed(job.settings["seed"], scenario, phase, index),
+            seed=rollout_seed(SEED.of(job.settings), scenario, phase, index),
             workspace=self._context.workspaces.new(name, *job.made_of(scenario)),
-            timeout_s=scenario.timeout_s or job.settings["timeout_s"],
-            answer_max_bytes=job.settings["answer_max_bytes"],
-            part_thoughts=job.settings.get("part_thoughts", False),
+            timeout_s=scenario.timeout_s or TIMEOUT_S.of(job.settings),
+            answer_max_bytes=ANSWER_MAX_BYTES.of(job.settings),
+            part_thoughts=PART_THOUGHTS.of(job.settings),
             span_counts=self._context.span_counts,
         )
         return Slot(

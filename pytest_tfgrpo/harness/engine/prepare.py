@@ -16,7 +16,9 @@ from pytest_tfgrpo.core.files import BATCHES, JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.settings import Settings, sets_gate, shaping
+from pytest_tfgrpo.core.settings import Settings, runs, sets_gate, shaping
+from pytest_tfgrpo.core.settings.agents import JUDGE, JUDGE_WEIGHT, RECORD, TEACHER
+from pytest_tfgrpo.core.settings.gate import BASELINE, CONTAMINATION
 from pytest_tfgrpo.core.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.text import plural
 from pytest_tfgrpo.core.wire import Json, from_wire
@@ -225,7 +227,7 @@ def _findings(request: RunRequest, opened: _Opened) -> dict[str, Json]:
 
     in_use = {s.domain: pack_for(opened.packs, s.domain) for s in scenarios}
     findings = inspect(scenarios, kinds=request.supplied.kinds, packs=in_use, library=opened.library)
-    if findings and request.settings["contamination"] == "fail":
+    if findings and CONTAMINATION.of(request.settings) == "fail":
         raise ScenarioError(complaint(findings))
     return {"contamination": found_value(findings)}
 
@@ -251,7 +253,7 @@ def _exposures(
 def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
     if people.judge is None:
         return ()
-    return (JudgeRewarder(settings["judge_weight"]),)
+    return (JudgeRewarder(JUDGE_WEIGHT.of(settings)),)
 
 
 def _require_fit(request: RunRequest, people: Components) -> None:
@@ -261,14 +263,14 @@ def _require_fit(request: RunRequest, people: Components) -> None:
     require_checks(values, scenarios)
     _require_able(people.actor, scenarios)
     _require_conversational(people, scenarios)
-    _require_judge(people, scenarios, values["judge"])
+    _require_judge(people, scenarios, JUDGE.of(values))
     require_affordable(people.models.values(), values)
     if people.replay is not None:
         people.replay.begin(scenarios, values, request.supplied.kinds)
-    if values["record"]:
+    if file := RECORD.of(values):
         from pytest_tfgrpo.harness.recording.writing import check_recordable
 
-        check_recordable(request.root / values["record"], people.identities)
+        check_recordable(request.root / file, people.identities)
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
@@ -331,7 +333,7 @@ def _log_to_continue(request: RunRequest, stamps: Mapping[str, str]) -> JournalC
 
 
 def _load_packs(root: Path, settings: Settings) -> dict[str, PromptPack]:
-    folder = root / settings["prompt_packs"]
+    folder = root / runs.PROMPT_PACKS.of(settings)
     if not folder.is_dir():
         if "prompt_packs" in settings.origins:
             source = settings.origins["prompt_packs"]
@@ -341,7 +343,7 @@ def _load_packs(root: Path, settings: Settings) -> dict[str, PromptPack]:
 
 
 def _load_library(root: Path, settings: Settings) -> Library:
-    path = settings["library"]
+    path = runs.LIBRARY.of(settings)
     if path == "none":
         return empty()
     file = root / path
@@ -360,7 +362,7 @@ def _open_reference(
     packs: Mapping[str, PromptPack],
     library: Library,
 ) -> Reference | None:
-    if settings["baseline"] is None:
+    if BASELINE.of(settings) is None:
         return None
     from pytest_tfgrpo.harness.engine.reference import open_reference
 
@@ -407,7 +409,7 @@ def _lacks(request: RunRequest, library: Library, actor: Actor) -> list[str]:
 def _advice(request: RunRequest, people: Components) -> Iterator[str]:
     """Yield a warning for each configured component that is not used, and what the suite lacks."""
     scenarios, settings = request.scenarios, request.settings
-    if settings["teacher"] and settings.learning and "model" not in people.optimizer.identity:
+    if TEACHER.of(settings) and settings.learning and "model" not in people.optimizer.identity:
         yield f"the optimizer {people.optimizer.name} does not use the teacher; set tfgrpo_optimizer = llm"
     if people.judge is not None and not any(s.rubric for s in scenarios):
         yield "the judge is not used: no scenario has a rubric"

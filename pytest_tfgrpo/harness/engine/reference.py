@@ -18,6 +18,8 @@ from pytest_tfgrpo.core.records import Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.setting_parsers import is_task_id
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.gate import BASELINE
+from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP
 from pytest_tfgrpo.core.stamp import combined_stamp
 from pytest_tfgrpo.core.text import line, plural
 from pytest_tfgrpo.harness.gate.baseline import locate
@@ -75,8 +77,8 @@ def open_reference(
     `packs` and `library` are those of the run. Raises SettingError where the two could not be compared, and
     StoreError or PackError where it cannot be read.
     """
-    name = settings["baseline"]
-    if not names_reference(name, root):
+    name = BASELINE.of(settings)
+    if name is None or not names_reference(name, root):
         return None
     _require_sweep(settings)
     domains = sorted({s.domain for s in scenarios if s.split == "eval"})
@@ -94,7 +96,7 @@ def open_reference(
 
 
 def _require_sweep(settings: Settings) -> None:
-    choice = settings["baseline_sweep"]
+    choice = BASELINE_SWEEP.of(settings)
     if choice == "off":
         raise _error(settings, "is asked in the baseline sweep, and baseline_sweep is 'off'")
     if choice == "both" and settings.eval_rollouts < 4:
@@ -108,7 +110,7 @@ def _require_sweep(settings: Settings) -> None:
 def _old_library(
     file: Path, settings: Settings, domains: Sequence[str], packs: Mapping[str, PromptPack]
 ) -> Reference:
-    library = empty() if settings["baseline"] == NO_LESSONS else load_library(file)
+    library = empty() if BASELINE.of(settings) == NO_LESSONS else load_library(file)
     used = packs_in_use(packs, domains)
     if used and not any(pack.experience_slots for pack in used):
         named = ", ".join(repr(pack.id) for pack in used)
@@ -129,7 +131,7 @@ def _old_library(
             "packs that it was learned with instead, or rebase it with `tfgrpo library rebase`",
         )
     return Reference(
-        name=settings["baseline"], kind="library", stamp=library.hash, library=library, packs=used
+        name=str(BASELINE.of(settings)), kind="library", stamp=library.hash, library=library, packs=used
     )
 
 
@@ -151,7 +153,7 @@ def _old_packs(
         )
     kept = [_carried(e, used[e.domain], packs) for e in library.experiences if e.domain in used]
     return Reference(
-        name=settings["baseline"],
+        name=str(BASELINE.of(settings)),
         kind="packs",
         stamp=combined_stamp(pack.stamp for pack in used.values()),
         library=of(kept, library.lineage),
@@ -167,4 +169,4 @@ def _carried(lesson: Experience, old: PromptPack, packs: Mapping[str, PromptPack
 
 
 def _error(settings: Settings, why: str) -> SettingError:
-    return SettingError(f"baseline = {settings['baseline']!r} ({settings.origins['baseline']}) {why}")
+    return SettingError(f"baseline = {BASELINE.of(settings)!r} ({settings.origins['baseline']}) {why}")

@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.setting_parsers import default_task_id
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
 from pytest_tfgrpo.harness.metrics.looks import Looks
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class RunRequest:
     """Places at endpoints that it shares with other runs."""
 
     @cached_property
-    def values(self) -> SettingValues:
+    def values(self) -> Mapping[str, object]:
         """Settings with the number of rollouts that measured phases have."""
         return {**self.settings.values, "eval_rollouts": self.settings.eval_rollouts}
 
     @cached_property
     def task_id(self) -> str:
         """Names the suite in the output folder."""
-        return self.settings["task_id"] or default_task_id(self.root.name)
+        return TASK_ID.of(self.settings) or default_task_id(self.root.name)
 
     @cached_property
     def out(self) -> Path | None:
@@ -70,5 +70,5 @@ class RunRequest:
 
 def out_folder(root: Path, settings: Settings) -> Path | None:
     """Return the output folder, or None where nothing is to be written (plain mode, `out` unset)."""
-    out = settings["out"] or ("out" if settings.learning else None)
+    out = OUT.of(settings) or ("out" if settings.learning else None)
     return root / out if out else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.agents import RECORD
 from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.judgement import as_error
@@ -41,6 +42,6 @@ async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, r
 
 
 def _are_needed(job: Job, scenario: Scenario) -> bool:
-    if not job.settings.get("record"):
+    if not RECORD.of(job.settings):
         return False
     return scenario.checker is not None or is_blocking(scenario.checks, job.kinds)

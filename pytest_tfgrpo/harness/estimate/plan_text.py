@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.settings.gate import GATE_ALARM
+from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD
 from pytest_tfgrpo.core.text import line, money, plural, table, wrapped
 from pytest_tfgrpo.harness.estimate.assumptions import asked
 from pytest_tfgrpo.harness.estimate.forecast import Forecast, rollouts_of
@@ -58,9 +59,9 @@ def together(parts: Sequence[tuple[str, Job, Forecast]]) -> list[str]:
     if known and unknown:
         cost += f", and what {', '.join(line(agent) for agent in unknown)} may cost, which is unknown"
     limits = [
-        f"budget_{unit} = {limit:g}"
-        for unit in ("usd", "tokens", "s")
-        if (limit := parts[0][1].settings[f"budget_{unit}"]) is not None  # type: ignore[literal-required]
+        f"{row.name} = {limit:g}"
+        for row in (BUDGET_USD, BUDGET_TOKENS, BUDGET_S)
+        if (limit := row.of(parts[0][1].settings)) is not None
     ]
     shared = (
         f"; {' and '.join(limits)} {'is' if len(limits) == 1 else 'are'} for all of them" if limits else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TriedLesson
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
 from pytest_tfgrpo.core.text import line, plural, wrapped
 
 SHORT = 3
@@ -23,8 +24,8 @@ def acceptance_report(run: Run) -> AcceptanceBlock | None:
     decided = [revision.acceptance for _, revision in revised if revision.acceptance is not None]
     known = {lesson.id: lesson for lesson in lessons_of(run)}
     return {
-        "rule": run.settings.get("acceptance", "off"),
-        "margin": run.settings.get("acceptance_margin"),
+        "rule": ACCEPTANCE.recorded(run.settings) or "off",
+        "margin": ACCEPTANCE_MARGIN.recorded(run.settings),
         "alpha": decided[0].alpha if decided else None,
         "scenarios": sum(scenario.split == "dev" for scenario in run.scenarios),
         "epochs": [_epoch(result, revision, known) for result, revision in revised],

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON, write_json
+from pytest_tfgrpo.core.settings.learning import GROUP_SIZE
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.wire import to_wire
 from pytest_tfgrpo.harness.learning.attribution import exposures
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps
@@ -115,14 +117,14 @@ def manifest(conclusion: Conclusion, origins: Mapping[str, str]) -> dict[str, An
         "origins": dict(origins),
         "stamps": dict(run.stamps),
         "versions": dict(run.versions),
-        "seed": run.settings["seed"],
+        "seed": SEED.of(run.settings),
         "draws": {
             result.phase.label: {"n": len(result.phase.scenarios), "scenarios": list(result.phase.scenarios)}
             for result in run.phases
         },
         "warnings": list(run.warnings),
         "tfgrpo": {
-            "group_size": run.settings["group_size"],
+            "group_size": GROUP_SIZE.of(run.settings),
             "epochs": conclusion.report["epochs"],
             "experiences": [to_wire(e) for e in run.library.experiences],
             "refused": [

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import FailureCluster, FailuresBlock, FailureView
+from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.core.text import line, plural, wrapped
 from pytest_tfgrpo.harness.report.failure_labels import (
     NO_ANSWER,
@@ -110,7 +111,7 @@ def _sorted_out(groups: Sequence[Group], run: Run) -> tuple[list[Failed], Counte
     found, passed = list[Failed](), Counter[str]()
     for group in groups:
         scenario = scenarios[group.scenario_id]
-        least = run.settings.get("min_score", 1.0) if scenario.min_score is None else scenario.min_score
+        least = MIN_SCORE.of(run.settings) if scenario.min_score is None else scenario.min_score
         for rollout, score in zip(group.rollouts, group.scores, strict=True):
             if rollout.status != "ok" or (score.gt_score is not None and score.gt_score < least):
                 labels = labels_of(rollout, scenario)

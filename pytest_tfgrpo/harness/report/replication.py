@@ -8,6 +8,7 @@ from typing import Any
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings import shaping
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.text import few, interval, number, plural, scenarios_of, table, wrapped
 from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare
 from pytest_tfgrpo.harness.metrics.looks import Looks, final_variant, variant_of
@@ -47,7 +48,7 @@ def seed_result(run: Run) -> SeedResult | None:
     settings = {name: run.settings.get(name) for name in shaping("prompts", "answers") if name != "seed"}
     stamps = {f"stamp of {name}": value for name, value in run.stamps.items() if name != "settings"}
     return SeedResult(
-        seed=run.settings["seed"],
+        seed=SEED.of(run.settings),
         run_id=run.run_id,
         library=run.library.hash,
         split=run.stamps.get("eval", ""),

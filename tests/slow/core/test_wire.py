@@ -35,8 +35,6 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     """Values of a type hint; JSON values where it says Any."""
     if hint in PLAIN:
         return PLAIN[hint]
-    if typing.is_typeddict(hint):
-        return st.dictionaries(texts, json_values, max_size=2)
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint)
         return st.builds(hint, **{f.name: values_of(hints[f.name]) for f in dataclasses.fields(hint)})

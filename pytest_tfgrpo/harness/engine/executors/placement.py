@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 
 from pytest_tfgrpo.core.errors import SettingError, describe
+from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.settings.runs import EXECUTOR
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.worker import WorkerSetup
 from pytest_tfgrpo.harness.protocols import as_metered
@@ -34,11 +36,11 @@ def setup_of(job: Job) -> WorkerSetup | None:
 
 
 def _spec(job: Job) -> str:
-    return job.settings["actor"] or ""
+    return ACTOR.of(job.settings) or ""
 
 
 def _pickled(job: Job) -> bytes:
-    executor = job.settings["executor"]
+    executor = EXECUTOR.of(job.settings)
     ways = "name it by a spec such as python:<module>:<callable>, or set tfgrpo_executor = local"
     try:
         data = pickle.dumps(job.actor)

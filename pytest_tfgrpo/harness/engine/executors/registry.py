@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.engine.executors.local import LocalExecutor
 from pytest_tfgrpo.harness.engine.executors.open_files import require_open_files
@@ -49,7 +50,7 @@ EXECUTORS: Mapping[str, ExecutorOpener] = {"local": _local, "process": _process,
 
 def open_executor(job: Job) -> Executor:
     """Return the executor that the setting of a job names; raises SettingError on an unknown one."""
-    name, _, argument = job.settings["executor"].partition(":")
+    name, _, argument = EXECUTOR.of(job.settings).partition(":")
     if name not in EXECUTORS:
         raise SettingError(f"unknown executor {name!r}; known: {', '.join(sorted(EXECUTORS))}")
     return EXECUTORS[name](argument, job)
@@ -57,7 +58,7 @@ def open_executor(job: Job) -> Executor:
 
 def require_executor(job: Job) -> list[str]:
     """Return what to know of the workers of a job; raises SettingError where its actor cannot be called."""
-    spec = job.settings["executor"]
+    spec = EXECUTOR.of(job.settings)
     name, _, argument = spec.partition(":")
     setup = None
     if name != "local":
@@ -84,7 +85,7 @@ def require_executor(job: Job) -> list[str]:
 
 def unplaced(job: Job) -> str:
     """Return what to say of an actor that its executor does not place elsewhere; empty where it does."""
-    spec, name = job.settings["executor"], job.actor.name
+    spec, name = EXECUTOR.of(job.settings), job.actor.name
     if spec == "local" or job.replayed:
         return ""
     from pytest_tfgrpo.harness.engine.executors.placement import is_placed
@@ -107,7 +108,7 @@ def shared(spec: str, count: int) -> str:
 def most_in_flight(job: Job) -> int:
     """Return how many rollouts are in flight at most."""
     wanted = _wanted(job)
-    name, _, argument = job.settings["executor"].partition(":")
+    name, _, argument = EXECUTOR.of(job.settings).partition(":")
     if name != "process":
         return wanted
     from pytest_tfgrpo.harness.engine.executors.placement import is_placed
@@ -118,7 +119,7 @@ def most_in_flight(job: Job) -> int:
 
 def _wanted(job: Job) -> int:
     metered = as_metered(job.actor)
-    setting = job.settings["concurrency"]
+    setting = CONCURRENCY.of(job.settings)
     wanted = UNSEEN if metered is None and setting == AUTO else most_at_once(setting)
     wanted = with_batches(wanted, job.actor)
     served = None if metered is None else metered.concurrency

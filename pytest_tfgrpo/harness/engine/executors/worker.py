@@ -16,7 +16,6 @@ from pathlib import Path
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault, describe
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.actors.output import total_max_bytes
 from pytest_tfgrpo.harness.actors.registry import open_actor
 from pytest_tfgrpo.harness.engine.attempt import NOTHING, ask_once
@@ -35,7 +34,7 @@ class WorkerSetup:
     """The spec of the agent, or an agent that was supplied, pickled."""
     root: Path
     """The root folder of the project."""
-    settings: SettingValues
+    settings: Mapping[str, object]
     search: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     """Where modules are looked for: ``sys.path`` of the driver."""
 

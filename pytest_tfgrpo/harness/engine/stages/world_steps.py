@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.scenarios import Task, WorldStep
 from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.setting_values import SettingValues
+from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.tracebacks import traceback_text
 from pytest_tfgrpo.harness.actors.running_program import RunningProgram
@@ -54,7 +54,7 @@ class StepRunner:
 
     def __init__(self, job: Job) -> None:
         self._root = job.root
-        self._settings: SettingValues = job.settings
+        self._settings: Mapping[str, object] = job.settings
 
     async def run(self, step: WorldStep, context: StepContext, environment: BuiltEnvironment | None) -> None:
         """Run one step; raises StepFailed."""
@@ -103,7 +103,7 @@ class StepRunner:
     ) -> Sandbox | None:
         """Return the sandbox of agents, where they or the programs of checks have one, else None."""
         settings = self._settings
-        if settings["check_sandbox"] == "bwrap":
+        if CHECK_SANDBOX.of(settings) == "bwrap":
             settings = {**settings, "sandbox": "bwrap"}
         # a program of the workspace is seen anyway
         known = argv if argv[0].startswith("/") else [sys.executable, *argv[1:]]

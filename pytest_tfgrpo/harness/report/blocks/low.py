@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import sets_gate
+from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
 
@@ -25,7 +26,7 @@ def _value(at: BlockSources) -> list[LowScenario] | None:
     run, rows = at.run, at.sweeps.rows_after
     if not run.is_plain or not sets_gate(run.settings):
         return None
-    least = run.settings.get("min_score", 1.0)
+    least = MIN_SCORE.of(run.settings)
     means = {s.id: rows[s.id].mean() for s in run.scenarios if s.min_score is None and s.id in rows}
     found: list[LowScenario] = [
         {"scenario": id_, "mean": mean} for id_, mean in means.items() if mean is not None and mean < least
@@ -42,7 +43,7 @@ def low(report: Report, *, every: bool = False) -> str:
     named = ", ".join(f"{line(row['scenario'], 60)} {row['mean']:.3f}" for row in shown)
     more = f" and {len(rows) - len(shown)} more" if len(shown) < len(rows) else ""
     swept = sum(row["groups"] for row in report["epochs"] if row["mode"] == "eval")
-    least = report["settings"].get("min_score", 1.0)
+    least = MIN_SCORE.of(report["settings"])
     return f"{len(rows)} of {swept} eval scenarios below min_score = {least:g}: {named}{more}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
 from pytest_tfgrpo.core.text import line, plural, wrapped
 from pytest_tfgrpo.harness.report.blocks.block import BlockSources, ReportBlock
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _value(at: BlockSources) -> Sequential | None:
-    if not at.run.settings.get("gate_sequential"):
+    if not GATE_SEQUENTIAL.of(at.run.settings):
         return None
     from pytest_tfgrpo.harness.gate.early_stop import reported
 

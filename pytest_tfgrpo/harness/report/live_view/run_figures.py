@@ -8,6 +8,8 @@ from datetime import datetime
 from math import fsum
 from typing import Any
 
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
+from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD, CONCURRENCY
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.report.live_view.phase_figures import PhaseFigures
@@ -31,13 +33,13 @@ class RunFigures:
         """Start with the header of a journal; raises KeyError, TypeError, ValueError on a bad one."""
         self._header = {key: header[key] for key in ("run_id", "task_id", "started_at")}
         settings = header["settings"]
-        self._budget = {unit: settings.get(f"budget_{unit}") for unit in ("usd", "tokens")}
-        self._most_at_once = most_at_once(settings.get("concurrency") or 0)
+        self._budget = {"usd": BUDGET_USD.of(settings), "tokens": BUDGET_TOKENS.of(settings)}
+        self._most_at_once = most_at_once(CONCURRENCY.recorded(settings) or 0)
         known = header["scenarios"]
         self._ids: list[str] = [s["id"] for s in known]
         self._domains: list[str] = [s["domain"] for s in known]
         self._places = {id_: n for n, id_ in enumerate(self._ids)}
-        self.phases = self._planned(header["phases"], 2 * int(settings.get("eval_rollouts") or 1))
+        self.phases = self._planned(header["phases"], 2 * int(EVAL_ROLLOUTS.of(settings) or 1))
         self._by_key = {(phase.epoch, phase.is_dev): phase for phase in self.phases}
         self._current = self.phases[0] if self.phases else None
         self._failures: deque[tuple[int, str, int, str, str]] = deque(maxlen=FAILURES)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.acceptance import lessons_of
 from pytest_tfgrpo.harness.report.blocks.flaky import FLAKY
@@ -34,7 +35,7 @@ def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None)
     known = {} if laid.run is None else {lesson.id: lesson for lesson in lessons_of(laid.run)}
     value = {
         "run": laid.report["run_id"],
-        "actor": redact(laid.report["settings"].get("actor") or ""),
+        "actor": redact(ACTOR.of(laid.report["settings"]) or ""),
         "columns": [
             {"label": column.label, "name": column.name, "mode": column.mode} for column in grid.columns
         ],

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.report_blocks import Bounds
+from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.text import line
 from pytest_tfgrpo.harness.report.cost import spent
 from pytest_tfgrpo.harness.report.gates import overall
@@ -67,7 +68,7 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
         run_id=run_id,
         state="a part of the suite" if partial and state == "complete" else state,
         counts=state == "complete" and not partial and final["mean"] is not None,
-        actor=line(report["settings"].get("actor") or "", LONGEST),
+        actor=line(ACTOR.of(report["settings"]) or "", LONGEST),
         commit=line(str(report["versions"].get("commit", "")), LONGEST),
         lessons_hash=line(report["library"]["hash"], LONGEST),
         lessons=len(report["library"]["lessons"]),

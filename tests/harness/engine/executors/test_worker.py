@@ -12,7 +12,6 @@ from support.executors import asked
 
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.engine.executors.worker import (
     AgentTurn,
     WorkerAgent,
@@ -26,7 +25,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 def setup_of(agent: str) -> WorkerSetup:
-    settings: SettingValues = {"sandbox": "none"}
+    settings: dict[str, object] = {"sandbox": "none"}
     return WorkerSetup(agent=f"python:support.worker_agents:{agent}", root=ROOT / "tests", settings=settings)
 
 

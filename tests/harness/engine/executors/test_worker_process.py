@@ -20,14 +20,13 @@ from support.executors import asked
 
 from pytest_tfgrpo.core.errors import LOST_WORKER, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.harness.engine.executors import process, worker_main, worker_process
 from pytest_tfgrpo.harness.engine.executors.process import STARTS, ProcessWorkers
 from pytest_tfgrpo.harness.engine.executors.worker import AgentTurn, WorkerReply, WorkerSetup
 from pytest_tfgrpo.harness.engine.executors.worker_main import BEGUN, HEADER, REPLY
 from pytest_tfgrpo.harness.engine.executors.worker_process import ENDED, WorkerProcess, _ending, _read
 
-SETTINGS: SettingValues = {"sandbox": "none"}
+SETTINGS: dict[str, object] = {"sandbox": "none"}
 
 
 def setup_of(agent: str) -> WorkerSetup:

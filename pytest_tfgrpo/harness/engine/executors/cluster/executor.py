@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings.runs import OUT
 from pytest_tfgrpo.core.text import few, line, plural
 from pytest_tfgrpo.harness.engine.environments import folder_of
 from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import (
@@ -99,7 +100,7 @@ def connect(setup: WorkerSetup, job: Job, address: str, places: int) -> Connecti
         package = write_package(
             job.root,
             Path(folder),
-            left_out=[job.root / (job.settings["out"] or "out")],
+            left_out=[job.root / (OUT.of(job.settings) or "out")],
             exclude=file.exclude,
             most=file.package_max,
             environ=os.environ,

@@ -19,7 +19,6 @@ from support.executors import asked
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, SettingError
 from pytest_tfgrpo.core.scenarios import Attachment
-from pytest_tfgrpo.core.setting_values import SettingValues
 from pytest_tfgrpo.core.stamp import stamp_bytes
 from pytest_tfgrpo.harness.engine.executors.cluster import node as node_module
 from pytest_tfgrpo.harness.engine.executors.cluster.node import (
@@ -48,7 +47,7 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def setup_of(agent: str) -> bytes:
-    settings: SettingValues = {"sandbox": "none"}
+    settings: dict[str, object] = {"sandbox": "none"}
     spec = f"python:support.worker_agents:{agent}"
     return pickle.dumps(WorkerSetup(agent=spec, root=Path("/nowhere"), settings=settings))
 
