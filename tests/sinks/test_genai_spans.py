@@ -128,6 +128,23 @@ def test_an_agent_that_reports_no_call_has_no_span_for_one(name: str) -> None:
     assert "gen_ai.request.model" not in counted.attributes
 
 
+@pytest.mark.parametrize(
+    ("usage", "cost_usd", "known"),
+    [
+        (None, None, set()),
+        (Usage(prompt=0, completion=0), 0.0, {"input_tokens", "output_tokens", "cost_usd"}),
+    ],
+)
+def test_of_a_call_only_what_is_known_is_counted(
+    usage: Usage | None, cost_usd: float | None, known: set[str]
+) -> None:
+    frame = Frame(kind="model", name="m", output="3", usage=usage, cost_usd=cost_usd)
+    call, *_ = spans(group(rollout(frame)))
+    counts = {key: value for key, value in call.attributes.items() if "tokens" in key or "cost" in key}
+    assert {key.rpartition(".")[2] for key in counts} == known
+    assert set(counts.values()) <= {0}
+
+
 @pytest.mark.parametrize("named", [None, "", 7, ["m-1"]])
 def test_only_a_text_names_the_model_that_answered(named: Json) -> None:
     frame = Frame(kind="model", name="m", tokens=1, extra={"response_model": named})

@@ -93,6 +93,18 @@ def test_what_cannot_be_kept_is_said(
     assert changes_in(workspace) is None
 
 
+def test_what_is_just_within_the_limits_is_kept(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "MAX_FILES", 2)
+    monkeypatch.setattr(changes, "MAX_BYTES", 100)
+    for name in "ab":
+        (workspace.path / name).write_text("x" * 50)
+    found = changes_in(workspace)
+    assert found is not None
+    assert [change.name for change in found] == ["a", "b"]
+
+
 @pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "..", "a\nb"])
 def test_a_hostile_name_is_refused(workspace: Workspace, name: str, tmp_path: Path) -> None:
     before = contents(tmp_path / "given")

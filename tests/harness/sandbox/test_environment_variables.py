@@ -1,5 +1,6 @@
 """Programs in a workspace find what its environment has first."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,11 @@ def test_its_programs_and_folders_come_first() -> None:
         "TZ": "UTC",
         "VIRTUAL_ENV": "/cache/a/venv",
     }
+
+
+def test_one_without_python_names_no_virtual_environment() -> None:
+    found = with_environment({}, replace(BUILT, python=None, programs=(), imports=()), HERE)
+    assert found == {"TZ": "UTC", "LANG": "C"}
 
 
 def test_an_empty_path_adds_no_current_folder() -> None:

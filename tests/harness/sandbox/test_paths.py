@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.harness.sandbox.paths import check_name, confined, read_untrusted
+from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START
+from pytest_tfgrpo.harness.sandbox.paths import check_name, confined, holds_journal, read_untrusted
 
 
 @pytest.mark.parametrize(
@@ -63,3 +64,23 @@ def test_no_descriptor_is_left_open(tmp_path):
         except (ValueError, FileNotFoundError):
             continue
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    ("folder", "start", "holds"),
+    [
+        ("runs/r1", JOURNAL_START + b"more", True),
+        ("elsewhere/r1", JOURNAL_START + b"more", True),
+        ("runs/r1", JOURNAL_START[:5], True),  # its process was killed as it began
+        ("runs/r1", b"", True),
+        ("elsewhere/r1", JOURNAL_START[:5], False),
+        ("elsewhere/r1", b"", False),
+        ("runs/r1", b"anything else of the name", False),
+    ],
+)
+def test_a_run_is_known_by_its_journal_also_where_that_has_just_begun(tmp_path, folder, start, holds):
+    place = tmp_path / folder
+    place.mkdir(parents=True)
+    assert not holds_journal(place)
+    (place / JOURNAL).write_bytes(start)
+    assert holds_journal(place) is holds
