@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation
-from pytest_tfgrpo.core.records import Frame, Group, JudgeResult, Rollout, RunHeader, Trajectory
+from pytest_tfgrpo.core.records import (
+    Frame,
+    Group,
+    JudgeResult,
+    Phase,
+    PhaseResult,
+    Rollout,
+    RunHeader,
+    Trajectory,
+)
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
 from pytest_tfgrpo.core.wire import Json
 from pytest_tfgrpo.harness.sandbox.workspace import Workspace
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from pytest_tfgrpo.harness.metrics.comparison import Tally
     from pytest_tfgrpo.llm.calls import Calls
     from pytest_tfgrpo.numerics.arrays import Floats
     from pytest_tfgrpo.traces.span_counts import SpanCounts
@@ -141,6 +151,28 @@ class User(Protocol):
 def as_metered(actor: Actor) -> Metered | None:
     """Return the actor if its model calls reserve from the budget themselves, else None."""
     return actor if isinstance(actor, Metered) and actor.metered else None
+
+
+class SweepWatch(Protocol):
+    """Follows a final sweep; `settled` once no further scenario can change the gate's result."""
+
+    @property
+    def order(self) -> Sequence[str]:
+        """Ids of the sweep's scenarios in the order they run."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """True once the gate is decided."""
+        ...
+
+    def feed(self, finished: Mapping[str, Tally], controls: Mapping[str, Tally]) -> bool:
+        """Take scenarios that are finished, here and in a concurrent control; return `settled`."""
+        ...
+
+
+OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], SweepWatch | None]
+"""Returns the watch over a phase, after the results so far, with the library of a hash."""
 
 
 class Tracing(Protocol):

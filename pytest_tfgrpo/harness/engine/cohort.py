@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import UNMADE, RecordingError, RewarderError
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, RunStatus
@@ -28,11 +27,9 @@ from pytest_tfgrpo.harness.engine.resumption import know_that_answered, places_o
 from pytest_tfgrpo.harness.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
 from pytest_tfgrpo.harness.engine.stages.registry import SOURCES
 from pytest_tfgrpo.harness.metrics.costs import loose
+from pytest_tfgrpo.harness.protocols import SweepWatch
 from pytest_tfgrpo.harness.run.schedule import group_id
 from pytest_tfgrpo.harness.run.stored_groups import GroupsById
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.sequential import Watch
 
 
 class Cohort:
@@ -42,7 +39,7 @@ class Cohort:
         self,
         context: RunContext,
         arms: Sequence[Arm],
-        watch: Watch | None = None,
+        watch: SweepWatch | None = None,
         earlier: Cohort | None = None,
     ) -> None:
         """Prepare the groups of one phase, or of a control and the final sweep, which run pair by pair.

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.collector import give_back
@@ -37,7 +36,7 @@ from pytest_tfgrpo.harness.engine.resumption import begin_budget, finished_steps
 from pytest_tfgrpo.harness.engine.run_end import COMPLETE, RunEnd, interrupted
 from pytest_tfgrpo.harness.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.harness.learning.prompts import PromptBuilder
-from pytest_tfgrpo.harness.protocols import Actor
+from pytest_tfgrpo.harness.protocols import Actor, OpenWatch, SweepWatch
 from pytest_tfgrpo.harness.run.job import Job
 from pytest_tfgrpo.harness.run.journal_contents import run_of
 from pytest_tfgrpo.harness.run.schedule import steps_of
@@ -45,9 +44,6 @@ from pytest_tfgrpo.harness.run.stored_groups import KEPT
 from pytest_tfgrpo.harness.suite.packs import packs_in_use
 from pytest_tfgrpo.llm.slots import endpoint_uses, failover_warnings
 from pytest_tfgrpo.privacy.redact import redact
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.sequential import OpenWatch, Watch
 
 
 class Engine:
@@ -250,7 +246,7 @@ class Engine:
         swept = [cohort.result_of(phase, "complete", self._library_of(phase).hash) for phase in phases]
         return self._extend(self._run(COMPLETE, *swept))
 
-    def _watch_over(self, phases: Sequence[Phase]) -> Watch | None:
+    def _watch_over(self, phases: Sequence[Phase]) -> SweepWatch | None:
         """Return the watch that may end a step early; of a control that runs with it, it gets the plan."""
         start = self._job.library.hash
         begun = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, Rollout
@@ -22,12 +21,9 @@ from pytest_tfgrpo.harness.engine.conversation import ScriptedUser
 from pytest_tfgrpo.harness.engine.observers import SharedPrompt
 from pytest_tfgrpo.harness.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.harness.metrics.comparison import tally
-from pytest_tfgrpo.harness.protocols import ActorCall, User
+from pytest_tfgrpo.harness.protocols import ActorCall, SweepWatch, User
 from pytest_tfgrpo.harness.run.schedule import group_id, rollout_id
 from pytest_tfgrpo.harness.run.seeds import control_first, rollout_seed
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.sequential import Watch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +41,7 @@ class Lineup:
         self,
         context: RunContext,
         arms: Sequence[Arm],
-        watch: Watch | None,
+        watch: SweepWatch | None,
         first: Mapping[str, int],
         done: Collection[str] = (),
     ) -> None:

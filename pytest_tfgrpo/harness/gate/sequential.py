@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
@@ -33,6 +33,7 @@ from pytest_tfgrpo.core.stamp import seed_of
 from pytest_tfgrpo.harness.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
 from pytest_tfgrpo.harness.gate.result import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.harness.metrics.comparison import Sweeps, Tally, tally
+from pytest_tfgrpo.harness.protocols import OpenWatch
 from pytest_tfgrpo.harness.suite.families import families_of
 from pytest_tfgrpo.numerics.stats import MIN_BCA, effective_families
 
@@ -341,10 +342,6 @@ class Planned(Stamped, Protocol):
     def partial_selection(self) -> bool: ...
     @property
     def reference(self) -> Reference | None: ...
-
-
-OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], Watch | None]
-"""Returns the watch over a phase, after the results so far, with the library of a hash."""
 
 
 def watch_for(run: Planned, baseline: Baseline | None = None, *, foreign_rules: bool = False) -> OpenWatch:

@@ -8,17 +8,13 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.harness.engine.engine import Engine
 from pytest_tfgrpo.harness.engine.gauge import Gauge
 from pytest_tfgrpo.harness.engine.observers import Record
-from pytest_tfgrpo.harness.protocols import Actor
+from pytest_tfgrpo.harness.protocols import Actor, OpenWatch
 from pytest_tfgrpo.harness.run.job import Job
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
 
 JOIN_S = 30.0
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.harness.gate.baseline import Baseline
     from pytest_tfgrpo.harness.gate.config import NamedGate
     from pytest_tfgrpo.harness.gate.named_gates import OpenGate
-    from pytest_tfgrpo.harness.gate.sequential import OpenWatch
+    from pytest_tfgrpo.harness.protocols import OpenWatch
     from pytest_tfgrpo.harness.recording.replay import Replay
     from pytest_tfgrpo.harness.report.conclusion import Conclusion
     from pytest_tfgrpo.harness.run.job import Job
