@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.cli import replicate
+from pytest_tfgrpo.cli.runs import replicate
 from pytest_tfgrpo.core.errors import SettingError
 
 
