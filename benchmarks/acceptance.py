@@ -36,12 +36,12 @@ from pytest_tfgrpo.core.records import Phase, Trajectory
 from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.library.library import carry_out, empty
-from pytest_tfgrpo.harness.metrics.comparison import Tally
-from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.learning.library.library import carry_out, empty
+from pytest_tfgrpo.metrics.comparison import Tally
+from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.harness.learning.attribution.effects import ALPHA
+from pytest_tfgrpo.learning.attribution.effects import ALPHA
 from pytest_tfgrpo.numerics.attribution import Trials, draws_for, estimate
 from pytest_tfgrpo.numerics.stats import holm
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.run.seeds import control_first
 from pytest_tfgrpo.numerics.stats import mean_interval
+from pytest_tfgrpo.runs.seeds import control_first
 
 Floats = npt.NDArray[np.float64]
 SCENARIOS = (40, 100, 400)

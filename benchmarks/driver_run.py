@@ -23,7 +23,7 @@ from typing import Any
 import pytest_tfgrpo
 from pytest_tfgrpo.core.records import CheckResult, Trajectory
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, CheckKind, passed
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind, passed
 
 EACH, EPOCHS, EVAL = 4, 3, 4
 AGENT = """

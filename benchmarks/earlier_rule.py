@@ -13,11 +13,11 @@ from typing import Literal, Protocol, TypeAlias, cast
 from pytest_tfgrpo.core.lessons import Acceptance, Library, Operation, Revision, Trial
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
-from pytest_tfgrpo.harness.learning.acceptance.parts import OperationSet, units_of
-from pytest_tfgrpo.harness.learning.library.library import carry_out, is_trim
-from pytest_tfgrpo.harness.metrics.comparison import Tally, tally
-from pytest_tfgrpo.harness.run.schedule import MIN_DEV
+from pytest_tfgrpo.learning.acceptance.parts import OperationSet, units_of
+from pytest_tfgrpo.learning.library.library import carry_out, is_trim
+from pytest_tfgrpo.metrics.comparison import Tally, tally
 from pytest_tfgrpo.numerics.stats import one_sided_p, paired_interval
+from pytest_tfgrpo.runs.schedule import MIN_DEV
 
 MAX_TRIALS = 4
 """Libraries that are tried on the dev split after an epoch, the whole candidate first."""

@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 
-from pytest_tfgrpo.harness.gate.difference import Bar, can_be_seen, judge_difference, share_level
-from pytest_tfgrpo.harness.gate.looks import ALPHA, SHARES, TIMES, Look, one_look
-from pytest_tfgrpo.harness.metrics.comparison import Tally
+from pytest_tfgrpo.gate.difference import Bar, can_be_seen, judge_difference, share_level
+from pytest_tfgrpo.gate.looks import ALPHA, SHARES, TIMES, Look, one_look
+from pytest_tfgrpo.metrics.comparison import Tally
 
 MARGIN, ALARM, FIRST = 0.05, 0.15, 3
 DOMAINS, SCENARIOS = 8, 24

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.patterns.fixes import FixCandidate
-from pytest_tfgrpo.patterns.history.candidates import candidates
-from pytest_tfgrpo.patterns.history.changes import changes, range_of
-from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.harvest.fixes import FixCandidate
+from pytest_tfgrpo.harvest.history.candidates import candidates
+from pytest_tfgrpo.harvest.history.changes import changes, range_of
+from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 
 COMMITS = 10_000
 FILES = 2000

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack, unpack
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.suite.scenario import build_scenario
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack, unpack
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.suite.scenario import build_scenario
 
 CASES = (
     ("3 tests", 1, 3, 0.0),

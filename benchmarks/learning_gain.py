@@ -30,24 +30,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_tfgrpo.actors.offline.agent import open_offline
+from pytest_tfgrpo.actors.offline.tools.registry import BY_NAME as BY_TOOL
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.actors.offline.agent import open_offline
-from pytest_tfgrpo.harness.actors.offline.tools.registry import BY_NAME as BY_TOOL
-from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.library.library import empty, of
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.learning.optimizer.wording import parse
-from pytest_tfgrpo.harness.metrics.comparison import Comparison, Sweeps, compare, tally
-from pytest_tfgrpo.harness.protocols import Optimizer
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import outline, plan
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.packs import load_packs, pack_for
-from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.learning.library.library import empty, of
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, tally
+from pytest_tfgrpo.protocols import Optimizer
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.runs.schedule import outline, plan
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.packs import load_packs, pack_for
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3, 4)

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_tfgrpo
-from pytest_tfgrpo.live.records import (
+from pytest_tfgrpo.production.live.records import (
     GateState,
     LiveEvent,
     LiveRollout,
@@ -37,8 +37,8 @@ from pytest_tfgrpo.live.records import (
     RewardBreakdown,
     RunTrace,
 )
-from pytest_tfgrpo.live.session import Live, LiveRun
-from pytest_tfgrpo.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.session import Live, LiveRun
+from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
 
 RATE = 10_000
 """Events in a second on the agent's thread."""

@@ -37,7 +37,7 @@ def watch(owner, name):
 
 
 def pytest_collection_modifyitems():
-    from pytest_tfgrpo.harness.engine.gauge import Gauge
+    from pytest_tfgrpo.engine.gauge import Gauge
     from pytest_tfgrpo.plugin.progress import Progress
     from pytest_tfgrpo.plugin.screen import DrawnScreen
 

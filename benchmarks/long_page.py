@@ -36,9 +36,9 @@ from pytest_tfgrpo.cli.runs.view_server import PageServer, WebAnswer, serve
 from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.report.page.html import write_page
-from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.stored_groups import GroupsById, GroupStore
+from pytest_tfgrpo.report.page.html import write_page
+from pytest_tfgrpo.report.value import build
+from pytest_tfgrpo.runs.stored_groups import GroupsById, GroupStore
 
 EACH, EPOCHS, EVAL = 4, 3, 100
 KINDS = 16

@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from support.nats_server import NatsServer
 
-from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.nats.bus import open_nats
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.production.bus.nats.bus import open_nats
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import BusEvent
 
 BATCH, PUBLISHERS, SIZE = 1000, 64, 2000

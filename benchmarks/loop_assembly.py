@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from support.loop_spans import AGENT, ROOT, a_span, agent_trace, spans_event
 
-from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.feedback.assembly.assembler import Assembler
-from pytest_tfgrpo.traces.turns import TraceSpan
+from pytest_tfgrpo.production.assembly.assembler import Assembler
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 TURNS, WORDS = 20, 60
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pytest_tfgrpo.feedback.client import LoopClient
+from pytest_tfgrpo.production.client import LoopClient
 
 ID = "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
 SERVICE = """

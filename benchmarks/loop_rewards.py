@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_tfgrpo.feedback.rewards.columns import columns, rewards
-from pytest_tfgrpo.feedback.rewards.evidence import RewardClaim, RewardEvidence
-from pytest_tfgrpo.feedback.rewards.history import RewardHistory
-from pytest_tfgrpo.feedback.rewards.rewards import TrajectoryReward, reward
 from pytest_tfgrpo.privacy.redact import Redactor, redact
+from pytest_tfgrpo.production.rewards.columns import columns, rewards
+from pytest_tfgrpo.production.rewards.evidence import RewardClaim, RewardEvidence
+from pytest_tfgrpo.production.rewards.history import RewardHistory
+from pytest_tfgrpo.production.rewards.rewards import TrajectoryReward, reward
 
 ROOT = Path(__file__).parent.parent
 

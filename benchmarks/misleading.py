@@ -21,11 +21,11 @@ from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.learning.library.library import empty
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.learning.optimizer.wording import parse
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps
-from pytest_tfgrpo.harness.protocols import LearningContext, Optimizer, Proposal
+from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.metrics.comparison import Sweeps
+from pytest_tfgrpo.protocols import LearningContext, Optimizer, Proposal
 
 EPOCHS = 5
 SHARE = 0.3

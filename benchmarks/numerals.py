@@ -21,9 +21,9 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Task
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext, verdict
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext, verdict
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
 
 ANSWERS = 100_000
 REASONING = "First I add {} and {}, which gives {}, since each of the {} boxes holds {} pieces. "

@@ -36,11 +36,11 @@ from support.sweeps import Credits, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.harness.report.page import draw
-from pytest_tfgrpo.harness.report.page.grid import grid
-from pytest_tfgrpo.harness.report.page.html import html
-from pytest_tfgrpo.harness.report.page.previews import expected
-from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.report.page import draw
+from pytest_tfgrpo.report.page.grid import grid
+from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.page.previews import expected
+from pytest_tfgrpo.report.value import build
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

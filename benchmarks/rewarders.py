@@ -22,20 +22,20 @@ from typing import Any
 
 import numpy as np
 
+from pytest_tfgrpo.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import CheckResult, Phase, Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
-from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.metrics import named
-from pytest_tfgrpo.harness.protocols import RewardBatch, Rewarder
-from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.scoring.rewarders.scoring import score
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.metrics import named
+from pytest_tfgrpo.protocols import RewardBatch, Rewarder
+from pytest_tfgrpo.report.value import build
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.scoring.rewarders.scoring import score
 
 GROUPS, GROUP_SIZE, CHECKS = 20_000, 5, 3
 

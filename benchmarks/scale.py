@@ -25,18 +25,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_tfgrpo.actors.python import open_python
 from pytest_tfgrpo.core.records import Phase, Run
 from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.actors.python import open_python
-from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.engine.executors.registry import require_executor
-from pytest_tfgrpo.harness.engine.observers import Notice
-from pytest_tfgrpo.harness.learning.library.library import empty
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.engine.executors.registry import require_executor
+from pytest_tfgrpo.engine.observers import Notice
+from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 SCENARIOS, GROUP_SIZE = 40, 4
 ROLLOUTS = SCENARIOS * GROUP_SIZE

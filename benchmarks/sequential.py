@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from pytest_tfgrpo.harness.gate.sequential import Bars, Watch, WatchedReading, WatchedRule
-from pytest_tfgrpo.harness.metrics.comparison import Tally
+from pytest_tfgrpo.gate.sequential import Bars, Watch, WatchedReading, WatchedRule
+from pytest_tfgrpo.metrics.comparison import Tally
 
 SIZES = (40, 100, 400, 2000)
 DIFFERENCES = (0.0, -0.05, -0.15, -0.3)

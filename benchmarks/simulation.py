@@ -29,8 +29,8 @@ from driver_model import Costs, RunCosts, forecast, limits, sweep
 from driver_run import EACH, EPOCHS
 from models import model_server
 
-from pytest_tfgrpo.harness.engine.writer import COMMIT_EVERY_S
-from pytest_tfgrpo.harness.run.journal import Journal
+from pytest_tfgrpo.engine.writer import COMMIT_EVERY_S
+from pytest_tfgrpo.runs.journal import Journal
 
 PROGRAM = Path(__file__).with_name("driver_run.py")
 SMALL, LARGE = 2_000, 8_000

@@ -25,9 +25,9 @@ from typing import Protocol
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, ToolStat
 from pytest_tfgrpo.core.stamp import identify
-from pytest_tfgrpo.harness.learning.library.experience_lines import encode, load
-from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
-from pytest_tfgrpo.harness.learning.library.retrieval import pick, raw_score
+from pytest_tfgrpo.learning.library.experience_lines import encode, load
+from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
+from pytest_tfgrpo.learning.library.retrieval import pick, raw_score
 
 BATCH, PER_GROUP, DOMAINS, LIMIT, WEIGHTS = 1000, 5, 10, 8, (0.7, 0.3)
 STAMP = "a" * 64

@@ -10,7 +10,7 @@ import time
 
 from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.harness.report.rollout_summary import summarise
+from pytest_tfgrpo.report.rollout_summary import summarise
 
 CALLS = 10
 ROLLOUTS = 2000

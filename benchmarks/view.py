@@ -39,7 +39,7 @@ from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase, RunHeader, header_fields
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.run.journal import SCHEMA, encode
+from pytest_tfgrpo.runs.journal import SCHEMA, encode
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

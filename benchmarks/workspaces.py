@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
-from pytest_tfgrpo.harness.sandbox.changes import changes_in
-from pytest_tfgrpo.harness.sandbox.removal import remove
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.sandbox.changes import changes_in
+from pytest_tfgrpo.sandbox.removal import remove
+from pytest_tfgrpo.sandbox.workspace import Workspace
 
 FILES = 10_000
 SHARED_MEMORY = Path("/dev/shm")

@@ -6,47 +6,47 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.actors.openai.context import ToolContext
+    from pytest_tfgrpo.actors.python import AgentContext
     from pytest_tfgrpo.api import arun, run
     from pytest_tfgrpo.cli.live.open_live import open_live
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.harness.actors.openai.context import ToolContext
-    from pytest_tfgrpo.harness.actors.python import AgentContext
-    from pytest_tfgrpo.harness.engine.observers import Record
-    from pytest_tfgrpo.harness.gate.result import RuleResult
-    from pytest_tfgrpo.harness.gate.verdict import GateRule
-    from pytest_tfgrpo.harness.launch.running import RunResult
-    from pytest_tfgrpo.harness.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-    from pytest_tfgrpo.harness.suite.records import scenario
+    from pytest_tfgrpo.engine.observers import Record
+    from pytest_tfgrpo.gate.result import RuleResult
+    from pytest_tfgrpo.gate.verdict import GateRule
+    from pytest_tfgrpo.launch.running import RunResult
     from pytest_tfgrpo.plugin.score import score
+    from pytest_tfgrpo.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.suite.records import scenario
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Actor": "pytest_tfgrpo.harness.protocols",
-    "ActorCall": "pytest_tfgrpo.harness.protocols",
-    "AgentContext": "pytest_tfgrpo.harness.actors.python",
+    "Actor": "pytest_tfgrpo.protocols",
+    "ActorCall": "pytest_tfgrpo.protocols",
+    "AgentContext": "pytest_tfgrpo.actors.python",
     "AgentFailure": "pytest_tfgrpo.core.errors",
-    "CheckKind": "pytest_tfgrpo.harness.scoring.checks.protocol",
+    "CheckKind": "pytest_tfgrpo.scoring.checks.protocol",
     "Frame": "pytest_tfgrpo.core.records",
-    "GateRule": "pytest_tfgrpo.harness.gate.verdict",
-    "Optimizer": "pytest_tfgrpo.harness.protocols",
+    "GateRule": "pytest_tfgrpo.gate.verdict",
+    "Optimizer": "pytest_tfgrpo.protocols",
     "ProviderError": "pytest_tfgrpo.core.errors",
-    "Record": "pytest_tfgrpo.harness.engine.observers",
-    "RewardBatch": "pytest_tfgrpo.harness.protocols",
-    "Rewarder": "pytest_tfgrpo.harness.protocols",
+    "Record": "pytest_tfgrpo.engine.observers",
+    "RewardBatch": "pytest_tfgrpo.protocols",
+    "Rewarder": "pytest_tfgrpo.protocols",
     "Rollout": "pytest_tfgrpo.core.records",
-    "RuleResult": "pytest_tfgrpo.harness.gate.result",
-    "RunResult": "pytest_tfgrpo.harness.launch.running",
+    "RuleResult": "pytest_tfgrpo.gate.result",
+    "RunResult": "pytest_tfgrpo.launch.running",
     "Scenario": "pytest_tfgrpo.core.records",
-    "ToolContext": "pytest_tfgrpo.harness.actors.openai.context",
+    "ToolContext": "pytest_tfgrpo.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
     "arun": "pytest_tfgrpo.api",
     "open_live": "pytest_tfgrpo.cli.live.open_live",
     "run": "pytest_tfgrpo.api",
-    "scenario": "pytest_tfgrpo.harness.suite.records",
+    "scenario": "pytest_tfgrpo.suite.records",
     "score": "pytest_tfgrpo.plugin.score",
 }
 

@@ -20,14 +20,14 @@ from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.telemetry import OTEL
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.engine.observers import Observer
-    from pytest_tfgrpo.harness.engine.supplied import Supplied
-    from pytest_tfgrpo.harness.gate.verdict import GateRule
-    from pytest_tfgrpo.harness.launch.launch import Launch
-    from pytest_tfgrpo.harness.launch.running import RunResult
-    from pytest_tfgrpo.harness.protocols import Actor, Optimizer, Rewarder
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-    from pytest_tfgrpo.harness.suite.collection import Source
+    from pytest_tfgrpo.engine.observers import Observer
+    from pytest_tfgrpo.engine.supplied import Supplied
+    from pytest_tfgrpo.gate.verdict import GateRule
+    from pytest_tfgrpo.launch.launch import Launch
+    from pytest_tfgrpo.launch.running import RunResult
+    from pytest_tfgrpo.protocols import Actor, Optimizer, Rewarder
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.suite.collection import Source
 
 _One = TypeVar("_One")
 
@@ -59,7 +59,7 @@ def run(
     obstacle, but is blocked meanwhile; use `arun` there. Raises SettingError, ScenarioError and other
     TfgrpoErrors on misuse, before any call is made, and when files cannot be written.
     """
-    from pytest_tfgrpo.harness.launch.running import run_launch
+    from pytest_tfgrpo.launch.running import run_launch
 
     supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
     launch = _open(Path(root), scenarios, supplied, learning, resume, _specs(actor, optimizer, settings))
@@ -86,7 +86,7 @@ async def arun(
     what is bound to this one. Cancelling the task ends the run as cancelled, writes its files and raises
     CancelledError.
     """
-    from pytest_tfgrpo.harness.launch.running import arun_launch
+    from pytest_tfgrpo.launch.running import arun_launch
 
     supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
     given = _specs(actor, optimizer, settings)
@@ -102,8 +102,8 @@ def _supplied(
     rules: Iterable[GateRule],
 ) -> Supplied:
     """Return what is given as objects; raises SettingError when a check kind takes a known name."""
-    from pytest_tfgrpo.harness.engine.supplied import Supplied
-    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+    from pytest_tfgrpo.engine.supplied import Supplied
+    from pytest_tfgrpo.scoring.checks.registry import KINDS
 
     for name in checks or ():
         if name in KINDS:
@@ -154,16 +154,16 @@ def _open(
 ) -> Launch:
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.core.text import few
-    from pytest_tfgrpo.harness.engine.request import RunRequest
-    from pytest_tfgrpo.harness.launch.launch import limited, open_launch, planned, read_gates, select
-    from pytest_tfgrpo.harness.suite.collection import collect, uncollected
+    from pytest_tfgrpo.engine.request import RunRequest
+    from pytest_tfgrpo.launch.launch import limited, open_launch, planned, read_gates, select
+    from pytest_tfgrpo.suite.collection import collect, uncollected
 
     root = root.resolve()
     settings = from_arguments(arguments, learning=learning)
     if listed_agents(ACTOR.of(settings)):
         raise SettingError("actor: a list of agents runs under pytest only; call run for each of them")
     if OTEL.of(settings):
-        from pytest_tfgrpo.sinks.otel import open_telemetry
+        from pytest_tfgrpo.telemetry.sinks.otel import open_telemetry
 
         supplied = replace(supplied, tracing=open_telemetry(settings, os.environ))
     one = isinstance(scenarios, str | Path | Scenario | Mapping)

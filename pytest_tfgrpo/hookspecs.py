@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
     from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.harness.gate.verdict import GateRule
-    from pytest_tfgrpo.harness.protocols import Actor, Optimizer, Rewarder
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.gate.verdict import GateRule
+    from pytest_tfgrpo.protocols import Actor, Optimizer, Rewarder
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 
 @pytest.hookspec(firstresult=True)

@@ -14,7 +14,7 @@ from support.builders import make_scenario
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, ScenarioError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
-from pytest_tfgrpo.harness.protocols import RewardBatch
+from pytest_tfgrpo.protocols import RewardBatch
 
 
 @dataclass
@@ -250,8 +250,8 @@ def test_an_engine_that_fails_is_told_at_once_though_an_actor_will_not_end(
     def full(*_: object) -> None:
         raise JournalError("the disk is full")
 
-    monkeypatch.setattr("pytest_tfgrpo.harness.engine.writer.RunWriter.rollout", full)
-    monkeypatch.setattr("pytest_tfgrpo.harness.engine.attempt.CANCEL_GRACE_S", 0.1)
-    monkeypatch.setattr("pytest_tfgrpo.harness.launch.engine_thread.JOIN_S", 0.1)
+    monkeypatch.setattr("pytest_tfgrpo.engine.writer.RunWriter.rollout", full)
+    monkeypatch.setattr("pytest_tfgrpo.engine.attempt.CANCEL_GRACE_S", 0.1)
+    monkeypatch.setattr("pytest_tfgrpo.launch.engine_thread.JOIN_S", 0.1)
     with pytest.raises(JournalError, match="the disk is full"):
         tfgrpo.run(tmp_path, SUITE, actor=Stubborn(), **SMALL)

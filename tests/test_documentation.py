@@ -15,12 +15,12 @@ from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.feedback.settings import LOOP_TABLE
-from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
-from pytest_tfgrpo.live.settings import PREFIX
-from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
-from pytest_tfgrpo.sinks.otlp_destination import DEFAULT_ENDPOINT
-from pytest_tfgrpo.sinks.span_content import SpanContent
+from pytest_tfgrpo.production.live.settings import PREFIX
+from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
+from pytest_tfgrpo.production.settings import LOOP_TABLE
+from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.telemetry.sinks.otlp_destination import DEFAULT_ENDPOINT
+from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
 
 GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 

@@ -45,7 +45,7 @@ def test_a_folder_with_more_runs_than_its_budget_is_named_and_one_without_a_row_
     [
         ("tests/test_api.py::test_x", "."),
         ("tests/plugin/test_gate.py::test_x[a/b]", "plugin"),
-        ("tests/harness/engine/executors/test_x.py::test_x", "harness/engine"),
+        ("tests/engine/executors/test_x.py::test_x", "engine"),
     ],
 )
 def test_a_test_counts_for_its_room(nodeid: str, name: str) -> None:

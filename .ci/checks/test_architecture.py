@@ -13,97 +13,84 @@ import pytest
 from support import ROOT
 from support.syntax_trees import PACKAGE, each, modules, name_of, ours
 
-LAYERS = {
-    "core": 0,
-    "privacy": 0,
-    "numerics": 0,
-    "retry": 0,
-    "storage": 0,
-    "llm": 1,
-    "bus": 1,
-    "traces": 1,
-    "sinks": 1,
-    "harness": 2,
-    "feedback": 3,
-    "live": 3,
-    "patterns": 3,
-    "": 4,
-    "plugin": 4,
-    "hookspecs": 4,
-    "cli": 4,
-    "api": 4,
-}
-"""Layer of each part; the empty name is the package itself, which only names what others hold. The harness
-may read `traces`: the spans of an agent that reports no frames are its frames."""
+GROUND = ("privacy", "core", "numerics", "retry", "storage", "llm", "telemetry")
+OF_A_RUN = (
+    *("sandbox", "metrics", "protocols", "scoring", "recording", "suite", "actors", "gate", "runs"),
+    *("learning", "estimate", "engine", "export", "report", "review", "launch"),
+)
+FACES = ("hookspecs", "plugin", "api", "cli", "")
+ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)
+"""The rooms of the package, bottom to top: each may import only those before it. The empty name is the
+package itself, which only names what others hold."""
+WINGS = {"production": ("loop", "live"), "harvest": ("harvest",)}
+"""Rooms that can be taken away, with their folders of the command line."""
+LOOP = ("assembly", "door", "evaluation", "imports", "report", "rewards", "service", "view")
 MAY_NOT_SEE = {
     "core": {"numerics", "storage"},
-    "privacy": {"core", "numerics", "storage"},
-    "numerics": {"core", "privacy", "storage"},
     "storage": {"numerics", "privacy"},
-    "llm": {"bus", "sinks", "storage", "traces"},
-    "bus": {"llm", "sinks", "traces"},
-    "traces": {"bus", "llm", "sinks", "storage"},
-    "sinks": {"bus", "llm", "traces"},
-    "harness": {"bus", "sinks", "storage"},
-    "feedback": {"live", "patterns", "sinks"},
-    "live": {"feedback", "patterns", "sinks"},
-    "patterns": {"feedback", "live", "sinks"},
+    "llm": {"storage", "telemetry"},
+    "telemetry.traces": {"llm", "storage", "telemetry.sinks"},
+    "telemetry.sinks": {"llm", "telemetry.traces"},
+    "production": {"harvest", "telemetry.sinks"},
+    "production.bus": {"llm", "telemetry"},
+    "production.live": {f"production.{room}" for room in LOOP},
+    "harvest": {"production", "telemetry.sinks"},
+    **{room: {"storage", "telemetry.sinks"} for room in OF_A_RUN},
     "cli": {"plugin"},
 }
-"""Neighbours in the same or a lower layer that a part stays away from all the same."""
+"""What a room stays away from, though it stands before it."""
 HOMES = {
     "jsonschema": {"core/schema.py"},
     "referencing": {"core/schema.py"},
-    "yaml": {"harness/suite/yaml_text.py"},
-    "regex": {"harness/scoring/checks/patterns.py"},
-    "jinja2": {"harness/report/page/template.py"},
-    "math_verify": {"harness/scoring/checks/math_worker.py"},
-    "rapidfuzz": {"harness/scoring/checks/similar.py"},
-    "datasets": {"harness/suite/imports/hugging_face.py"},
-    "sympy": {"harness/scoring/checks/math_worker.py"},
+    "yaml": {"suite/yaml_text.py"},
+    "regex": {"scoring/checks/patterns.py"},
+    "jinja2": {"report/page/template.py"},
+    "math_verify": {"scoring/checks/math_worker.py"},
+    "rapidfuzz": {"scoring/checks/similar.py"},
+    "datasets": {"suite/imports/hugging_face.py"},
+    "sympy": {"scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/transport.py"},
-    "nats": {"bus/nats/link.py"},
-    "opentelemetry": {"sinks/otel.py", "traces/otlp_protobuf.py", "traces/span_processor.py"},
-    "ray": {"harness/engine/executors/cluster/ray_cluster.py"},
-    "starlette": {"feedback/service/app.py"},
-    "uvicorn": {"feedback/service/server.py"},
+    "nats": {"production/bus/nats/link.py"},
+    "opentelemetry": {
+        *("telemetry/sinks/otel.py", "telemetry/traces/otlp_protobuf.py"),
+        "telemetry/traces/span_processor.py",
+    },
+    "ray": {"engine/executors/cluster/ray_cluster.py"},
+    "starlette": {"production/service/app.py"},
+    "uvicorn": {"production/service/server.py"},
     "xdist": {"plugin/distributed.py"},
 }
 """The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""
-ROOMS = (
-    "sandbox", "metrics", "protocols", "scoring", "recording", "suite", "actors", "gate", "run", "learning",
-    "estimate", "engine", "export", "report", "launch",
-)  # fmt: skip
-"""The rooms of the harness, bottom to top: each may import only those before it."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
 PASSES_ENVIRONMENT_ON = {
-    *("harness/actors/command.py", "harness/engine/executors/cluster/executor.py"),
-    "harness/engine/executors/cluster/ray_cluster.py",
+    *("actors/command.py", "engine/executors/cluster/executor.py"),
+    "engine/executors/cluster/ray_cluster.py",
 }
 """Hands the environment to the program that it starts, without its telemetry, and reads nothing from it."""
-FINDS_FOLDERS = {"harness/sandbox/environments.py"}
+FINDS_FOLDERS = {"sandbox/environments.py"}
 """Finds the user's cache in the environment, as Python finds the home folder."""
 
 SCRIPTS = {
-    *("harness/scoring/runners/pytest_guard.py", "harness/scoring/runners/pytest_reporter.py"),
-    "harness/export/harbor/check_task.py",
+    *("scoring/runners/pytest_guard.py", "scoring/runners/pytest_reporter.py"),
+    "export/harbor/check_task.py",
 }
 """Run in a process of their own that imports nothing of the package, so that they are its face."""
 
 READS_ITS_OWN_JSON = {
-    *("bus/embedded/blocks.py", "feedback/assembly/dropped_traces.py", "feedback/evaluation/evaluator.py"),
-    *("feedback/evaluation/inputs.py", "feedback/evaluation/kept_history.py", "storage/lease.py"),
-    *("feedback/imports/trace_order.py", "feedback/span_events.py"),
+    *("production/bus/embedded/blocks.py", "production/assembly/dropped_traces.py"),
+    "production/evaluation/evaluator.py",
+    *("production/evaluation/inputs.py", "production/evaluation/kept_history.py", "storage/lease.py"),
+    *("production/imports/trace_order.py", "production/span_events.py"),
     *(
-        "feedback/view/rows.py",
-        "live/store_reading.py",
+        "production/view/rows.py",
+        "production/live/store_reading.py",
         "storage/kept_states.py",
     ),  # rows of databases that it writes
-    *("core/schema.py", "harness/suite/models_file.py"),  # files of the package
-    *("harness/scoring/checks/math.py", "harness/scoring/checks/math_worker.py"),  # of its own worker
-    *("harness/actors/output.py", "harness/scoring/checks/structured.py"),  # texts that it just made
-    *("harness/suite/json_text.py", "harness/suite/nodes.py", "feedback/door/named_in.py"),  # single tokens
-    "harness/learning/library/experience_lines.py",  # lines that were read before
+    *("core/schema.py", "suite/models_file.py"),  # files of the package
+    *("scoring/checks/math.py", "scoring/checks/math_worker.py"),  # of its own worker
+    *("actors/output.py", "scoring/checks/structured.py"),  # texts that it just made
+    *("suite/json_text.py", "suite/nodes.py", "production/door/named_in.py"),  # single tokens
+    "learning/library/experience_lines.py",  # lines that were read before
 }
 """Parses only JSON that cannot be nested too deeply; JSON of others is for `core.strict.load_json`."""
 
@@ -116,41 +103,39 @@ NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 """Public, though their names start like private ones."""
 
 
-def test_every_part_has_a_layer() -> None:
-    assert {module.part for module in modules().values()} <= LAYERS.keys()
-
-
-def test_no_part_imports_from_a_layer_above_it() -> None:
-    wrong = []
-    for module, found in each():
-        if ours(found.target) and found.target != PACKAGE and module.name != PACKAGE:
-            part = found.target.split(".")[1]
-            above = LAYERS[part] > LAYERS[module.part]
-            neighbour = part != module.part and part in MAY_NOT_SEE.get(module.part, ())
-            if above or neighbour:
-                wrong.append(f"{module.path}:{found.line} imports {found.target}")
-    assert wrong == []
-
-
-def test_the_harness_holds_rooms_and_its_protocols() -> None:
-    own = {m.name.split(".")[2] for m in modules().values() if m.name.startswith(f"{PACKAGE}.harness.")}
-    assert own <= set(ROOMS)
-    flat = {path.name for path in (ROOT / PACKAGE / "harness").iterdir() if path.is_file()}
-    assert flat == {"__init__.py", "protocols.py"}
+def test_every_part_is_a_room() -> None:
+    assert {module.part for module in modules().values()} <= set(ROOMS)
 
 
 def test_a_room_imports_only_rooms_before_it() -> None:
     wrong = []
     for module, found in each():
-        here, there = room_of(module.name), room_of(found.target)
-        if here and there and ROOMS.index(there) > ROOMS.index(here):
-            wrong.append(f"{module.path}:{found.line} imports {found.target}")
+        if ours(found.target) and found.target != PACKAGE and module.name != PACKAGE:
+            above = ROOMS.index(found.target.split(".")[1]) > ROOMS.index(module.part)
+            if above or away_from(module.name, found.target):
+                wrong.append(f"{module.path}:{found.line} imports {found.target}")
     assert wrong == []
 
 
-def room_of(name: str) -> str:
-    parts = name.split(".")
-    return parts[2] if parts[:2] == [PACKAGE, "harness"] and len(parts) > 2 else ""
+def test_only_the_command_line_names_a_wing() -> None:
+    wrong = []
+    for module, found in each():
+        for wing, folders in WINGS.items():
+            own = (wing, *(f"cli.{folder}" for folder in folders))
+            if within(found.target, wing) and not any(within(module.name, room) for room in own):
+                wrong.append(f"{module.path}:{found.line} imports {found.target}")
+    assert wrong == []
+
+
+def away_from(name: str, target: str) -> bool:
+    return any(
+        within(name, room) and any(within(target, other) for other in others) and not within(target, room)
+        for room, others in MAY_NOT_SEE.items()
+    )
+
+
+def within(name: str, room: str) -> bool:
+    return f"{name}.".startswith(f"{PACKAGE}.{room}.")
 
 
 def test_the_children_of_a_folder_form_no_circle() -> None:
@@ -171,7 +156,7 @@ def test_nothing_imports_the_command_line_and_only_the_plugin_knows_pytest() -> 
         f"{module.path}:{found.line} imports {found.target}"
         for module, found in each()
         if (found.target.startswith(f"{PACKAGE}.cli") and module.part not in ("cli", ""))
-        or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and LAYERS[module.part] < 4)
+        or (found.target.partition(".")[0] in ("pytest", "_pytest", "pluggy") and module.part not in FACES)
         or found.target.startswith("_pytest")
     ]
     assert wrong == []
@@ -270,7 +255,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
 def test_only_the_faces_touch_the_terminal_the_arguments_and_the_environment() -> None:
     wrong = []
     for module in modules().values():
-        if LAYERS[module.part] == 4 or module.path in SCRIPTS:
+        if module.part in FACES or module.path in SCRIPTS:
             continue
         for node in ast.walk(module.tree):
             text = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
@@ -382,7 +367,8 @@ def test_loading_the_plugin_imports_nothing_heavy() -> None:
     assert loaded.isdisjoint(heavy)
     foreign = {n.partition(".")[0] for n in loaded} - {PACKAGE} - sys.stdlib_module_names
     assert foreign == set()
-    assert not any(name.startswith(f"{PACKAGE}.harness") for name in loaded)
+    own = {name.split(".")[1] for name in loaded if name.startswith(f"{PACKAGE}.")}
+    assert own <= {"core", "hookspecs", "plugin"}
 
 
 def test_of_the_tests_only_support_is_imported() -> None:

@@ -19,11 +19,11 @@ from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import LIBRARY
 from pytest_tfgrpo.core.strict import load_json
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.launch.agents import PLACE, task_of
-from pytest_tfgrpo.harness.learning.library.library import as_of, empty, load_library
-from pytest_tfgrpo.harness.report.value import SCHEMA
-from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run, read_log
-from pytest_tfgrpo.harness.run.schedule import rollout_id
+from pytest_tfgrpo.launch.agents import PLACE, task_of
+from pytest_tfgrpo.learning.library.library import as_of, empty, load_library
+from pytest_tfgrpo.report.value import SCHEMA
+from pytest_tfgrpo.runs.journal_contents import list_runs, load_run, read_log
+from pytest_tfgrpo.runs.schedule import rollout_id
 
 LATEST = "latest"
 PREVIOUS = "previous"

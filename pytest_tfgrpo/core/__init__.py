@@ -1,1 +1,1 @@
-"""L0: errors, records, stamps, settings, redaction and packaged schemas; no I/O beyond the schemas."""
+"""Errors, records, stamps, settings, redaction and packaged schemas; no I/O beyond the schemas."""

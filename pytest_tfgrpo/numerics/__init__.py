@@ -1,1 +1,1 @@
-"""L0: pure numpy functions; arrays in, arrays out, no records."""
+"""Pure numpy functions; arrays in, arrays out, no records."""

@@ -62,7 +62,7 @@ def refuse_output(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
 def _is_run(folder: Path) -> bool:
     if not os.access(folder / JOURNAL, os.F_OK):
         return False
-    from pytest_tfgrpo.harness.sandbox.paths import holds_journal
+    from pytest_tfgrpo.sandbox.paths import holds_journal
 
     return holds_journal(folder)
 

@@ -11,9 +11,9 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
 from pytest_tfgrpo.plugin import markers
+from pytest_tfgrpo.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.suite.scenario_files import Suite, load_scenarios
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Give every worker, also one that replaces another, the same run id."""
         if not self._run_id:
-            from pytest_tfgrpo.harness.run.journal_contents import new_run_id
+            from pytest_tfgrpo.runs.journal_contents import new_run_id
 
             self._run_id = new_run_id()
         node.workerinput[RUN_ID] = self._run_id

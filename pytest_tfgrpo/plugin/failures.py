@@ -10,7 +10,7 @@ import pytest
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.harness.launch.launch import is_gated
+from pytest_tfgrpo.launch.launch import is_gated
 from pytest_tfgrpo.plugin.options import settings_of
 
 TOLD = pytest.StashKey[dict[str, str]]()
@@ -70,8 +70,8 @@ def judge_group(
     mean = group.gt_mean
     least = least if scenario.min_score is None else scenario.min_score
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
-        from pytest_tfgrpo.harness.engine.request import out_folder
-        from pytest_tfgrpo.harness.report.rollout import failure, failure_again
+        from pytest_tfgrpo.engine.request import out_folder
+        from pytest_tfgrpo.report.rollout import failure, failure_again
 
         recorded = out_folder(config.rootpath, settings_of(config)) is not None
         fault = group.rollouts[0].failure

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from pytest_tfgrpo.actors.agent_signature import why_no_agent
+from pytest_tfgrpo.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.core.errors import ProviderError, SettingError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.harness.actors.agent_signature import why_no_agent
-from pytest_tfgrpo.harness.actors.python import AgentContext, PythonActor
-from pytest_tfgrpo.harness.protocols import ActorCall
 from pytest_tfgrpo.plugin.main_thread import ENDS, MainThreadCall
+from pytest_tfgrpo.protocols import ActorCall
 
 NAME = "fixtures"
 """How a run calls agents that fixtures make."""

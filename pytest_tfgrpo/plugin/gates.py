@@ -9,13 +9,13 @@ import pytest
 
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MARGIN
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.report.gates import default_text, named_text
 from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.items import GateItem
+from pytest_tfgrpo.report.gates import default_text, named_text
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.result import RuleResult
-    from pytest_tfgrpo.harness.report.conclusion import Conclusion
+    from pytest_tfgrpo.gate.result import RuleResult
+    from pytest_tfgrpo.report.conclusion import Conclusion
 
 JUNIT_CHARACTERS = 300
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.report_blocks import GateBlock, Report
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.report.gates import named
-from pytest_tfgrpo.harness.report.markdown import summary
+from pytest_tfgrpo.report.gates import named
+from pytest_tfgrpo.report.markdown import summary
 
 ACTIONS = "GITHUB_ACTIONS"
 SUMMARY = "GITHUB_STEP_SUMMARY"

@@ -10,13 +10,13 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.records import revised
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.records import revised
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.verdict import GateRule
-    from pytest_tfgrpo.harness.protocols import Rewarder
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.gate.verdict import GateRule
+    from pytest_tfgrpo.protocols import Rewarder
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 
 def supply(config: pytest.Config, name: str, **given: object) -> Any:

@@ -18,7 +18,7 @@ from pytest_tfgrpo.plugin.failures import ItemFailed
 from pytest_tfgrpo.plugin.markers import Outline
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.gate.config import NamedGate
+    from pytest_tfgrpo.gate.config import NamedGate
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.text import count, line, money, number, plural
-from pytest_tfgrpo.harness.engine.gauge import Reading
+from pytest_tfgrpo.engine.gauge import Reading
 from pytest_tfgrpo.plugin.remaining import Plan, Remaining, remaining
 
 HELD_S = 1.0

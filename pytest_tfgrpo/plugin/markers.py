@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.suite.scenario import DEFAULT_DOMAIN, build_scenario
+from pytest_tfgrpo.suite.scenario import DEFAULT_DOMAIN, build_scenario
 
 SLOT = "tfgrpo_slot"
 AGENT = "tfgrpo_agent"

@@ -20,14 +20,14 @@ from pytest_tfgrpo.plugin.distributed import RUN_ID
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Phase
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.harness.engine.supplied import Supplied
-    from pytest_tfgrpo.harness.gate.config import NamedGate
-    from pytest_tfgrpo.harness.launch.agents import Agent
-    from pytest_tfgrpo.harness.launch.launch import Launch
-    from pytest_tfgrpo.harness.protocols import Actor, Tracing
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.engine.supplied import Supplied
+    from pytest_tfgrpo.gate.config import NamedGate
+    from pytest_tfgrpo.launch.agents import Agent
+    from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.llm.budget import Budget
     from pytest_tfgrpo.llm.slots import EndpointSlots
+    from pytest_tfgrpo.protocols import Actor, Tracing
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 TRACING: pytest.StashKey[dict[str | None, Tracing | None]] = pytest.StashKey()
 """Where the spans of each actor's run go."""
@@ -64,8 +64,8 @@ def prepare(
 
     `budget` and the `slots` of endpoints are those that it shares with others.
     """
-    from pytest_tfgrpo.harness.engine.request import RunRequest
-    from pytest_tfgrpo.harness.launch.launch import open_launch
+    from pytest_tfgrpo.engine.request import RunRequest
+    from pytest_tfgrpo.launch.launch import open_launch
 
     settings = agent.settings
     _require_known_environment(os.environ)
@@ -93,7 +93,7 @@ def prepare(
 
 def one_agent(settings: Settings) -> tuple[Agent, ...]:
     """Return the settings as those of a single actor."""
-    from pytest_tfgrpo.harness.launch.agents import Agent
+    from pytest_tfgrpo.launch.agents import Agent
 
     return (Agent(settings=settings),)
 
@@ -101,7 +101,7 @@ def one_agent(settings: Settings) -> tuple[Agent, ...]:
 @usage_errors()
 def open_agents(config: pytest.Config, settings: Settings) -> tuple[Agent, ...]:
     """Return the agents of an invocation, a run each."""
-    from pytest_tfgrpo.harness.launch.agents import agents_of
+    from pytest_tfgrpo.launch.agents import agents_of
 
     run_id = getattr(config, "workerinput", {}).get(RUN_ID)
     return agents_of(settings, config.rootpath, resume=config.getoption("tfgrpo_resume", None), run_id=run_id)
@@ -111,7 +111,7 @@ def _supplied(
     config: pytest.Config, agent: Agent, kinds: Mapping[str, CheckKind], scenarios: Sequence[Scenario]
 ) -> Supplied:
     """Return what hooks supply; raises pytest.UsageError when one breaks."""
-    from pytest_tfgrpo.harness.engine.supplied import Supplied
+    from pytest_tfgrpo.engine.supplied import Supplied
 
     settings = agent.settings
     actor, optimizer, named = ACTOR.of(settings), OPTIMIZER.of(settings), ("name", "identity")
@@ -163,7 +163,7 @@ def _own_agents(config: pytest.Config, scenarios: Sequence[Scenario]) -> Actor |
 def open_tracing(config: pytest.Config, settings: Settings) -> None:
     """Open where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
     from pytest_tfgrpo.core.agent_list import listed_agents
-    from pytest_tfgrpo.sinks.otel import open_telemetry
+    from pytest_tfgrpo.telemetry.sinks.otel import open_telemetry
 
     actors: list[str | None] = [agent.spec for agent in listed_agents(ACTOR.of(settings))]
     opened: dict[str | None, Tracing | None] = {
@@ -192,8 +192,8 @@ def shared_budget(settings: Settings, runs: int) -> Budget | None:
 
 def dry_run(launches: Sequence[tuple[str, Launch]]) -> list[str]:
     """Return the lines of a dry run: what each agent's launch would ask, and what that may cost."""
-    from pytest_tfgrpo.harness.estimate.forecast import forecast
-    from pytest_tfgrpo.harness.estimate.plan_text import plan_text, together
+    from pytest_tfgrpo.estimate.forecast import forecast
+    from pytest_tfgrpo.estimate.plan_text import plan_text, together
 
     lines: list[str] = []
     parts = []

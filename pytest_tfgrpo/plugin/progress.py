@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.lessons import Acceptance
 from pytest_tfgrpo.core.records import PhaseResult
 from pytest_tfgrpo.core.text import line, plural
-from pytest_tfgrpo.harness.engine.executors.registry import most_in_flight
-from pytest_tfgrpo.harness.engine.gauge import Gauge
-from pytest_tfgrpo.harness.run.job import Job
+from pytest_tfgrpo.engine.executors.registry import most_in_flight
+from pytest_tfgrpo.engine.gauge import Gauge
+from pytest_tfgrpo.runs.job import Job
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.live_line import Moment

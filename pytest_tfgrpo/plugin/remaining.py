@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.harness.engine.gauge import Reading
-from pytest_tfgrpo.harness.run.schedule import steps_of
+from pytest_tfgrpo.engine.gauge import Reading
+from pytest_tfgrpo.runs.schedule import steps_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

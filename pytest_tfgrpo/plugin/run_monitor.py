@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.harness.engine.observers import (
+from pytest_tfgrpo.engine.observers import (
     AwaitingChecker,
     LostRollout,
     Notice,
@@ -25,15 +25,15 @@ from pytest_tfgrpo.harness.engine.observers import (
     RefusedRollout,
     SharedPrompt,
 )
-from pytest_tfgrpo.harness.launch.engine_thread import EngineFailed, EngineThread, LoopThread
-from pytest_tfgrpo.harness.launch.exit_guard import guard_exits, tell_stderr
-from pytest_tfgrpo.harness.launch.launch import Launch, load_conclusion
-from pytest_tfgrpo.harness.protocols import Actor
-from pytest_tfgrpo.harness.run.schedule import rollout_id
-from pytest_tfgrpo.harness.run.stored_groups import StoredGroups, StoredRollouts, by_scenario
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.launch.engine_thread import EngineFailed, EngineThread, LoopThread
+from pytest_tfgrpo.launch.exit_guard import guard_exits, tell_stderr
+from pytest_tfgrpo.launch.launch import Launch, load_conclusion
 from pytest_tfgrpo.plugin.main_thread import MainThreadCall
 from pytest_tfgrpo.plugin.progress import Progress
+from pytest_tfgrpo.protocols import Actor
+from pytest_tfgrpo.runs.schedule import rollout_id
+from pytest_tfgrpo.runs.stored_groups import StoredGroups, StoredRollouts, by_scenario
+from pytest_tfgrpo.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.screen import LiveScreen

@@ -18,7 +18,7 @@ from pytest_tfgrpo.plugin.items import ScenarioItem
 from pytest_tfgrpo.plugin.markers import base_id, slot_of, split_of
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.launch.agents import Agent
+    from pytest_tfgrpo.launch.agents import Agent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +79,7 @@ def elsewhere(config: pytest.Config, missing: Sequence[str], *, anywhere: bool) 
     looked_in, whole_suite = places(config)
     if (whole_suite and not anywhere) or not missing:
         return ""
-    from pytest_tfgrpo.harness.suite.collection import uncollected
+    from pytest_tfgrpo.suite.collection import uncollected
 
     found = uncollected(config.rootpath.resolve(), list(map(Path, looked_in)), missing)
     return f"{few(found)} of the baseline in files that were not asked for" if found else ""

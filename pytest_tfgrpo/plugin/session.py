@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
-from pytest_tfgrpo.harness.launch.launch import (
+from pytest_tfgrpo.launch.launch import (
     is_gated,
     limited,
     phases_of,
@@ -63,11 +63,11 @@ from pytest_tfgrpo.plugin.selection import (
 )
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.launch.agents import Agent
-    from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
+    from pytest_tfgrpo.launch.agents import Agent
     from pytest_tfgrpo.llm.slots import EndpointSlots
     from pytest_tfgrpo.plugin.checkers import Checkers
     from pytest_tfgrpo.plugin.session_run import SessionRun
+    from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 NAME = "tfgrpo-session"
 ONLY_DEV = (
@@ -261,7 +261,7 @@ class TfgrpoSession:
 
     def _prepare_all(self, home: RunFile, picks: list[Pick], known: list[Scenario]) -> list[pytest.Item]:
         """Prepare the runs, and return the items of their gates."""
-        from pytest_tfgrpo.harness.launch.engine_thread import LoopThread
+        from pytest_tfgrpo.launch.engine_thread import LoopThread
         from pytest_tfgrpo.plugin.session_run import SessionRun
 
         self._keep_in_one_process([item for pick in picks for item in pick.items])
@@ -424,7 +424,7 @@ class TfgrpoSession:
         ended = {run.agent: run.ended for run in runs if run.ended is not None}
         if len(ended) < 2:
             return
-        from pytest_tfgrpo.harness.launch.agents import compare_agents
+        from pytest_tfgrpo.launch.agents import compare_agents
 
         try:
             self._lines += [

@@ -12,8 +12,8 @@ import pytest
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.gate import MIN_SCORE
-from pytest_tfgrpo.harness.launch.engine_thread import LoopThread
-from pytest_tfgrpo.harness.launch.launch import Launch, is_gated
+from pytest_tfgrpo.launch.engine_thread import LoopThread
+from pytest_tfgrpo.launch.launch import Launch, is_gated
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.checkers import Checkers
 from pytest_tfgrpo.plugin.failures import (
@@ -29,8 +29,8 @@ from pytest_tfgrpo.plugin.run_monitor import RunMonitor
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.harness.report.conclusion import Conclusion
     from pytest_tfgrpo.plugin.screen import LiveScreen
+    from pytest_tfgrpo.report.conclusion import Conclusion
 
 
 class SessionRun:
@@ -153,7 +153,7 @@ class SessionRun:
         if live.run is None:
             self.lines = [f"tfgrpo: the run failed: {live.why}"] if live.error is not None else []
             return None
-        from pytest_tfgrpo.harness.report.terminal import terminal
+        from pytest_tfgrpo.report.terminal import terminal
 
         launch = live.launch
         sections, broken = hook_calls.report_sections(self._config, live.run)

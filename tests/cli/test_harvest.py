@@ -14,11 +14,11 @@ from support.tools import require_tool, tfgrpo
 from pytest_tfgrpo.cli.harvest import harvest
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.harness.sandbox.environments import Environment, to_file
-from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
-from pytest_tfgrpo.patterns.harvest.tools import domain_of
-from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
-from pytest_tfgrpo.patterns.suite.harvest_log import HarvestLog
+from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
+from pytest_tfgrpo.harvest.job.tools import domain_of
+from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
+from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog
+from pytest_tfgrpo.sandbox.environments import Environment, to_file
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_environments_are_built_in_order_and_those_that_cannot_be_are_counted(
         path = tmp_path / "environments" / f"{stamp(data)}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(data))
-    monkeypatch.setattr("pytest_tfgrpo.patterns.harvest.tools.open_builder", lambda *_: Builder())
+    monkeypatch.setattr("pytest_tfgrpo.harvest.job.tools.open_builder", lambda *_: Builder())
     command = harvest.env_command(Namespace(suite=str(tmp_path), check_sandbox="none"))
     rows = [next(command).split() for _ in range(3)]
     with pytest.raises(StoreError, match=r"^1 of 3 environments could not be built$"):

@@ -6,7 +6,7 @@ import pytest
 from support.terminals import Display
 
 from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, live_line
-from pytest_tfgrpo.patterns.harvest.progress import HarvestEstimate, HarvestReading, RunningCandidate
+from pytest_tfgrpo.harvest.job.progress import HarvestEstimate, HarvestReading, RunningCandidate
 
 
 class Terminal(io.StringIO):

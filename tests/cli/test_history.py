@@ -95,7 +95,7 @@ def test_without_runs_it_says_what_to_do(project: Project) -> None:
 def test_a_plain_run_that_writes_nothing_starts_no_git(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pytest_tfgrpo.harness.run import commit as module
+    from pytest_tfgrpo.runs import commit as module
 
     monkeypatch.setattr(module, "subprocess", None)
     project.scenarios()

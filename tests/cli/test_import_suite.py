@@ -7,8 +7,8 @@ from support.project import Project
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli.suite import import_suite
-from pytest_tfgrpo.harness.suite.csv_text import ANSWERS
-from pytest_tfgrpo.harness.suite.imports.formats import FORMATS
+from pytest_tfgrpo.suite.csv_text import ANSWERS
+from pytest_tfgrpo.suite.imports.formats import FORMATS
 
 
 def test_the_command_offers_what_there_is() -> None:

@@ -7,9 +7,9 @@ import pytest
 from support.cli.init import FILES, files
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.packs import load_packs
-from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.packs import load_packs
+from pytest_tfgrpo.suite.scenario_files import Suite, load_scenarios
 
 KEYS = {"tfgrpo_actor": "offline", "tfgrpo_group_size": 5, "tfgrpo_acceptance": "off"}
 

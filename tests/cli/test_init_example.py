@@ -8,9 +8,9 @@ import pytest
 from support import ROOT
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.packs import load_packs
-from pytest_tfgrpo.harness.suite.scenario_files import Suite, load_scenarios
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.packs import load_packs
+from pytest_tfgrpo.suite.scenario_files import Suite, load_scenarios
 
 EXAMPLE = ROOT / "docs" / "examples" / "coding"
 REPOSITORIES = ("brackets", "cart", "leap", "pages", "roman")

@@ -9,10 +9,10 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.suite.example_repository import make_repository
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.patterns.fixes import FixCandidate, HarvestRow
-from pytest_tfgrpo.patterns.history.candidates import candidates
-from pytest_tfgrpo.patterns.history.changes import changes, range_of
-from pytest_tfgrpo.patterns.history.git_objects import GitObjects
+from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow
+from pytest_tfgrpo.harvest.history.candidates import candidates
+from pytest_tfgrpo.harvest.history.changes import changes, range_of
+from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.lessons import Experience, Tombstone
-from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
-from pytest_tfgrpo.harness.learning.library.library import of, save_library
+from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
+from pytest_tfgrpo.learning.library.library import of, save_library
 
 SETTINGS = {"actor": "python:agent:learner", "acceptance": "off", "contamination": "warn", "task_id": "demo"}
 

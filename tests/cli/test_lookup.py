@@ -31,8 +31,8 @@ from pytest_tfgrpo.core.records import Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.learning.library.library import carry_out, empty, of, save_library
-from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.learning.library.library import carry_out, empty, of, save_library
+from pytest_tfgrpo.runs.journal_contents import load_run
 
 AGENTS = "a = python:m:a, b = python:m:b, long.a = python:m:c"
 

@@ -11,12 +11,12 @@ from support.buses import bytes_in
 from support.loop_events import feedback, judged, publish, trajectory
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
-from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.view.view import LoopView
 
-RECORDED = ROOT / "tests" / "traces" / "recorded"
+RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded"
 STATUSES = ("completed_successfully", "failed", "completed_successfully", "partial_completion", "unknown")
 ANSWER = "Write to [redacted:email:0a1b2c].\n\x1b[2Jdef f():\n    return 1\n" + "It works. " * 100
 

@@ -22,7 +22,7 @@ from pytest_tfgrpo.cli.parsers import Arguments, project_of
 from pytest_tfgrpo.cli.runs import view_server
 from pytest_tfgrpo.cli.runs.view import RunSite
 from pytest_tfgrpo.cli.runs.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
-from pytest_tfgrpo.harness.report.page import choice
+from pytest_tfgrpo.report.page import choice
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ from support.builders import make_frame, make_rollout, make_scenario
 
 from pytest_tfgrpo.core.conversations import turns_of, without_repeats
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.harness.export.messages import completion_of
-from pytest_tfgrpo.harness.learning.optimizer.llm.transcript import transcript
-from pytest_tfgrpo.harness.scoring.judge.prompt import shown
+from pytest_tfgrpo.export.messages import completion_of
+from pytest_tfgrpo.learning.optimizer.llm.transcript import transcript
+from pytest_tfgrpo.scoring.judge.prompt import shown
 
 
 def said(text: str, answer: str | None = None) -> Frame:

@@ -2,7 +2,7 @@
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.harness.report.blocks.table import BLOCKS
+from pytest_tfgrpo.report.blocks.table import BLOCKS
 
 
 def test_the_keys_of_a_report_are_those_of_its_schema() -> None:

@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Frame, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Attachment, Scenario
 from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.patterns.fixes import HarvestRow, HarvestStatus
+from pytest_tfgrpo.harvest.fixes import HarvestRow, HarvestStatus
 
 CHECK = {"kind": "exact", "weight": 1.0, "credit": 1.0}
 texts = st.text(max_size=12)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.harness.suite.models_file import load_models
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
+from pytest_tfgrpo.suite.models_file import load_models
 
 TABLE = PriceTable(
     prices={

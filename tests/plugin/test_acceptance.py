@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from support.project import Project
 
-from pytest_tfgrpo.harness.run import splits
+from pytest_tfgrpo.runs import splits
 
 DEV = 20
 MARKED = """

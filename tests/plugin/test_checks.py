@@ -3,7 +3,7 @@
 from support.plugin.checks import CHECKS
 from support.project import Project
 
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 
 def test_each_kind_has_its_example_here() -> None:

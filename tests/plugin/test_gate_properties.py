@@ -1,6 +1,6 @@
 """What JUnit reports say of a gate."""
 
-from pytest_tfgrpo.harness.gate.result import RuleResult
+from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.plugin.gates import _compared
 
 

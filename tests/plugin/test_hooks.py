@@ -16,7 +16,7 @@ import pytest
 from pytest_tfgrpo import CheckKind, Trajectory
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.harness.gate.verdict import RuleResult
+from pytest_tfgrpo.gate.verdict import RuleResult
 
 SEEN = Path(__file__).with_name("seen.jsonl")
 
@@ -50,7 +50,7 @@ class Optimizer:
     name, identity = "mine", {"version": 1}
 
     async def propose(self, context):
-        from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
+        from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 
         saw(optimizer=context.epoch, groups=len(context.groups))
         return await open_optimizer("heuristic").propose(context)
@@ -153,7 +153,7 @@ def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Project) 
 
 
 def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Project) -> None:
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     plugged.learn()
     for phase in load_run(plugged.runs()[-1]).phases:

@@ -10,7 +10,7 @@ from support.hostile_trees import TREES, removable
 from support.plugin.hostile_workspaces import AGENT, CHECKS
 from support.project import Project
 
-from pytest_tfgrpo.harness.sandbox.removal import remove
+from pytest_tfgrpo.sandbox.removal import remove
 
 
 @pytest.fixture

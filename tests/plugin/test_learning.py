@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from support.project import Project, item_names
 
-from pytest_tfgrpo.harness.suite.scenario import split_of
+from pytest_tfgrpo.suite.scenario import split_of
 
 
 def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Project) -> None:

@@ -115,7 +115,7 @@ def act(context):
 """
 TEACH = """
 from pytest_tfgrpo.core.lessons import Experience, Operation, Reward, Support
-from pytest_tfgrpo.harness.protocols import Proposal
+from pytest_tfgrpo.protocols import Proposal
 
 LESSONS = (
     "Send questions about a bill to billing.",
@@ -189,7 +189,7 @@ def test_a_flagged_lesson_is_promoted_by_its_id_alone(
     taught: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (taught.root / "library.json").unlink()
-    monkeypatch.setattr("pytest_tfgrpo.harness.learning.library.flags.flags_of", lambda text: ("tests",))
+    monkeypatch.setattr("pytest_tfgrpo.learning.library.flags.flags_of", lambda text: ("tests",))
     assert taught.cli("library", "promote", "latest") == 1
     assert "flagged, and nothing is written" in capsys.readouterr().err
     assert not (taught.root / "library.json").exists()

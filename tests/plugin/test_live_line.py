@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Mode, Phase
-from pytest_tfgrpo.harness.engine.gauge import Reading
+from pytest_tfgrpo.engine.gauge import Reading
 from pytest_tfgrpo.llm.batch.batches import BatchProgress
 from pytest_tfgrpo.llm.slots import EndpointState
 from pytest_tfgrpo.plugin.live_line import clock, fitted, moment_of

@@ -10,9 +10,9 @@ from support.plugin.markers import LONG
 from support.project import Project, item_names
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.harness.run.journal_contents import load_run
 from pytest_tfgrpo.plugin import markers
 from pytest_tfgrpo.plugin.markers import scenario_of, siblings
+from pytest_tfgrpo.runs.journal_contents import load_run
 
 
 def test_one_item_per_rollout_in_epoch_order(project: Project) -> None:

@@ -7,7 +7,7 @@ from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.runs.journal_contents import load_run
 
 
 @pytest.fixture

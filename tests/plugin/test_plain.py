@@ -6,7 +6,7 @@ import pytest
 from support.preparing import refusal
 from support.project import Project, item_names
 
-from pytest_tfgrpo.harness.launch.engine_thread import EngineThread
+from pytest_tfgrpo.launch.engine_thread import EngineThread
 
 WITNESS = """
 import pytest

@@ -10,8 +10,8 @@ from support.preparing import refusal
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.learning.library.library import of, save_library
+from pytest_tfgrpo.runs.journal_contents import load_run
 
 
 @pytest.fixture

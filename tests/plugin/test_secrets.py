@@ -9,8 +9,8 @@ from support.teachers import asked, operation, says
 HEAD = f"""
 from dataclasses import replace
 from pytest_tfgrpo.core.lessons import Experience, Operation, Reward, Support
-from pytest_tfgrpo.harness.gate.verdict import RuleResult
-from pytest_tfgrpo.harness.protocols import Proposal
+from pytest_tfgrpo.gate.verdict import RuleResult
+from pytest_tfgrpo.protocols import Proposal
 
 KEY = {KEY!r}
 

@@ -10,7 +10,7 @@ from support.project import Project
 from support.special_files import KINDS, endless, folder, huge, pipe
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.harness.recording import file
+from pytest_tfgrpo.recording import file
 
 MANIFEST = {"id": "text", "domain": "text", "system": "system.md", "inject": []}
 

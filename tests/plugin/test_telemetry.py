@@ -14,7 +14,7 @@ from support.project import Project
 from support.teachers import operation, says
 
 import pytest_tfgrpo
-from pytest_tfgrpo.sinks import otlp_sender
+from pytest_tfgrpo.telemetry.sinks import otlp_sender
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])

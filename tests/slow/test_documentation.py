@@ -20,14 +20,14 @@ from support.tools import require_tool, run_pytest
 from pytest_tfgrpo.cli.project import parse_ini
 from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
-from pytest_tfgrpo.harness.engine.executors.cluster.executor_file import load_executor_file
-from pytest_tfgrpo.harness.gate.config import load_gates
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.models_file import load_models
-from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
-from pytest_tfgrpo.harness.suite.yaml_text import parse_yaml
-from pytest_tfgrpo.live.config import load_live_config
-from pytest_tfgrpo.patterns.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.engine.executors.cluster.executor_file import load_executor_file
+from pytest_tfgrpo.gate.config import load_gates
+from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.production.live.config import load_live_config
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.models_file import load_models
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
+from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 LANGUAGES = {
     "console",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.buses import BusPlace
 
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import STATE, change
 
 

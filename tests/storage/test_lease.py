@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from support.buses import STREAM, BusPlace, events, texts
 
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import Lease
 

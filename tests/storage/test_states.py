@@ -9,8 +9,8 @@ import pytest
 from support.buses import BusPlace, texts
 from support.job_states import JOB_STREAM, JOBS, NOON, jobs
 
-from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import BusEvent, TablePut
 from pytest_tfgrpo.storage.kept_states import KeptStates
 from pytest_tfgrpo.storage.states import StateTable

@@ -12,9 +12,9 @@ import signal
 import sys
 import time
 
-from pytest_tfgrpo.bus.registry import open_bus
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.feedback.assembly import assembler
+from pytest_tfgrpo.production.assembly import assembler
+from pytest_tfgrpo.production.bus.registry import open_bus
 
 TTL_S, IDLE_S = 0.1, 0.5
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.feedback.assembly.assembler import Assembler
+from pytest_tfgrpo.production.assembly.assembler import Assembler
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import STATE
 from support.buses import Clock, EmbeddedPlace
 from support.loop_spans import payloads

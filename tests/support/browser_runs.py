@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
-from pytest_tfgrpo.harness.gate.verdict import judge
-from pytest_tfgrpo.harness.report.compare import versus
-from pytest_tfgrpo.harness.report.page.html import html
-from pytest_tfgrpo.harness.report.value import build
-from pytest_tfgrpo.harness.suite.prompt import render_prompt
+from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.value import build
+from pytest_tfgrpo.suite.prompt import render_prompt
 from support.builders import make_experience, make_frame, make_pack
 from support.sweeps import SETTINGS, Credits, make_run, rated
 

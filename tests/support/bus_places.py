@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.protocol import Bus
 from support.buses import BusPlace, EmbeddedPlace, NatsPlace
 from support.nats_server import NatsServer
 

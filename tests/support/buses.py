@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from pytest_tfgrpo.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.bus.nats.bus import open_nats
-from pytest_tfgrpo.bus.nats.link import NatsLink
-from pytest_tfgrpo.bus.protocol import Bus, Consumer
-from pytest_tfgrpo.bus.streams import STREAMS, StreamSpec
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.production.bus.nats.bus import open_nats
+from pytest_tfgrpo.production.bus.nats.link import NatsLink
+from pytest_tfgrpo.production.bus.protocol import Bus, Consumer
+from pytest_tfgrpo.production.bus.streams import STREAMS, StreamSpec
 from pytest_tfgrpo.storage.event_store import BusEvent
 from support.nats_server import NatsServer
 

@@ -4,9 +4,9 @@ import sys
 import time
 from pathlib import Path
 
-from pytest_tfgrpo.bus.registry import open_bus
-from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
-from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.view.view import LoopView
 
 
 def main(spec: str, view: str, owner: str) -> None:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from support import ROOT
 
-CHECKOUT = ("fixtures", "prompt-packs", "pyproject.toml", "conftest.py", "tests/traces/recorded")
+CHECKOUT = ("fixtures", "prompt-packs", "pyproject.toml", "conftest.py", "tests/telemetry/traces/recorded")
 SET_UP = re.compile(r"^python3 -m venv \.venv && \.venv/bin/pip install -q \S+ && ")
 _FENCE = re.compile(
     r"^```(\S*)([^\n]*)\n(.*?)^```$|^<!-- in: ([^,>]+?)(, a copy of the checkout)? -->$", re.M | re.S

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.actors.python import open_python
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.actors.python import open_python
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.sandbox.workspace import Workspace
 from support import ROOT
 from support.builders import make_scenario
 from support.guard import POLL_S

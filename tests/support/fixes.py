@@ -10,11 +10,11 @@ from typing import Any, Literal
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack, unpack
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.suite.scenario import build_scenario
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack, unpack
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.suite.scenario import build_scenario
 
 BASE = {
     "shop/__init__.py": "",

@@ -190,8 +190,7 @@ def broken_rules(counts: Counts, cpu_s: float) -> list[str]:
 
 def room(nodeid: str) -> str:
     """Return the folder whose budget a test uses."""
-    parts = Path(nodeid.partition("::")[0]).parent.parts[1:]
-    return "/".join(parts[: 2 if parts[:1] == ("harness",) else 1]) or "."
+    return "/".join(Path(nodeid.partition("::")[0]).parent.parts[1:2]) or "."
 
 
 def read_budget() -> dict[str, int]:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.export.harbor.tasks import export_tasks
-from pytest_tfgrpo.harness.export.harbor.written_scenarios import WrittenScenario, written_scenarios
-from pytest_tfgrpo.harness.sandbox.archives import unpack
-from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
-from pytest_tfgrpo.harness.suite.imports.imported import Imported
-from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
+from pytest_tfgrpo.export.harbor.tasks import export_tasks
+from pytest_tfgrpo.export.harbor.written_scenarios import WrittenScenario, written_scenarios
+from pytest_tfgrpo.sandbox.archives import unpack
+from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
+from pytest_tfgrpo.suite.imports.imported import Imported
+from pytest_tfgrpo.suite.imports.tables import TableColumns
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, PASS_TO_PASS, SOLVED, archive
 
 MINE = {"app", "logs", "solution", "tests", "tmp", "proc", "dev", "sys"}

@@ -8,15 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry
-from pytest_tfgrpo.harness.scoring.runners.protocol import (
-    CaseOutcome,
-    RunProblem,
-    SuiteCommand,
-    SuiteRequest,
-    SuiteRun,
-)
-from pytest_tfgrpo.patterns.fixes import (
+from pytest_tfgrpo.harvest.fixes import (
     FixValidation,
     HarvestRow,
     HarvestStatus,
@@ -24,10 +16,18 @@ from pytest_tfgrpo.patterns.fixes import (
     Statement,
     ValidationRun,
 )
-from pytest_tfgrpo.patterns.proof.fix_trees import FixTrees
-from pytest_tfgrpo.patterns.proof.validation import ValidationPlan, validate
-from pytest_tfgrpo.patterns.proof.work_tree import WorkTree
-from pytest_tfgrpo.patterns.suite.provenance import Provenance
+from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
+from pytest_tfgrpo.harvest.proof.validation import ValidationPlan, validate
+from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
+from pytest_tfgrpo.harvest.suite.provenance import Provenance
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry
+from pytest_tfgrpo.scoring.runners.protocol import (
+    CaseOutcome,
+    RunProblem,
+    SuiteCommand,
+    SuiteRequest,
+    SuiteRun,
+)
 
 COMMIT, BASE = "c" * 40, "b" * 40
 

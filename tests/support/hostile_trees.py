@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_tfgrpo.harness.sandbox.removal import remove
+from pytest_tfgrpo.sandbox.removal import remove
 
 LONG = "d" * 200
 

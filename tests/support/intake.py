@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import SCHEMAS
 from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.feedback.door.intake import Intake
-from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.span_events import decode_spans
-from pytest_tfgrpo.traces.turns import TraceSpan
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.span_events import decode_spans
+from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"

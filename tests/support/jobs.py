@@ -13,13 +13,13 @@ from pytest_tfgrpo.core.records import Frame, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.stamp import identify
-from pytest_tfgrpo.harness.engine.engine import Engine
-from pytest_tfgrpo.harness.gate.sequential import watch_for
-from pytest_tfgrpo.harness.learning.library.library import empty
-from pytest_tfgrpo.harness.protocols import Actor, ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.harness.run.job import Job
-from pytest_tfgrpo.harness.run.schedule import outline, plan
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.gate.sequential import watch_for
+from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.protocols import Actor, ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.runs.schedule import outline, plan
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 from support.builders import make_experience, make_pack, make_scenario
 
 Answer = Callable[[ActorCall], Awaitable[str | Trajectory] | str | Trajectory]

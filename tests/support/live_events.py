@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.live.records import (
+from pytest_tfgrpo.production.live.records import (
     ArmChoice,
     EventKind,
     GateState,

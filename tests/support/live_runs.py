@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate, RunTrace
-from pytest_tfgrpo.live.rewards import open_inference
-from pytest_tfgrpo.live.selector import SelectorState, is_control, open_selector
-from pytest_tfgrpo.live.update import Learning, compute
+from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate, RunTrace
+from pytest_tfgrpo.production.live.rewards import open_inference
+from pytest_tfgrpo.production.live.selector import SelectorState, is_control, open_selector
+from pytest_tfgrpo.production.live.update import Learning, compute
 
 ARMS = {"bare": "s-bare", "learned": "s-learned", "misled": "s-misled"}
 POINTS = {"config": ARMS}

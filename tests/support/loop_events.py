@@ -6,10 +6,10 @@ import itertools
 import json
 from collections.abc import Iterable
 
-from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY, derived_id
 from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import BusEvent
 
 EARLY = "2025-12-08T12:00:00.000Z"

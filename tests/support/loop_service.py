@@ -52,9 +52,9 @@ class LoopProcess(AbstractContextManager["LoopProcess"]):
 
 def main(bus_path: str, port: str) -> None:
     """Serve until a signal comes."""
-    from pytest_tfgrpo.bus.registry import open_bus
-    from pytest_tfgrpo.feedback.assembly.assembler import Assembler
-    from pytest_tfgrpo.feedback.service.run import run_service
+    from pytest_tfgrpo.production.assembly.assembler import Assembler
+    from pytest_tfgrpo.production.bus.registry import open_bus
+    from pytest_tfgrpo.production.service.run import run_service
     from support.services import real_intake
 
     bus = open_bus(f"embedded:{bus_path}")

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_tfgrpo.bus.dead_letters import DeadLetter, dead_letter_of
-from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.bus.streams import DEAD, SPANS_SUBJECT
-from pytest_tfgrpo.feedback.span_events import encode_opt_out, encode_spans, event_id
+from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_letter_of
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.streams import DEAD, SPANS_SUBJECT
+from pytest_tfgrpo.production.span_events import encode_opt_out, encode_spans, event_id
 from pytest_tfgrpo.storage.event_store import BusEvent
-from pytest_tfgrpo.traces.turns import SpanEvent, TraceSpan
+from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
 
 BORN_NS = 1_800_000_000_000_000_000
 ROOT, AGENT, TURN, TOOL, ANSWER = 1, 2, 3, 4, 5

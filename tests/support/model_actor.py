@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.actors.openai.agent import OpenAIActor, open_openai
 from pytest_tfgrpo.core.scenarios import Attachment, Task
-from pytest_tfgrpo.harness.actors.openai.agent import OpenAIActor, open_openai
-from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request, ToolCall
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.workspace import Workspace
 from support.completers import USAGE, Answer, ScriptedCompleter
 
 MODULE = "tools_under_test"

@@ -15,13 +15,13 @@ import pytest
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE, Settings, resolve
-from pytest_tfgrpo.harness.launch.agents import Agent
-from pytest_tfgrpo.harness.launch.launch import Launch, limited, planned, read_gates, select
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.collection import collect
+from pytest_tfgrpo.launch.agents import Agent
+from pytest_tfgrpo.launch.launch import Launch, limited, planned, read_gates, select
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.prepare import open_agents, open_tracing, prepare, usage_errors
+from pytest_tfgrpo.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.collection import collect
 from support.project import Project
 
 

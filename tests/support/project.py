@@ -24,8 +24,8 @@ import pytest_tfgrpo
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.harness.report.page import html
 from pytest_tfgrpo.plugin import garbage
+from pytest_tfgrpo.report.page import html
 
 
 def import_everything() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_tfgrpo.patterns.fixes import FixCandidate, HistoryChange, RecipePart
-from pytest_tfgrpo.patterns.recipe.project_files import ProjectFiles
-from pytest_tfgrpo.patterns.recipe.recipe import RecipeKnowledge, recipe_of
-from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
+from pytest_tfgrpo.harvest.fixes import FixCandidate, HistoryChange, RecipePart
+from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
+from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, recipe_of
+from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
 
 SUMMER_2022 = 1656633600
 

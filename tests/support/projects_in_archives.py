@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
 
 
 def write_archive(path: Path, files: Mapping[str, str | ArchiveEntry]) -> WorkspaceArchive:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import ModelCall, Phase, PhaseResult, Rollout, Run, Usage
-from pytest_tfgrpo.harness.recording.entries import (
+from pytest_tfgrpo.recording.entries import (
     Participant,
     RecordingEntry,
     RolloutEntry,
@@ -17,9 +17,9 @@ from pytest_tfgrpo.harness.recording.entries import (
     key_of,
     rollout_fingerprint,
 )
-from pytest_tfgrpo.harness.recording.file import write
-from pytest_tfgrpo.harness.recording.lines import Header, RecordedActor, encode
-from pytest_tfgrpo.harness.recording.writing import record
+from pytest_tfgrpo.recording.file import write
+from pytest_tfgrpo.recording.lines import Header, RecordedActor, encode
+from pytest_tfgrpo.recording.writing import record
 from support.builders import make_group, make_scenario
 
 ACTOR: Mapping[str, Any] = {"name": "python:agent:solve", "identity": {"sha256": "1" * 64}}

@@ -15,10 +15,10 @@ from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.feedback.loop_file import spelled
-from pytest_tfgrpo.feedback.settings import LOOP_TABLE
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.live.settings import TABLE as LIVE_TABLE
+from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
+from pytest_tfgrpo.production.loop_file import spelled
+from pytest_tfgrpo.production.settings import LOOP_TABLE
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 from support.traces.framework_table import ROWS, gaps_of, lines_of
 
 

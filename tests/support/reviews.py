@@ -10,15 +10,15 @@ from typing import Any, Literal, TypeAlias
 
 from pytest_tfgrpo.core.records import Failure, Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.harness.report.review.disagreements import ReviewedAnswer
-from pytest_tfgrpo.harness.report.review.marks import Mark
-from pytest_tfgrpo.harness.report.review.proposals import CheckProposal, NeedsPerson, propose
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.suite.scenario_edits import FileEditor
-from pytest_tfgrpo.harness.suite.scenario_files import scenarios_in
-from pytest_tfgrpo.harness.suite.suite_files import SuiteFile, suite_files
+from pytest_tfgrpo.review.disagreements import ReviewedAnswer
+from pytest_tfgrpo.review.marks import Mark
+from pytest_tfgrpo.review.proposals import CheckProposal, NeedsPerson, propose
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.suite.scenario_edits import FileEditor
+from pytest_tfgrpo.suite.scenario_files import scenarios_in
+from pytest_tfgrpo.suite.suite_files import SuiteFile, suite_files
 from support.builders import make_frame, make_rollout, make_scenario
 
 Said: TypeAlias = tuple[str, Literal["right", "wrong", "unsure", ""], str, str] | tuple[str, str]

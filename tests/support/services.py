@@ -10,18 +10,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
-from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import EventFault, EventRefusal
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.feedback.door.intake import Intake, IntakeResult
-from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.service.app import LoopService, open_app
-from pytest_tfgrpo.feedback.service.limits import ServiceLimits
-from pytest_tfgrpo.feedback.service.readers import READERS
-from pytest_tfgrpo.feedback.service.run import run_service
-from pytest_tfgrpo.feedback.service.workers import LoopRole
-from pytest_tfgrpo.traces.turns import RefusedSpan, TraceSpan
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.door.intake import Intake, IntakeResult
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.service.app import LoopService, open_app
+from pytest_tfgrpo.production.service.limits import ServiceLimits
+from pytest_tfgrpo.production.service.readers import READERS
+from pytest_tfgrpo.production.service.run import run_service
+from pytest_tfgrpo.production.service.workers import LoopRole
+from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, TraceSpan
 
 
 class FakeIntake(Intake):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.harness.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand, SuiteRequest
+from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand, SuiteRequest
 from support.tools import require_tool
 
 MANIFEST = Path(__file__).parent / "javascript" / "package.json"

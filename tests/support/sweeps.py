@@ -22,11 +22,11 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
-from pytest_tfgrpo.harness.gate.named_gates import NamedVerdict
-from pytest_tfgrpo.harness.gate.verdict import RuleResult, Verdict
-from pytest_tfgrpo.harness.metrics import significance
-from pytest_tfgrpo.harness.metrics.comparison import Sweeps
-from pytest_tfgrpo.harness.scoring.rewarders.scoring import group_of, score
+from pytest_tfgrpo.gate.named_gates import NamedVerdict
+from pytest_tfgrpo.gate.verdict import RuleResult, Verdict
+from pytest_tfgrpo.metrics import significance
+from pytest_tfgrpo.metrics.comparison import Sweeps
+from pytest_tfgrpo.scoring.rewarders.scoring import group_of, score
 from support.builders import make_experience, make_rollout, make_scenario
 
 SETTINGS: Mapping[str, Any] = {setting.name: setting.default for setting in TABLE} | {"actor": "offline"}

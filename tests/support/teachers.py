@@ -11,12 +11,12 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Experience, Library, Revision
 from pytest_tfgrpo.core.records import Group, ModelCall, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.harness.learning.library.library import apply, empty, of
-from pytest_tfgrpo.harness.learning.library.screen import Screen
-from pytest_tfgrpo.harness.learning.optimizer.llm.optimizer import open_llm
-from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
+from pytest_tfgrpo.learning.library.library import apply, empty, of
+from pytest_tfgrpo.learning.library.screen import Screen
+from pytest_tfgrpo.learning.optimizer.llm.optimizer import open_llm
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Request
+from pytest_tfgrpo.protocols import LearningContext, Proposal
 from support.builders import make_frame, make_pack, make_rollout, make_scenario
 from support.completers import Answer, ScriptedCompleter, make_calls
 

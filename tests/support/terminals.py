@@ -24,7 +24,7 @@ SLOW_MODEL = f'''
 import asyncio
 from pathlib import Path
 
-from pytest_tfgrpo.harness.engine import gauge
+from pytest_tfgrpo.engine import gauge
 
 CLOCK = Path(__file__).with_name("{CLOCK}")
 now = 0.0
@@ -50,7 +50,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from pytest_tfgrpo.harness.engine import gauge
+from pytest_tfgrpo.engine import gauge
 
 CLOCK = Path(__file__).with_name("{CLOCK}")
 asked = Counter()

@@ -12,16 +12,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.harness.scoring.runners.protocol import (
+from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
+from pytest_tfgrpo.harvest.fixes import FixCandidate, RecipePart, Statement
+from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestTools
+from pytest_tfgrpo.scoring.runners.protocol import (
     CaseOutcome,
     RunProblem,
     SuiteCommand,
     SuiteRequest,
     SuiteRun,
 )
-from pytest_tfgrpo.patterns.environment.builder import MadeEnvironment
-from pytest_tfgrpo.patterns.fixes import FixCandidate, RecipePart, Statement
-from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestTools
 
 
 class TextRunner:

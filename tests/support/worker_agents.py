@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_tfgrpo import ProviderError
 from pytest_tfgrpo.core import clock
-from pytest_tfgrpo.harness.engine import attempt
+from pytest_tfgrpo.engine import attempt
 
 EARLIER = "2001-01-01T00:00:00+00:00"
 

@@ -16,11 +16,11 @@ from pytest_tfgrpo.core.errors import ActorError, BudgetError, SettingError, Sto
 from pytest_tfgrpo.core.text import few, plural
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.scoring.runners.protocol import Isolation
-    from pytest_tfgrpo.patterns.fixes import HarvestRow
-    from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestStep, HarvestTools
-    from pytest_tfgrpo.patterns.harvest.verify import VerifiedScenario
-    from pytest_tfgrpo.patterns.recipe.recipe_file import FolderRecipe
+    from pytest_tfgrpo.harvest.fixes import HarvestRow
+    from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestStep, HarvestTools
+    from pytest_tfgrpo.harvest.job.verify import VerifiedScenario
+    from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
+    from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 STATUS_WIDTH = 21
 MOST_JOBS = 64
@@ -103,7 +103,7 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
     if arguments.budget_s is not None and not 0 < arguments.budget_s < math.inf:
         arguments.parser.error(f"--budget-s must be greater than 0, not {arguments.budget_s:g}")
-    from pytest_tfgrpo.patterns.harvest.tools import reviewed_recipes
+    from pytest_tfgrpo.harvest.job.tools import reviewed_recipes
 
     reviewed = reviewed_recipes(Path(arguments.repo))
     plan = _plan(arguments, reviewed)
@@ -112,8 +112,8 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
 
 def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPlan:
     """Return the plan of a command line; raises SettingError."""
-    from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan
-    from pytest_tfgrpo.patterns.harvest.tools import domain_of
+    from pytest_tfgrpo.harvest.job.plan import HarvestPlan
+    from pytest_tfgrpo.harvest.job.tools import domain_of
 
     repository = Path(arguments.repo)
     return HarvestPlan(
@@ -137,8 +137,8 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
 def _with_prompts(
     arguments: Arguments, plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]
 ) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest.tools import open_builder, open_tools
-    from pytest_tfgrpo.patterns.prompt.issues_file import read_issues
+    from pytest_tfgrpo.harvest.job.tools import open_builder, open_tools
+    from pytest_tfgrpo.harvest.prompt.issues_file import read_issues
 
     issues = read_issues(Path(arguments.issues)) if arguments.issues else {}
     builder = open_builder(os.environ, plan.isolation)
@@ -154,7 +154,7 @@ def _with_prompts(
 
 
 def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.harvest.harvest import harvest
+    from pytest_tfgrpo.harvest.job.harvest import harvest
 
     if plan.isolation == "none":
         yield "warning: the tests run without isolation; what they do, they do to this machine"
@@ -208,7 +208,7 @@ def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
 
 def _nothing(plan: HarvestPlan) -> str:
     """Return why a harvest found nothing to do."""
-    from pytest_tfgrpo.patterns.harvest.harvest import holds_changes
+    from pytest_tfgrpo.harvest.job.harvest import holds_changes
 
     if holds_changes(plan):
         return f"nothing is new in {plan.commits}; --retry does again what failed"
@@ -217,8 +217,8 @@ def _nothing(plan: HarvestPlan) -> str:
 
 
 def _dry_run(plan: HarvestPlan) -> Iterator[str]:
-    from pytest_tfgrpo.patterns.fixes import FixCandidate
-    from pytest_tfgrpo.patterns.harvest.harvest import preview
+    from pytest_tfgrpo.harvest.fixes import FixCandidate
+    from pytest_tfgrpo.harvest.job.harvest import preview
 
     counts: Counter[str] = Counter()
     for one in preview(plan):
@@ -237,8 +237,8 @@ def _dry_run(plan: HarvestPlan) -> Iterator[str]:
 
 def _how_long(plan: HarvestPlan, candidates: int) -> str:
     """Return how long a harvest takes, by what earlier ones into its suite took."""
-    from pytest_tfgrpo.patterns.harvest.progress import estimate_from_rows
-    from pytest_tfgrpo.patterns.suite.harvest_log import read_log_of
+    from pytest_tfgrpo.harvest.job.progress import estimate_from_rows
+    from pytest_tfgrpo.harvest.suite.harvest_log import read_log_of
 
     if estimate := estimate_from_rows(read_log_of(plan.suite).values(), candidates, plan.jobs):
         return estimate_line(estimate)
@@ -249,7 +249,7 @@ def _require_sandbox(isolation: Isolation) -> None:
     """Raise SettingError unless the tests can be isolated as asked for."""
     if isolation != "bwrap":
         return
-    from pytest_tfgrpo.harness.sandbox.bubblewrap import open_bwrap
+    from pytest_tfgrpo.sandbox.bubblewrap import open_bwrap
 
     try:
         open_bwrap()
@@ -263,7 +263,7 @@ def _require_sandbox(isolation: Isolation) -> None:
 def init_command(arguments: Arguments) -> Iterator[str]:
     """Write a first harvest.toml, which says how tests run, each value with its source."""
     from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.patterns.harvest.tools import first_recipe, open_builder, recipe_path
+    from pytest_tfgrpo.harvest.job.tools import first_recipe, open_builder, recipe_path
 
     repository = Path(arguments.repo)
     path = recipe_path(repository)
@@ -276,10 +276,10 @@ def init_command(arguments: Arguments) -> Iterator[str]:
 
 def env_command(arguments: Arguments) -> Iterator[str]:
     """Build the environments of a harvested suite on this machine."""
-    from pytest_tfgrpo.harness.sandbox.environments import read_environment
-    from pytest_tfgrpo.patterns.environment.package_tools import BuildProblem
-    from pytest_tfgrpo.patterns.harvest.tools import open_builder
-    from pytest_tfgrpo.patterns.suite.suite_files import ENVIRONMENTS
+    from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
+    from pytest_tfgrpo.harvest.job.tools import open_builder
+    from pytest_tfgrpo.harvest.suite.suite_files import ENVIRONMENTS
+    from pytest_tfgrpo.sandbox.environments import read_environment
 
     files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
     if not files:
@@ -305,8 +305,8 @@ def env_command(arguments: Arguments) -> Iterator[str]:
 
 def verify_command(arguments: Arguments) -> Iterator[str]:
     """Prove the scenarios of a harvested suite again, from its own files."""
-    from pytest_tfgrpo.patterns.harvest.tools import find_environment, run_tests
-    from pytest_tfgrpo.patterns.harvest.verify import verify
+    from pytest_tfgrpo.harvest.job.tools import find_environment, run_tests
+    from pytest_tfgrpo.harvest.job.verify import verify
 
     _require_sandbox(arguments.check_sandbox)
     suite, lost = Path(arguments.suite), []

@@ -11,17 +11,17 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings.agents import ACTOR, MAX_TOKENS, MODELS, TEACHER
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.patterns.prompt.statement_model import StatementModel
+    from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
 
 MODEL = "openai:"
 
 
 def open_statement_model(arguments: Arguments) -> StatementModel:
     """Return what rewrites prompts: the model that the settings name; raises SettingError, makes no call."""
-    from pytest_tfgrpo.harness.suite.models_file import load_models
+    from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
     from pytest_tfgrpo.llm.budget import Budget, require_affordable
     from pytest_tfgrpo.llm.models import Models
-    from pytest_tfgrpo.patterns.prompt.statement_model import StatementModel
+    from pytest_tfgrpo.suite.models_file import load_models
 
     project = project_of(arguments)
     settings = project.settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from pytest_tfgrpo.core.text import plural
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.patterns.harvest.progress import HarvestEstimate, HarvestReading, RunningCandidate
+    from pytest_tfgrpo.harvest.job.progress import HarvestEstimate, HarvestReading, RunningCandidate
 
 SAID_FROM_S = 60.0
 """A harvest that takes less says nothing of how long it takes."""

@@ -16,14 +16,14 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Frame, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.stamp import identify, seed_of
-from pytest_tfgrpo.harness.learning.library.library import empty, of, save_library
-from pytest_tfgrpo.harness.learning.optimizer.wording import parse
+from pytest_tfgrpo.learning.library.library import empty, of, save_library
+from pytest_tfgrpo.learning.optimizer.wording import parse
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.protocols import Actor
-    from pytest_tfgrpo.live.arms import LiveArm
-    from pytest_tfgrpo.live.config import ArmSpec
-    from pytest_tfgrpo.live.session import Live
+    from pytest_tfgrpo.production.live.arms import LiveArm
+    from pytest_tfgrpo.production.live.config import ArmSpec
+    from pytest_tfgrpo.production.live.session import Live
+    from pytest_tfgrpo.protocols import Actor
 
 POINT, THREADS = "config", 8
 TEMPERATURE = 0.3
@@ -98,11 +98,11 @@ class DemoService:
 
     def solve(self, arm: LiveArm, scenario: Scenario, n: int) -> tuple[str, tuple[Frame, ...], float]:
         """Return answer, calls and score of one attempt with the prompt that an arm makes."""
-        from pytest_tfgrpo.harness.protocols import ActorCall
-        from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-        from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-        from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
-        from pytest_tfgrpo.harness.suite.prompt import render_prompt
+        from pytest_tfgrpo.protocols import ActorCall
+        from pytest_tfgrpo.sandbox.workspace import Workspace
+        from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+        from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+        from pytest_tfgrpo.suite.prompt import render_prompt
 
         pack = self.packs[scenario.domain]
         place = self.folder / "workspaces" / f"{n}-{arm.name}"
@@ -127,7 +127,7 @@ class DemoService:
 
     def truth(self, arms: Mapping[str, ArmSpec], numbers: Sequence[int]) -> dict[str, float]:
         """Return the mean score of each arm over the same tasks, as only a demonstration can know it."""
-        from pytest_tfgrpo.live.arms import LiveArm
+        from pytest_tfgrpo.production.live.arms import LiveArm
 
         def score(spec: ArmSpec, n: int) -> float:
             scenario = self.task(n)
@@ -154,10 +154,10 @@ def open_service(
     folder: Path, seed: int, *, shuffled: bool = False, splits: Sequence[str] = ("dev", "eval")
 ) -> DemoService:
     """Return the application; by default it serves the tasks that its library was not learned from."""
-    from pytest_tfgrpo.harness.actors.offline.agent import open_offline
-    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-    from pytest_tfgrpo.harness.suite.packs import load_packs
-    from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+    from pytest_tfgrpo.actors.offline.agent import open_offline
+    from pytest_tfgrpo.scoring.checks.registry import KINDS
+    from pytest_tfgrpo.suite.packs import load_packs
+    from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
     root = fixtures()
     paths = sorted(path for path in (root / "fixtures").iterdir() if path.is_file())

@@ -13,8 +13,8 @@ from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.live.config import LiveConfig
-    from pytest_tfgrpo.live.store import LiveStore
+    from pytest_tfgrpo.production.live.config import LiveConfig
+    from pytest_tfgrpo.production.live.store import LiveStore
 
 ABOUT = (
     "Let runs in production choose among arms, such as prompts or models. What learns is the selector, a "
@@ -106,7 +106,7 @@ def demo(arguments: Arguments) -> Iterator[str]:
 
 def status(arguments: Arguments) -> Iterator[str]:
     """Print gate, runs, what updates left out, probabilities and the last update."""
-    from pytest_tfgrpo.live.report import status_lines, status_of
+    from pytest_tfgrpo.production.live.report import status_lines, status_of
 
     with _opened(arguments) as (config, store):
         found = status_of(config, store)
@@ -115,7 +115,7 @@ def status(arguments: Arguments) -> Iterator[str]:
 
 def report(arguments: Arguments) -> Iterator[str]:
     """Print what the selector brings over its control, how each category fares, and the last updates."""
-    from pytest_tfgrpo.live.report import report_lines
+    from pytest_tfgrpo.production.live.report import report_lines
 
     with _opened(arguments) as (_, store):
         yield from report_lines(store, arguments.last)
@@ -123,9 +123,9 @@ def report(arguments: Arguments) -> Iterator[str]:
 
 def evaluate(arguments: Arguments) -> Iterator[str]:
     """Estimate from the runs there were what another policy would have earned."""
-    from pytest_tfgrpo.live.evaluate import evaluate as value
-    from pytest_tfgrpo.live.evaluate import target_policy
-    from pytest_tfgrpo.live.report import logged_selector, newest, policies_of, value_lines
+    from pytest_tfgrpo.production.live.evaluate import evaluate as value
+    from pytest_tfgrpo.production.live.evaluate import target_policy
+    from pytest_tfgrpo.production.live.report import logged_selector, newest, policies_of, value_lines
 
     with _opened(arguments) as (_, store):
         state = logged_selector(store)
@@ -159,8 +159,8 @@ def _point(name: str | None, points: Sequence[str]) -> str:
 
 def drafts(arguments: Arguments) -> Iterator[str]:
     """Write the runs that went most unlike others of their category as drafts of scenarios."""
-    from pytest_tfgrpo.live.drafts import drafts_of, write_drafts
-    from pytest_tfgrpo.live.report import newest
+    from pytest_tfgrpo.production.live.drafts import drafts_of, write_drafts
+    from pytest_tfgrpo.production.live.report import newest
 
     with _opened(arguments) as (config, store):
         found = drafts_of(newest(store, arguments.last), arguments.most)
@@ -176,7 +176,7 @@ def drafts(arguments: Arguments) -> Iterator[str]:
 
 def export(arguments: Arguments) -> Iterator[str]:
     """Print each choice as a line of JSON: context, arms, arm, propensity, reward."""
-    from pytest_tfgrpo.live.choices_export import choice_lines
+    from pytest_tfgrpo.production.live.choices_export import choice_lines
 
     with _opened(arguments) as (_, store):
         yield from choice_lines(store.rollouts())
@@ -184,11 +184,11 @@ def export(arguments: Arguments) -> Iterator[str]:
 
 def ingest(arguments: Arguments) -> Iterator[str]:
     """Store the runs of agents of other frameworks, from files of their OpenTelemetry spans."""
-    from pytest_tfgrpo.live.config import load_live_config
-    from pytest_tfgrpo.live.loop import rules_of
-    from pytest_tfgrpo.live.rewards import open_inference
-    from pytest_tfgrpo.live.spans import SpanIngest, ingest_lines
-    from pytest_tfgrpo.live.store import open_live_store
+    from pytest_tfgrpo.production.live.config import load_live_config
+    from pytest_tfgrpo.production.live.loop import rules_of
+    from pytest_tfgrpo.production.live.rewards import open_inference
+    from pytest_tfgrpo.production.live.spans import SpanIngest, ingest_lines
+    from pytest_tfgrpo.production.live.store import open_live_store
 
     config = load_live_config(arguments.config, {"enabled": True}, os.environ)
     path, settings = config.store, config.settings
@@ -207,7 +207,7 @@ def reset(arguments: Arguments) -> Iterator[str]:
     """Let a gate that holds pass again; its memory of failures and of control starts anew."""
     import time
 
-    from pytest_tfgrpo.live.guard import reset as passing
+    from pytest_tfgrpo.production.live.guard import reset as passing
 
     now = time.time()
     with _opened(arguments) as (_, store):
@@ -223,8 +223,8 @@ def reset(arguments: Arguments) -> Iterator[str]:
 @contextmanager
 def _opened(arguments: Arguments) -> Iterator[tuple[LiveConfig, LiveStore]]:
     """Yield configuration and store; raises StoreError where there is no store yet."""
-    from pytest_tfgrpo.live.config import load_live_config
-    from pytest_tfgrpo.live.store import open_live_store
+    from pytest_tfgrpo.production.live.config import load_live_config
+    from pytest_tfgrpo.production.live.store import open_live_store
 
     config = load_live_config(arguments.config, {}, os.environ)
     path = config.store

@@ -18,16 +18,21 @@ from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, Served, open
 from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.text import interval, table
-from pytest_tfgrpo.live.config import load_live_config
-from pytest_tfgrpo.live.evaluate import evaluate, target_policy
-from pytest_tfgrpo.live.guard import reset
-from pytest_tfgrpo.live.loop import open_loop
-from pytest_tfgrpo.live.records import LiveStatus
-from pytest_tfgrpo.live.report import difference_lines, policies_of, probabilities_of, stored_selector
-from pytest_tfgrpo.live.selector import SelectorState
-from pytest_tfgrpo.live.session import Live
-from pytest_tfgrpo.live.store import LiveStore, open_live_store
-from pytest_tfgrpo.live.store_schema import open_store_file
+from pytest_tfgrpo.production.live.config import load_live_config
+from pytest_tfgrpo.production.live.evaluate import evaluate, target_policy
+from pytest_tfgrpo.production.live.guard import reset
+from pytest_tfgrpo.production.live.loop import open_loop
+from pytest_tfgrpo.production.live.records import LiveStatus
+from pytest_tfgrpo.production.live.report import (
+    difference_lines,
+    policies_of,
+    probabilities_of,
+    stored_selector,
+)
+from pytest_tfgrpo.production.live.selector import SelectorState
+from pytest_tfgrpo.production.live.session import Live
+from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.store_schema import open_store_file
 
 TASKS, STEP, TOGETHER = 600, 100, 16
 WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4

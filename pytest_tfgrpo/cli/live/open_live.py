@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.live.config import load_live_config
-from pytest_tfgrpo.live.session import Live
+from pytest_tfgrpo.production.live.config import load_live_config
+from pytest_tfgrpo.production.live.session import Live
 
 
 def open_live(config: str | Path | None = None, **settings: Any) -> Live:
@@ -21,6 +21,6 @@ def open_live(config: str | Path | None = None, **settings: Any) -> Live:
     found = load_live_config(config, settings, os.environ)
     if not found.settings.enabled:
         return Live(found, None)
-    from pytest_tfgrpo.live.loop import open_loop
+    from pytest_tfgrpo.production.live.loop import open_loop
 
     return Live(found, open_loop(found))

@@ -22,8 +22,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire import Json
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.live.arms import LiveArm
-    from pytest_tfgrpo.live.config import ArmSpec
+    from pytest_tfgrpo.production.live.arms import LiveArm
+    from pytest_tfgrpo.production.live.config import ArmSpec
 
 DAYS = 3
 SESSIONS = 120
@@ -148,13 +148,13 @@ def open_traffic(folder: Path, seed: int, tasks: int, start_ns: int) -> DemoTraf
 
 
 def _arms(folder: Path) -> Mapping[str, ArmSpec]:
-    from pytest_tfgrpo.live.config import load_live_config
+    from pytest_tfgrpo.production.live.config import load_live_config
 
     return load_live_config(folder / "live.toml", {}, {}).points[POINT].arms
 
 
 def _arm(spec: ArmSpec, scenario: Scenario) -> LiveArm:
-    from pytest_tfgrpo.live.arms import LiveArm
+    from pytest_tfgrpo.production.live.arms import LiveArm
 
     return LiveArm(spec, 1.0, scenario.domain, lambda *_: None)
 

@@ -22,11 +22,11 @@ from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command
 from pytest_tfgrpo.core.errors import SettingError
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.bus.protocol import Bus
-    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-    from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-    from pytest_tfgrpo.feedback.report.figures import LoopReport, ShownTrajectory
-    from pytest_tfgrpo.feedback.report.status import LoopStatus
+    from pytest_tfgrpo.production.bus.protocol import Bus
+    from pytest_tfgrpo.production.door.opt_outs import OptOuts
+    from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+    from pytest_tfgrpo.production.report.figures import LoopReport, ShownTrajectory
+    from pytest_tfgrpo.production.report.status import LoopStatus
 
 ABOUT = (
     "Take the traces of an agent in production, without secrets, and score each run of the agent: by kind of "
@@ -120,9 +120,9 @@ def _scale(text: str) -> tuple[str, tuple[float, float]]:
 
 def init(arguments: Arguments) -> Iterator[str]:
     """Write a first loop.toml, and the key of its pseudonyms, which only you can read."""
-    from pytest_tfgrpo.feedback.config import LOOP_FILE
-    from pytest_tfgrpo.feedback.loop_file import write_key, write_loop_file
-    from pytest_tfgrpo.feedback.settings import LOOP_TABLE
+    from pytest_tfgrpo.production.config import LOOP_FILE
+    from pytest_tfgrpo.production.loop_file import write_key, write_loop_file
+    from pytest_tfgrpo.production.settings import LOOP_TABLE
 
     folder = Path(arguments.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def demo(arguments: Arguments) -> Iterator[str]:
 
 def config(arguments: Arguments) -> Iterator[str]:
     """Print the value of every setting and where it comes from; secrets are not shown."""
-    from pytest_tfgrpo.feedback.config import config_lines, load_loop_config
+    from pytest_tfgrpo.production.config import config_lines, load_loop_config
 
     yield from config_lines(load_loop_config(arguments.config, os.environ))
 
@@ -171,7 +171,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
 
 def status(arguments: Arguments) -> Iterator[str]:
     """Print how far the loop is: what is stored, what waits, and who does which job."""
-    from pytest_tfgrpo.feedback.report.status import status_lines, status_of
+    from pytest_tfgrpo.production.report.status import status_lines, status_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = status_of(bus, view, config.public_bus)
@@ -180,8 +180,8 @@ def status(arguments: Arguments) -> Iterator[str]:
 
 def report(arguments: Arguments) -> Iterator[str]:
     """Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task."""
-    from pytest_tfgrpo.feedback.report.figure_lines import report_lines
-    from pytest_tfgrpo.feedback.report.figures import report_of
+    from pytest_tfgrpo.production.report.figure_lines import report_lines
+    from pytest_tfgrpo.production.report.figures import report_of
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = report_of(bus, view, arguments.last)
@@ -190,8 +190,8 @@ def report(arguments: Arguments) -> Iterator[str]:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a trajectory: its turns, what was said of it, and its rewards."""
-    from pytest_tfgrpo.feedback.report.figures import find_shown
-    from pytest_tfgrpo.feedback.report.trajectory_lines import LIMIT, shown_lines
+    from pytest_tfgrpo.production.report.figures import find_shown
+    from pytest_tfgrpo.production.report.trajectory_lines import LIMIT, shown_lines
 
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = find_shown(view, bus, arguments.id)
@@ -204,8 +204,8 @@ def _json(value: LoopStatus | LoopReport | ShownTrajectory) -> str:
 
 def forget(arguments: Arguments) -> Iterator[str]:
     """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
-    from pytest_tfgrpo.feedback.forget import forget as overwrite
-    from pytest_tfgrpo.feedback.report.figure_lines import labelled, streams_text
+    from pytest_tfgrpo.production.forget import forget as overwrite
+    from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
 
     if not (arguments.session or arguments.user).strip():
         raise SettingError("name the session or user to forget; an empty id is nobody's")
@@ -237,8 +237,8 @@ def _operator() -> str:
 def import_(arguments: Arguments) -> Iterator[str]:
     """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
     from pytest_tfgrpo.cli.loop.loop_serve import work_off
-    from pytest_tfgrpo.feedback.door.intake import Intake
-    from pytest_tfgrpo.feedback.imports.files import import_files
+    from pytest_tfgrpo.production.door.intake import Intake
+    from pytest_tfgrpo.production.imports.files import import_files
 
     with _opened_door(arguments) as (bus, scrubber, rows):
         paths = [Path(name) for name in arguments.files]
@@ -277,7 +277,7 @@ def opt_out_list(arguments: Arguments) -> Iterator[str]:
 
 @contextmanager
 def _opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
-    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
+    from pytest_tfgrpo.production.door.opt_outs import OptOuts
 
     config = load_config(arguments.config)
     scrubber = open_scrubber(config)

@@ -21,9 +21,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pytest_tfgrpo.bus.protocol import Bus
-from pytest_tfgrpo.bus.registry import open_bus
-from pytest_tfgrpo.bus.streams import STREAMS
 from pytest_tfgrpo.cli.loop.demo_traffic import (
     DAY_NS,
     DAYS,
@@ -35,14 +32,17 @@ from pytest_tfgrpo.cli.loop.demo_traffic import (
 )
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
-from pytest_tfgrpo.feedback.config import load_loop_config
-from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.evaluation.evaluator import evaluator_lag
-from pytest_tfgrpo.feedback.loop_file import write_key
-from pytest_tfgrpo.feedback.report.figure_lines import report_lines
-from pytest_tfgrpo.feedback.report.figures import report_of
-from pytest_tfgrpo.feedback.view.view import TRAJECTORIES, LoopView
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.bus.streams import STREAMS
+from pytest_tfgrpo.production.config import load_loop_config
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.evaluation.evaluator import evaluator_lag
+from pytest_tfgrpo.production.loop_file import write_key
+from pytest_tfgrpo.production.report.figure_lines import report_lines
+from pytest_tfgrpo.production.report.figures import report_of
+from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 from pytest_tfgrpo.retry import may_pass
 
 TASKS = 400

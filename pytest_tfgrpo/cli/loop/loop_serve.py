@@ -19,20 +19,20 @@ PATIENCE_S = 3.0
 REST_S = 0.1
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.bus.protocol import Bus
-    from pytest_tfgrpo.feedback.config import LoopConfig
-    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-    from pytest_tfgrpo.feedback.service.workers import LoopRole
-    from pytest_tfgrpo.feedback.view.view import LoopView
+    from pytest_tfgrpo.production.bus.protocol import Bus
+    from pytest_tfgrpo.production.config import LoopConfig
+    from pytest_tfgrpo.production.door.opt_outs import OptOuts
+    from pytest_tfgrpo.production.service.workers import LoopRole
+    from pytest_tfgrpo.production.view.view import LoopView
 
 
 def serve_loop(path: str | None) -> Iterator[str]:
     """Serve until a signal; print a line once the service answers, and yield one when it has stopped."""
-    from pytest_tfgrpo.feedback.door.intake import Intake
-    from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-    from pytest_tfgrpo.feedback.service.limits import ServiceLimits, check_reach
-    from pytest_tfgrpo.feedback.service.run import run_service
-    from pytest_tfgrpo.feedback.view.view import LoopView
+    from pytest_tfgrpo.production.door.intake import Intake
+    from pytest_tfgrpo.production.door.opt_outs import OptOuts
+    from pytest_tfgrpo.production.service.limits import ServiceLimits, check_reach
+    from pytest_tfgrpo.production.service.run import run_service
+    from pytest_tfgrpo.production.view.view import LoopView
 
     config = load_config(path)
     settings, scrubber = config.settings, open_scrubber(config)
@@ -63,7 +63,7 @@ def serve_loop(path: str | None) -> Iterator[str]:
 
 def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
     """Make trajectories and rewards of what waits on the bus; False: a service does that. Raises BusError."""
-    from pytest_tfgrpo.feedback.report.status import status_of
+    from pytest_tfgrpo.production.report.status import status_of
 
     with ExitStack() as closing:
         view = closing.enter_context(current_view(config, bus))
@@ -86,11 +86,11 @@ def open_roles(
     bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts, *, settle_s: float
 ) -> list[LoopRole]:
     """Return assembler and evaluator under a new name, and the sweep; the caller closes them."""
-    from pytest_tfgrpo.feedback.assembly.assembler import Assembler
-    from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns
-    from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
-    from pytest_tfgrpo.feedback.opt_out_sweep import OptOutSweep
-    from pytest_tfgrpo.feedback.rewards.components import load_components
+    from pytest_tfgrpo.production.assembly.assembler import Assembler
+    from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
+    from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+    from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
+    from pytest_tfgrpo.production.rewards.components import load_components
 
     settings, owner, scrubber = config.settings, owner_name(), open_scrubber(config)
     assembler = Assembler(

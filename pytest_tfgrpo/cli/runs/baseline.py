@@ -15,8 +15,8 @@ from pytest_tfgrpo.core.settings.gate import GATE_ALARM, GATE_MARGIN
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
-    from pytest_tfgrpo.harness.gate.baseline import Baseline
-    from pytest_tfgrpo.harness.metrics.looks import Looks
+    from pytest_tfgrpo.gate.baseline import Baseline
+    from pytest_tfgrpo.metrics.looks import Looks
 
 
 def declare(commands: Subparsers) -> None:
@@ -46,8 +46,8 @@ def declare(commands: Subparsers) -> None:
 def save(arguments: Arguments) -> Iterator[str]:
     """Store the final sweep of a run as a baseline, pooled with every other sweep of its build."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.gate import baseline
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.gate import baseline
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
@@ -64,9 +64,9 @@ def save(arguments: Arguments) -> Iterator[str]:
 
 def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
     """Return a baseline with the sweeps of its build in the file that is replaced, and of runs on disk."""
-    from pytest_tfgrpo.harness.gate.baseline import from_run, load
-    from pytest_tfgrpo.harness.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs, load_run
+    from pytest_tfgrpo.gate.baseline import from_run, load
+    from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
+    from pytest_tfgrpo.runs.journal_contents import list_runs, load_run
 
     others = []
     with suppress(BaselineError):  # one that is broken is saved again
@@ -82,9 +82,9 @@ def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
 def _looks(project: Project, path: Path) -> Looks:
     """Return what eval splits have seen: by runs, the committed library, and the file that is replaced."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.harness.gate.baseline import load
-    from pytest_tfgrpo.harness.metrics.looks import merged
-    from pytest_tfgrpo.harness.run.earlier_runs import looks_on_disk
+    from pytest_tfgrpo.gate.baseline import load
+    from pytest_tfgrpo.metrics.looks import merged
+    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
 
     known = [looks_on_disk(project.out, project.task_id)]
     with suppress(StoreError):
@@ -96,15 +96,15 @@ def _looks(project: Project, path: Path) -> Looks:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a stored baseline."""
-    from pytest_tfgrpo.harness.gate.baseline import describe, load, locate
+    from pytest_tfgrpo.gate.baseline import describe, load, locate
 
     yield from describe(load(locate(arguments.name, project_of(arguments).root)))
 
 
 def compare(arguments: Arguments) -> Iterator[str]:
     """Compare two baselines or runs: the gate's result for B with A as its baseline."""
-    from pytest_tfgrpo.harness.gate.difference import Bar
-    from pytest_tfgrpo.harness.report.baselines import compare_baselines
+    from pytest_tfgrpo.gate.difference import Bar
+    from pytest_tfgrpo.report.baselines import compare_baselines
 
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
@@ -142,8 +142,8 @@ def find(project: Project, wanted: str) -> Baseline:
     """
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.core.setting_parsers import is_task_id
-    from pytest_tfgrpo.harness.gate.baseline import from_run, load, locate
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.gate.baseline import from_run, load, locate
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     if wanted.endswith(".json") or (is_task_id(wanted) and locate(wanted, project.root).is_file()):
         return load(locate(wanted, project.root))

@@ -59,7 +59,7 @@ def export(arguments: Arguments) -> Iterator[str]:
 
 
 def _export_harbor(arguments: Arguments) -> Iterator[str]:
-    from pytest_tfgrpo.harness.export.harbor.tasks import export_tasks
+    from pytest_tfgrpo.export.harbor.tasks import export_tasks
 
     if arguments.suite is None or arguments.into is None:
         arguments.parser.error("name a suite and a folder: tfgrpo export harbor SUITE --into FOLDER")
@@ -70,8 +70,8 @@ def _export_harbor(arguments: Arguments) -> Iterator[str]:
 
 def _export_run(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.export.export import Export
-    from pytest_tfgrpo.harness.export.export import export as write
+    from pytest_tfgrpo.export.export import Export
+    from pytest_tfgrpo.export.export import export as write
 
     if arguments.suite is not None or arguments.into is not None:
         arguments.parser.error("SUITE and --into are for tfgrpo export harbor")

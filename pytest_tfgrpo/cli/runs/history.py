@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain, write_text
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.report.run_history.past_runs import PastRun
+    from pytest_tfgrpo.report.run_history.past_runs import PastRun
 
 SHOWN = 10
 """Runs on the terminal."""
@@ -31,9 +31,9 @@ def history(arguments: Arguments) -> Iterator[str]:
     """Print the last ten runs of the task, and write a page over all of them."""
     from pytest_tfgrpo.cli.lookup import other_tasks
     from pytest_tfgrpo.cli.runs.report import write
-    from pytest_tfgrpo.harness.report.run_history.lines import history_lines
-    from pytest_tfgrpo.harness.report.run_history.page import history_page
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+    from pytest_tfgrpo.report.run_history.lines import history_lines
+    from pytest_tfgrpo.report.run_history.page import history_page
+    from pytest_tfgrpo.runs.journal_contents import list_runs
 
     project = project_of(arguments)
     folders = list_runs(project.out, project.task_id)
@@ -51,8 +51,8 @@ def history(arguments: Arguments) -> Iterator[str]:
 def _run_in(folder: Path) -> PastRun:
     """Return what is known of a run; whatever is wrong with its files is said in its place."""
     from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.harness.report.run_history.past_runs import UNREADABLE, past_run, unreported
-    from pytest_tfgrpo.harness.run.journal import ended_at, is_open
+    from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run, unreported
+    from pytest_tfgrpo.runs.journal import ended_at, is_open
 
     journal, header = folder / JOURNAL, _header(folder / JOURNAL)
     if is_open(journal):
@@ -68,7 +68,7 @@ def _run_in(folder: Path) -> PastRun:
 
 def _header(journal: Path) -> Mapping[str, Any] | None:
     """Return the data of a journal's first event; None where it has none that can be read."""
-    from pytest_tfgrpo.harness.run.journal import decode
+    from pytest_tfgrpo.runs.journal import decode
 
     try:
         with open_plain(journal) as file:

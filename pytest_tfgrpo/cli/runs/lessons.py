@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.lessons import Experience, Library, Tombstone
-    from pytest_tfgrpo.harness.learning.attribution.effects import LessonEffect
+    from pytest_tfgrpo.learning.attribution.effects import LessonEffect
 
 WIDTH = 80
 INDENT = " " * 6
@@ -99,10 +99,10 @@ def _listing(
     sort: str,
 ) -> Iterator[str]:
     from pytest_tfgrpo.core.text import line, plural, wrapped
-    from pytest_tfgrpo.harness.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
-    from pytest_tfgrpo.harness.learning.attribution.exposures import content_key
-    from pytest_tfgrpo.harness.learning.attribution.pooling import records
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+    from pytest_tfgrpo.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
+    from pytest_tfgrpo.learning.attribution.exposures import content_key
+    from pytest_tfgrpo.learning.attribution.pooling import records
+    from pytest_tfgrpo.runs.journal_contents import list_runs
 
     found, complaints = records(list_runs(project.out, project.task_id))
     for complaint in complaints:
@@ -142,8 +142,8 @@ def _listing(
 
 def _lines(lesson: LessonRow) -> Iterator[str]:
     from pytest_tfgrpo.core.text import interval, line, plural, wrapped
-    from pytest_tfgrpo.harness.report.attribution import probability
     from pytest_tfgrpo.numerics.attribution import MIN_ARM
+    from pytest_tfgrpo.report.attribution import probability
 
     e, standing = lesson.experience, lesson.standing
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
@@ -214,7 +214,7 @@ def _fate(e: Experience, heirs: Mapping[str, Experience], tombstones: Mapping[st
 def _stored(project: Project) -> tuple[list[Experience], dict[str, Tombstone]]:
     """Return what the store holds, nothing where there is none."""
     from pytest_tfgrpo.core.lessons import Tombstone
-    from pytest_tfgrpo.harness.learning.library.experience_store import ExperienceStore
+    from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
 
     path = project.out / project.task_id / EXPERIENCES
     if not path.is_file():
@@ -231,7 +231,7 @@ def _started_with(
     project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
 ) -> Iterator[Experience]:
     """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
-    from pytest_tfgrpo.harness.run.journal_contents import library_at_start, list_runs
+    from pytest_tfgrpo.runs.journal_contents import library_at_start, list_runs
 
     changed = [(id_, stone.run_id) for id_, stone in tombstones.items()]
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
@@ -247,7 +247,7 @@ def _in_force(
 ) -> tuple[Sequence[Experience], str]:
     """Return the active lessons and their source: the task's library, the committed one or the store."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
-    from pytest_tfgrpo.harness.learning.library.library import load_library
+    from pytest_tfgrpo.learning.library.library import load_library
 
     current = project.out / project.task_id / LIBRARY
     if current.is_file():
@@ -264,7 +264,7 @@ def _of(library: Library) -> tuple[Sequence[Experience], str]:
 
 
 def _export(project: Project, stored: Sequence[Experience], domain: str | None) -> Iterator[str]:
-    from pytest_tfgrpo.harness.learning.library.experience_store import export_camel
+    from pytest_tfgrpo.learning.library.experience_store import export_camel
 
     _require_store(project)
     yield from (json.dumps(value) for value in export_camel(e for e in stored if domain in (None, e.domain)))

@@ -54,7 +54,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 def diff(arguments: Arguments) -> Iterator[str]:
     """Print how two libraries differ."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.harness.learning.library.library import diff as difference
+    from pytest_tfgrpo.learning.library.library import diff as difference
 
     project = project_of(arguments)
     names = [arguments.a, arguments.b] if arguments.b else [COMMITTED, arguments.a]
@@ -72,11 +72,11 @@ def diff(arguments: Arguments) -> Iterator[str]:
 def promote(arguments: Arguments) -> Iterator[str]:
     """Write the library of a run to the committed file, for review and commit."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run, read_report, require_promotable
-    from pytest_tfgrpo.harness.learning.library.library import diff, save_library
-    from pytest_tfgrpo.harness.metrics.looks import merged
-    from pytest_tfgrpo.harness.report.gates import overall
-    from pytest_tfgrpo.harness.run.earlier_runs import looks_on_disk
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.learning.library.library import diff, save_library
+    from pytest_tfgrpo.metrics.looks import merged
+    from pytest_tfgrpo.report.gates import overall
+    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])
@@ -98,9 +98,9 @@ def rebase(arguments: Arguments) -> Iterator[str]:
     """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
     from pytest_tfgrpo.core.clock import utc_now
-    from pytest_tfgrpo.harness.learning.library.library import load_library, save_library
-    from pytest_tfgrpo.harness.learning.library.library import rebase as rebased
-    from pytest_tfgrpo.harness.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
+    from pytest_tfgrpo.learning.library.library import load_library, save_library
+    from pytest_tfgrpo.learning.library.library import rebase as rebased
+    from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
 
     project = project_of(arguments)
     file = committed_file(project)
@@ -116,7 +116,7 @@ def rebase(arguments: Arguments) -> Iterator[str]:
 
 def to_read(lessons: Iterable[Experience]) -> Iterator[str]:
     """Yield the lessons that a person reads before they are promoted, and why."""
-    from pytest_tfgrpo.harness.learning.library.flags import KINDS, flags_of
+    from pytest_tfgrpo.learning.library.flags import KINDS, flags_of
 
     found = [(lesson, flags) for lesson in lessons if (flags := flags_of(lesson.summary32))]
     if found:

@@ -11,7 +11,7 @@ from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.settings.agents import RECORD
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.harness.recording.maintenance import RunUse
+    from pytest_tfgrpo.recording.maintenance import RunUse
 
 
 def declare(commands: Subparsers) -> None:
@@ -35,14 +35,14 @@ def declare(commands: Subparsers) -> None:
 
 def stat(arguments: Arguments) -> Iterator[str]:
     """Print what a recording contains: entries by actor and model, size, dates, redactions."""
-    from pytest_tfgrpo.harness.recording import maintenance
+    from pytest_tfgrpo.recording import maintenance
 
     yield from maintenance.stat(Path(arguments.file))
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
     """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 and print each bad line."""
-    from pytest_tfgrpo.harness.recording import maintenance
+    from pytest_tfgrpo.recording import maintenance
 
     file = Path(arguments.file)
     problems = list(maintenance.verify(file))
@@ -58,9 +58,9 @@ def add(arguments: Arguments) -> Iterator[str]:
     whose checks or test functions may look there is refused.
     """
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.recording.writing import check_recordable, describe, record
-    from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
-    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+    from pytest_tfgrpo.recording.writing import check_recordable, describe, record
+    from pytest_tfgrpo.runs.journal_contents import load_run, read_log
+    from pytest_tfgrpo.scoring.checks.registry import KINDS
 
     file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
     run = load_run(folder)
@@ -79,7 +79,7 @@ def add(arguments: Arguments) -> Iterator[str]:
 def prune(arguments: Arguments) -> Iterator[str]:
     """Remove from a recording what a run (default: the latest) does not use."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.recording import maintenance
+    from pytest_tfgrpo.recording import maintenance
 
     project = project_of(arguments)
     uses = [_use_of(find_run(project, name)) for name in arguments.run or ["latest"]]
@@ -87,7 +87,7 @@ def prune(arguments: Arguments) -> Iterator[str]:
 
 
 def _use_of(folder: Path) -> RunUse:
-    from pytest_tfgrpo.harness.recording import maintenance
-    from pytest_tfgrpo.harness.run.journal_contents import load_run, read_log
+    from pytest_tfgrpo.recording import maintenance
+    from pytest_tfgrpo.runs.journal_contents import load_run, read_log
 
     return maintenance.use_of(load_run(folder), read_log(folder).rollouts.values())

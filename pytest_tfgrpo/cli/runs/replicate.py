@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
-    from pytest_tfgrpo.harness.report.replication import SeedResult
+    from pytest_tfgrpo.report.replication import SeedResult
 
 LOG = "pytest.log"
 RESULT = "replication.json"
@@ -85,7 +85,7 @@ def _require_one_agent(project: Project, args: Sequence[str]) -> None:
 def _folder(project: Project, *, new: bool) -> Path:
     """Return the folder of the replication to go on with, or of a new one."""
     from pytest_tfgrpo.core.files import REPLICATIONS
-    from pytest_tfgrpo.harness.run.journal_contents import new_run_id
+    from pytest_tfgrpo.runs.journal_contents import new_run_id
 
     home = project.out / project.task_id / REPLICATIONS
     known = sorted(path for path in home.glob("*") if path.is_dir())
@@ -93,7 +93,7 @@ def _folder(project: Project, *, new: bool) -> Path:
 
 
 def _runs(project: Project, out: Path) -> list[Path]:
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal_contents import list_runs
 
     return list_runs(out, project.task_id)
 
@@ -129,7 +129,7 @@ _BUDGETS: tuple[Setting[float | None], ...] = (BUDGET_USD, BUDGET_TOKENS, BUDGET
 
 def _carry_out(project: Project, seed: int, outs: Mapping[int, Path], args: Sequence[str]) -> Path:
     """Run one seed to its end, or go on with it; raises JournalError where it does not come to one."""
-    from pytest_tfgrpo.harness.engine.writer import make_output
+    from pytest_tfgrpo.engine.writer import make_output
 
     make_output(project.out)
     out, runs = outs[seed], _runs(project, outs[seed])
@@ -208,8 +208,8 @@ def _used(run: Path, budget: str) -> float:
 
 def _result(run: Path) -> SeedResult:
     """Return what the run in a folder shows; raises SettingError where it measured no gain."""
-    from pytest_tfgrpo.harness.report.replication import seed_result
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.report.replication import seed_result
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     found = seed_result(load_run(run))
     if found is None or not found.known.ids:
@@ -221,7 +221,7 @@ def _result(run: Path) -> SeedResult:
 
 def _require_same(results: Mapping[int, SeedResult], seed: int) -> None:
     """Raise SettingError when the run of `seed` differs from the others in more than that."""
-    from pytest_tfgrpo.harness.report.replication import what_differs
+    from pytest_tfgrpo.report.replication import what_differs
 
     for other, result in results.items():
         if changed := what_differs(result, results[seed]):
@@ -233,9 +233,9 @@ def _require_same(results: Mapping[int, SeedResult], seed: int) -> None:
 
 def _conclude(project: Project, folder: Path, results: Sequence[SeedResult]) -> Iterator[str]:
     from pytest_tfgrpo.core.files import write_json
-    from pytest_tfgrpo.harness.metrics.looks import merged
-    from pytest_tfgrpo.harness.report.replication import replication, replication_lines
-    from pytest_tfgrpo.harness.run.earlier_runs import looks_on_disk
+    from pytest_tfgrpo.metrics.looks import merged
+    from pytest_tfgrpo.report.replication import replication, replication_lines
+    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
 
     looks = merged(looks_on_disk(project.out, project.task_id), *_committed(project))
     value = replication(results, looks)
@@ -247,7 +247,7 @@ def _conclude(project: Project, folder: Path, results: Sequence[SeedResult]) -> 
 def _committed(project: Project) -> Iterator[Mapping[str, tuple[str, ...]]]:
     """Yield the looks that the committed library and the baseline remember."""
     from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.harness.launch.launch import stored_baseline
+    from pytest_tfgrpo.launch.launch import stored_baseline
 
     yield find_library(project, COMMITTED)[0].looks
     baseline = stored_baseline(project.settings, project.root)

@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.text import line, wrapped
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.harness.gate.verdict import Verdict
+    from pytest_tfgrpo.gate.verdict import Verdict
 
 UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 GOING_ON = "it is still running"
@@ -72,11 +72,11 @@ def declare(commands: Subparsers) -> None:
 def report(arguments: Arguments) -> Iterator[str]:
     """Print the report of a run and write its HTML page, or compare it with others."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.report.compare import versus
-    from pytest_tfgrpo.harness.report.compare_example import example_lines
-    from pytest_tfgrpo.harness.report.compare_lines import compare_lines
-    from pytest_tfgrpo.harness.report.page.html import html, write_page
-    from pytest_tfgrpo.harness.report.terminal import terminal
+    from pytest_tfgrpo.report.compare import versus
+    from pytest_tfgrpo.report.compare_example import example_lines
+    from pytest_tfgrpo.report.compare_lines import compare_lines
+    from pytest_tfgrpo.report.page.html import html, write_page
+    from pytest_tfgrpo.report.terminal import terminal
 
     project = project_of(arguments)
     verbosity = arguments.verbose - arguments.quiet
@@ -98,7 +98,7 @@ def report(arguments: Arguments) -> Iterator[str]:
         here = shown.report | {"files": os.path.relpath(folder)}
         yield from terminal(here, verbosity=verbosity)
         if arguments.what_if is not None:
-            from pytest_tfgrpo.harness.report.labels import what_if
+            from pytest_tfgrpo.report.labels import what_if
 
             yield from wrapped(what_if(shown.run, arguments.what_if), 80, hanging="  ")
     if before or arguments.html is not None:
@@ -111,7 +111,7 @@ def report(arguments: Arguments) -> Iterator[str]:
 def _agents(project: Project, arguments: Arguments, verbosity: int) -> Sequence[str]:
     """Compare the agents of a list, and write the page; raises SettingError and JournalError."""
     from pytest_tfgrpo.cli.lookup import find_agents
-    from pytest_tfgrpo.harness.launch.agents import compare_agents
+    from pytest_tfgrpo.launch.agents import compare_agents
 
     if arguments.compare or arguments.what_if is not None or arguments.html is not None:
         raise SettingError("--agents goes with none of --compare, --what-if and --html; leave them out")
@@ -123,7 +123,7 @@ def _agents(project: Project, arguments: Arguments, verbosity: int) -> Sequence[
 def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]:
     """Return the folders of the runs to compare with; raises JournalError."""
     from pytest_tfgrpo.cli.lookup import run_before
-    from pytest_tfgrpo.harness.report.compare_columns import LETTERS
+    from pytest_tfgrpo.report.compare_columns import LETTERS
 
     if len(wanted) >= len(LETTERS):
         raise JournalError(
@@ -164,8 +164,8 @@ def write(path: Path, written: Callable[[], None]) -> str:
 
 def read(project: Project, folder: Path) -> Run:
     """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
-    from pytest_tfgrpo.harness.run.journal import is_open
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal import is_open
+    from pytest_tfgrpo.runs.journal_contents import load_run
 
     run = load_run(folder)
     if run.status != "complete" and run.reason == "killed":
@@ -186,7 +186,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
     gate of a run that goes on is open.
     """
     from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.harness.report.value import build
+    from pytest_tfgrpo.report.value import build
 
     run = read(project, folder)
     if run.reason.startswith(GOING_ON):
@@ -213,8 +213,8 @@ def _labelled(folder: Path, run: Run, report: Report) -> Report:
     """Return a report with what people's labels make of the gain, where there are any."""
     if not (folder / LABELS).is_file():
         return report
-    from pytest_tfgrpo.harness.report.label_file import load_labels
-    from pytest_tfgrpo.harness.report.labels import labels_report
+    from pytest_tfgrpo.report.label_file import load_labels
+    from pytest_tfgrpo.report.labels import labels_report
 
     try:
         labels = load_labels(folder)
@@ -225,9 +225,9 @@ def _labelled(folder: Path, run: Run, report: Report) -> Report:
 
 def _judged(project: Project, run: Run, notes: list[str]) -> Verdict | None:
     """Return the result of the built-in rules; None without a gate. Problems are added to `notes`."""
-    from pytest_tfgrpo.harness.gate.baseline import load, locate
-    from pytest_tfgrpo.harness.report.conclusion import conclude
-    from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
+    from pytest_tfgrpo.gate.baseline import load, locate
+    from pytest_tfgrpo.report.conclusion import conclude
+    from pytest_tfgrpo.scoring.checks.registry import KINDS
 
     if run.is_plain and not sets_gate(run.settings):
         return None

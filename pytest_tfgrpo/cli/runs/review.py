@@ -14,10 +14,10 @@ from pytest_tfgrpo.core.errors import SettingError
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.harness.report.review.disagreements import Review
-    from pytest_tfgrpo.harness.report.review.marks import Mark
-    from pytest_tfgrpo.harness.report.review.patch import SuiteChange
-    from pytest_tfgrpo.harness.suite.suite_files import SuiteFile
+    from pytest_tfgrpo.review.disagreements import Review
+    from pytest_tfgrpo.review.marks import Mark
+    from pytest_tfgrpo.review.patch import SuiteChange
+    from pytest_tfgrpo.suite.suite_files import SuiteFile
 
 APPLY = "apply"
 WIDTH = 80
@@ -68,7 +68,7 @@ class Opened(NamedTuple):
 def review(arguments: Arguments) -> Iterator[str]:
     """Show where checks and reviewers' marks disagree, or propose what follows from marks."""
     from pytest_tfgrpo.core.text import line
-    from pytest_tfgrpo.harness.report.review.lines import review_lines
+    from pytest_tfgrpo.review.lines import review_lines
 
     words = list(arguments.words)
     applying = words[:1] == [APPLY]
@@ -90,10 +90,10 @@ def review(arguments: Arguments) -> Iterator[str]:
 
 def _open(arguments: Arguments, name: str | None) -> Opened:
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.harness.report.review.disagreements import review
-    from pytest_tfgrpo.harness.report.review.marks import load_marks
-    from pytest_tfgrpo.harness.run.journal_contents import load_run
-    from pytest_tfgrpo.harness.suite.suite_files import suite_files
+    from pytest_tfgrpo.review.disagreements import review
+    from pytest_tfgrpo.review.marks import load_marks
+    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.suite.suite_files import suite_files
 
     project = project_of(arguments)
     marks = load_marks([Path(file) for file in arguments.marks])
@@ -108,7 +108,7 @@ def _run_of(project: Project, marks: Sequence[Mark]) -> str:
     """Return the one run of the project that marks are of; raises SettingError where there is not one."""
     from pytest_tfgrpo.cli.lookup import LATEST
     from pytest_tfgrpo.core.text import few, plural
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal_contents import list_runs
 
     known = {folder.name for folder in list_runs(project.out, project.task_id)}
     of = list(dict.fromkeys(mark.run_id for mark in marks))
@@ -128,8 +128,8 @@ def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
     """Propose changes of the scenario files that follow from marks; write them if that is asked for."""
     from pytest_tfgrpo.core.files import write_text
     from pytest_tfgrpo.core.text import block, line
-    from pytest_tfgrpo.harness.report.review.lines import change_lines, not_applied_lines
-    from pytest_tfgrpo.harness.report.review.patch import suite_change, write_files
+    from pytest_tfgrpo.review.lines import change_lines, not_applied_lines
+    from pytest_tfgrpo.review.patch import suite_change, write_files
 
     if arguments.patch and Path(arguments.patch).exists():
         raise SettingError(f"{arguments.patch} exists; name another file with --patch")

@@ -19,7 +19,7 @@ def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
     from pytest_tfgrpo.cli.lookup import other_tasks
     from pytest_tfgrpo.core.text import table
-    from pytest_tfgrpo.harness.run.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal_contents import list_runs
 
     project = project_of(arguments)
     rows, killed = [], ""
@@ -42,8 +42,8 @@ def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
     """Return what became of a run, and its report if it has one that can be read."""
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.core.files import JOURNAL
-    from pytest_tfgrpo.harness.report.run_history.past_runs import UNREADABLE, past_run
-    from pytest_tfgrpo.harness.run.journal import ended_at, is_open
+    from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run
+    from pytest_tfgrpo.runs.journal import ended_at, is_open
 
     if is_open(folder / JOURNAL):
         return "running", None
@@ -59,8 +59,8 @@ def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
 
 def _row(run_id: str, report: Mapping[str, Any]) -> list[str]:
     from pytest_tfgrpo.core.text import number
-    from pytest_tfgrpo.harness.report.cost import spent
-    from pytest_tfgrpo.harness.report.gates import overall
+    from pytest_tfgrpo.report.cost import spent
+    from pytest_tfgrpo.report.gates import overall
 
     evals = [row["gt_score"]["mean"] for row in report["epochs"] if row["mode"] == "eval"]
     gain = report["gain"]["difference"] if report["gain"] else None

@@ -19,7 +19,7 @@ def declare(commands: Subparsers) -> None:
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a rollout in full: every frame, the answer, the checks, the scores."""
     from pytest_tfgrpo.cli.lookup import find_rollout
-    from pytest_tfgrpo.harness.report.rollout import rollout_text
+    from pytest_tfgrpo.report.rollout import rollout_text
 
     found = find_rollout(project_of(arguments), arguments.rollout)
     if found.shared:

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.files import DETAILS, JOURNAL, LABELS, REPORT_HTML, REPO
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-    from pytest_tfgrpo.harness.report.page.details import DetailsFile
+    from pytest_tfgrpo.report.page.details import DetailsFile
 
 FIRST_S, SLICE_S = 0.05, 0.25
 """How long the first request, and one after it, reads the journal before it answers with what it has."""
@@ -51,7 +51,7 @@ def view(arguments: Arguments) -> Iterator[str]:
     """
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.core.text import line
-    from pytest_tfgrpo.harness.run.journal import is_open
+    from pytest_tfgrpo.runs.journal import is_open
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
@@ -110,8 +110,8 @@ def _opened(address: str) -> bool:
 def is_fresh(folder: Path) -> bool:
     """Return whether the page in a run's folder is that of its end, with all that belongs to it."""
     from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.harness.report.page.choice import ROWS
-    from pytest_tfgrpo.harness.run.journal import ended_at
+    from pytest_tfgrpo.report.page.choice import ROWS
+    from pytest_tfgrpo.runs.journal import ended_at
 
     try:
         report = read_report(folder)
@@ -130,7 +130,7 @@ class RunSite:
 
     def __init__(self, project: Project, folder: Path) -> None:
         """Follow the run in `folder`."""
-        from pytest_tfgrpo.harness.report.live_view.following import JournalFollower
+        from pytest_tfgrpo.report.live_view.following import JournalFollower
 
         self._project, self._folder = project, folder
         self._journal = JournalFollower(folder / JOURNAL)
@@ -183,7 +183,7 @@ class RunSite:
         Raises JournalError, and OSError where it cannot be read or there is no room to make it.
         """
         from pytest_tfgrpo.cli.runs.report import rendered
-        from pytest_tfgrpo.harness.report.page.html import write_page
+        from pytest_tfgrpo.report.page.html import write_page
 
         if is_fresh(self._folder):
             return self._taken(self._folder)
@@ -197,7 +197,7 @@ class RunSite:
 
     def _taken(self, folder: Path) -> bytes:
         """Return the page in a folder, and keep the file beside it open; raises JournalError and OSError."""
-        from pytest_tfgrpo.harness.report.page.details import DetailsFile
+        from pytest_tfgrpo.report.page.details import DetailsFile
 
         page, details = (folder / REPORT_HTML).read_bytes(), folder / DETAILS
         self._details = DetailsFile(details) if details.exists() else None
@@ -205,7 +205,7 @@ class RunSite:
 
     def _is_over(self) -> bool:
         """Return whether nobody writes the journal, and its report is written or will not be."""
-        from pytest_tfgrpo.harness.run.journal import is_open
+        from pytest_tfgrpo.runs.journal import is_open
 
         if is_open(self._folder / JOURNAL):
             self._closed_at = None
@@ -217,7 +217,7 @@ class RunSite:
         return not ended or is_fresh(self._folder) or now - self._closed_at > PATIENCE_S
 
     def _live(self) -> bytes:
-        from pytest_tfgrpo.harness.report.live_view.page import live_page
+        from pytest_tfgrpo.report.live_view.page import live_page
 
         return live_page(self._project.task_id, self._folder.name).encode("utf-8", "backslashreplace")
 

@@ -44,9 +44,9 @@ def declare(commands: Subparsers) -> None:
 def import_suite(arguments: Arguments) -> Iterator[str]:
     """Write scenario files out of test files of other tools; say what was lost and which checks can fail."""
     from pytest_tfgrpo.core.text import line, plural
-    from pytest_tfgrpo.harness.suite.imports.formats import read_files, write_scenarios
-    from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
-    from pytest_tfgrpo.harness.suite.imports.trial import CheckTrial
+    from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
+    from pytest_tfgrpo.suite.imports.tables import TableColumns
+    from pytest_tfgrpo.suite.imports.trial import CheckTrial
 
     columns = TableColumns(**{name: getattr(arguments, name) for name in COLUMNS})
     found = read_files(arguments.format, arguments.files, columns=columns, expect=arguments.expect)

@@ -53,7 +53,7 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
     templates, keys = (_files() / "init_templates", STARTER_KEYS) if example is None else _example(example)
-    from pytest_tfgrpo.harness.engine.writer import make_output
+    from pytest_tfgrpo.engine.writer import make_output
 
     if any(STREAM in name.name for _, name in _walk(templates, Path())):
         require_git()

@@ -26,7 +26,7 @@ def declare(commands: Subparsers) -> None:
 
 def stamp(arguments: Arguments) -> Iterator[str]:
     """Stamp prompt packs after a review, or verify their stamps."""
-    from pytest_tfgrpo.harness.suite.packs import load_pack, write_pack_stamp
+    from pytest_tfgrpo.suite.packs import load_pack, write_pack_stamp
 
     problems = []
     for folder in _packs(arguments):
@@ -43,7 +43,7 @@ def stamp(arguments: Arguments) -> Iterator[str]:
 
 
 def _packs(arguments: Arguments) -> Iterator[Path]:
-    from pytest_tfgrpo.harness.suite.packs import MANIFEST, pack_folders
+    from pytest_tfgrpo.suite.packs import MANIFEST, pack_folders
 
     project = project_of(arguments)
     for name in arguments.folders or [project.root / PROMPT_PACKS.of(project.settings)]:

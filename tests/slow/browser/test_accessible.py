@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 from support.browser_runs import FAULTS, Open
 from support.sweeps import make_run
 
-from pytest_tfgrpo.harness.report.agents.page import agents_page
-from pytest_tfgrpo.harness.report.agents.value import agents_value
+from pytest_tfgrpo.report.agents.page import agents_page
+from pytest_tfgrpo.report.agents.value import agents_value
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 OPENED = "#scenario/train-0/epoch1/0"

@@ -5,7 +5,7 @@ import json
 from support.project import Project
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.harness.learning.library.library import load_library
+from pytest_tfgrpo.learning.library.library import load_library
 
 SETTINGS = {"actor": "python:agent:learner", "acceptance": "off", "contamination": "warn", "task_id": "demo"}
 

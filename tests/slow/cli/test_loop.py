@@ -6,10 +6,10 @@ import pytest
 from support import ROOT
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.bus.registry import open_bus
+from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.storage.lease import Lease
 
-RECORDED = ROOT / "tests" / "traces" / "recorded"
+RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from support.project import Project
 
 from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.harness.run.journal_contents import load_run
+from pytest_tfgrpo.runs.journal_contents import load_run
 
 BOTH = "half = python:agent:half, learner = python:agent:learner"
 

@@ -8,7 +8,7 @@ from support.plugin.checks import CHECKS
 from support.project import Project
 
 from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.harness.sandbox.archives import ArchiveEntry, pack
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
 
 AGENT2 = """
 def solve(context):

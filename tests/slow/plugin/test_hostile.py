@@ -76,7 +76,7 @@ def act(context):
     return {"answer": "4 \\ud800 é 日本", "frames": [frame], "odd\\ud800": "\\ud800"}
 """
 ODD_HOOKS = r"""
-from pytest_tfgrpo.harness.gate.verdict import RuleResult
+from pytest_tfgrpo.gate.verdict import RuleResult
 
 
 class Rule:

@@ -15,7 +15,7 @@ from support.fake_model import SILENT, Body, Reply, Serve, refused
 from support.plugin.learning_by_model import ARGUMENTS, LESSON, answer, lessons, pupil, said, teacher
 from support.project import Project
 
-from pytest_tfgrpo.harness.learning.optimizer import llm
+from pytest_tfgrpo.learning.optimizer import llm
 
 
 @pytest.fixture

@@ -43,10 +43,10 @@ def loaded(suite: Path, *args: str) -> set[str]:
 
 def test_a_plain_run_of_one_scenario_loads_no_numpy_jsonschema_or_jinja2(suite: Path) -> None:
     found = loaded(suite, "--tfgrpo-actor", "offline", "one.scenario.json")
-    assert "pytest_tfgrpo.harness.engine.engine" in found
+    assert "pytest_tfgrpo.engine.engine" in found
     assert found.isdisjoint({"jinja2", "jsonschema", "numpy", "referencing", "yaml"})
     assert found.isdisjoint(
-        f"pytest_tfgrpo.harness.{name}"
+        f"pytest_tfgrpo.{name}"
         for name in (
             "learning.acceptance.decision",
             "learning.attribution.effects",
@@ -58,10 +58,14 @@ def test_a_plain_run_of_one_scenario_loads_no_numpy_jsonschema_or_jinja2(suite: 
     )
 
 
-def test_a_test_beside_a_scenario_file_loads_nothing_of_the_harness(suite: Path) -> None:
+ROOMS = ("actors", "engine", "gate", "launch", "learning", "llm", "report", "runs", "scoring")
+OF_A_RUN = tuple(f"pytest_tfgrpo.{room}." for room in ROOMS)
+
+
+def test_a_test_beside_a_scenario_file_loads_nothing_of_a_run(suite: Path) -> None:
     found = loaded(suite, "test_nothing.py")
     assert "pytest_tfgrpo.plugin.files" in found
-    assert [name for name in sorted(found) if name.startswith("pytest_tfgrpo.harness")] == []
+    assert [name for name in sorted(found) if name.startswith(OF_A_RUN)] == []
 
 
 def test_a_run_without_scenarios_loads_ten_small_modules(suite: Path) -> None:

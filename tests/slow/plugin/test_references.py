@@ -5,8 +5,8 @@ from support.frozen import Frozen
 from support.plugin.references import held, lesson, look_again, rule, write_versions
 from support.project import Project, item_names
 
-from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.harness.suite.packs import load_pack
+from pytest_tfgrpo.learning.library.library import of, save_library
+from pytest_tfgrpo.suite.packs import load_pack
 
 
 @pytest.fixture

@@ -125,8 +125,8 @@ def test_telemetry_that_is_off_is_not_even_imported(project: Project) -> None:
     output, _ = process.communicate(timeout=100)
     assert process.returncode == 0, output
     names = (project.root / "modules").read_text().splitlines()
-    assert not [n for n in names if n.startswith(("opentelemetry", "pytest_tfgrpo.sinks"))]
-    assert "pytest_tfgrpo.harness.engine.engine" in names
+    assert not [n for n in names if n.startswith(("opentelemetry", "pytest_tfgrpo.telemetry.sinks"))]
+    assert "pytest_tfgrpo.engine.engine" in names
 
 
 def outcome(project: Project) -> tuple[Any, list[str]]:

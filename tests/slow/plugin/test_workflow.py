@@ -12,7 +12,7 @@ from support.tools import require_tool, run_pytest
 from support.workflows import Job, run_job
 
 from pytest_tfgrpo import cli
-from pytest_tfgrpo.harness.learning.library.library import empty, save_library
+from pytest_tfgrpo.learning.library.library import empty, save_library
 
 WORKFLOW = ROOT / "docs" / "examples" / "ci.yml"
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ WORKER = """
 import itertools, sys
 from pathlib import Path
 from support.job_states import NOON, jobs
-from pytest_tfgrpo.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 
 states = jobs(open_embedded(Path(sys.argv[1])), sys.argv[2])
 for number in itertools.count(int(sys.argv[3])):

@@ -1,4 +1,4 @@
-"""What the tests of harness/learning/acceptance/test_engine.py share with the slow ones."""
+"""What the tests of learning/acceptance/test_engine.py share with the slow ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.lessons import Acceptance, Operation
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.stamp import identify, stamp
-from pytest_tfgrpo.harness.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from support.builders import make_experience, make_scenario
 from support.jobs import ScriptedActor, make_job, run_job
 

@@ -1,7 +1,7 @@
-"""What the tests of harness/learning/acceptance/test_evidence.py share with the slow ones."""
+"""What the tests of learning/acceptance/test_evidence.py share with the slow ones."""
 
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.harness.learning.acceptance.evidence import Evidence, gather
+from pytest_tfgrpo.learning.acceptance.evidence import Evidence, gather
 from support.builders import PACK_STAMP, make_experience, make_pack, make_scenario
 
 TEXTS = ("Count the words first.", "Sort the names first.", "Sort the names first.", "Add up the prices.")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.harness.actors.registry import open_actor
-from pytest_tfgrpo.harness.engine.attempt import AttemptResult, attempt
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
+from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.workspace import Workspace
 
 
 @pytest.fixture

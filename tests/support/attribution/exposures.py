@@ -1,4 +1,4 @@
-"""What the tests of harness/learning/attribution/test_exposures.py share with the slow ones."""
+"""What the tests of learning/attribution/test_exposures.py share with the slow ones."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from pytest_tfgrpo.core.lessons import Experience, Exposure
-from pytest_tfgrpo.harness.learning.attribution import pooling
-from pytest_tfgrpo.harness.learning.attribution.exposures import (
+from pytest_tfgrpo.learning.attribution import pooling
+from pytest_tfgrpo.learning.attribution.exposures import (
     RunExposures,
     content_key,
     write,
 )
-from pytest_tfgrpo.harness.learning.library.library import of
+from pytest_tfgrpo.learning.library.library import of
 from support.builders import make_experience
 
 

@@ -1,4 +1,4 @@
-"""What the tests of harness/learning/attribution/test_leaving_out.py share with the slow ones."""
+"""What the tests of learning/attribution/test_leaving_out.py share with the slow ones."""
 
 from pytest_tfgrpo.core.lessons import Experience
 from support.builders import PACK_STAMP, make_experience

@@ -8,10 +8,10 @@ import pytest
 
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check, Task
-from pytest_tfgrpo.harness.sandbox.workspace import Workspace
-from pytest_tfgrpo.harness.scoring.checks.protocol import CheckContext
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.harness.suite.scenario import build_scenario
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.suite.scenario import build_scenario
 
 
 @pytest.fixture

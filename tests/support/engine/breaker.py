@@ -1,4 +1,4 @@
-"""What the tests of harness/engine/test_breaker.py share with the slow ones."""
+"""What the tests of engine/test_breaker.py share with the slow ones."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.run.journal_contents import read_to_resume
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.runs.journal_contents import read_to_resume
 from support.jobs import ScriptedActor, make_job, run_job
 
 ENDLESS = 10**9

@@ -1,4 +1,4 @@
-"""What the tests of harness/engine/test_lineup.py share with the slow ones."""
+"""What the tests of engine/test_lineup.py share with the slow ones."""
 
 import random
 from dataclasses import replace
@@ -7,9 +7,9 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.gate.verdict import judge
-from pytest_tfgrpo.harness.protocols import ActorCall
-from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.report.value import build
 from support.builders import make_pack
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 

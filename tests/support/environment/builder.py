@@ -1,4 +1,4 @@
-"""What the tests of patterns/environment/test_builder.py share with the slow ones."""
+"""What the tests of harvest/environment/test_builder.py share with the slow ones."""
 
 import os
 import sys
@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand
-from pytest_tfgrpo.patterns.environment.package_tools import BuildTools, open_tools
-from pytest_tfgrpo.patterns.fixes import RecipePart
-from pytest_tfgrpo.patterns.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.harvest.environment.package_tools import BuildTools, open_tools
+from pytest_tfgrpo.harvest.fixes import RecipePart
+from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 from support.tools import require_tool
 from support.wheels import variables
 

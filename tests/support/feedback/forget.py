@@ -1,6 +1,6 @@
-"""What the tests of feedback/test_forget.py share with the slow ones."""
+"""What the tests of production/test_forget.py share with the slow ones."""
 
-from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
 
 GONE, KEPT = "chat-4711", "chat-47"
 WORDS = "the lighthouse keeper said"

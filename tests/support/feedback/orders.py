@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_tfgrpo.bus.protocol import Bus
 from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY
-from pytest_tfgrpo.feedback.assembly.trajectories import trajectory_id
-from pytest_tfgrpo.feedback.door.dropped_runs import DroppedRuns
-from pytest_tfgrpo.feedback.door.intake import Intake
-from pytest_tfgrpo.feedback.door.opt_outs import OptOuts
-from pytest_tfgrpo.feedback.door.scrubber import LoopScrubber
-from pytest_tfgrpo.feedback.evaluation.evaluator import Evaluator
-from pytest_tfgrpo.feedback.opt_out_sweep import OptOutSweep
-from pytest_tfgrpo.feedback.view.view import LoopView
+from pytest_tfgrpo.production.assembly.trajectories import trajectory_id
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
+from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
+from pytest_tfgrpo.production.view.view import LoopView
 from support.assemblers import assembler
 from support.buses import Clock
 from support.feedback.forget import settled

@@ -1,13 +1,13 @@
-"""What the tests of harness/gate/test_sequential.py share with the slow ones."""
+"""What the tests of gate/test_sequential.py share with the slow ones."""
 
 from typing import Any
 
-from pytest_tfgrpo.harness.gate.sequential import (
+from pytest_tfgrpo.gate.sequential import (
     Bars,
     Watch,
     WatchedRule,
 )
-from pytest_tfgrpo.harness.metrics.comparison import Tally
+from pytest_tfgrpo.metrics.comparison import Tally
 
 
 def row(mean: float | None, errors: int = 0, n: int = 1) -> Tally:

@@ -1,10 +1,10 @@
-"""What the tests of patterns/harvest/test_harvest.py share with the slow ones."""
+"""What the tests of harvest/job/test_harvest.py share with the slow ones."""
 
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.patterns.harvest.harvest import harvest
-from pytest_tfgrpo.patterns.harvest.plan import HarvestPlan, HarvestStep, HarvestTools
+from pytest_tfgrpo.harvest.job.harvest import harvest
+from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestStep, HarvestTools
 from support.repositories import Repository
 from support.text_tests import TextRunner, text_plan, text_tools
 

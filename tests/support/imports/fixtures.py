@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.harness.suite.imports.formats import read_files
-from pytest_tfgrpo.harness.suite.imports.imported import Imported
-from pytest_tfgrpo.harness.suite.imports.tables import TableColumns
+from pytest_tfgrpo.suite.imports.formats import read_files
+from pytest_tfgrpo.suite.imports.imported import Imported
+from pytest_tfgrpo.suite.imports.tables import TableColumns
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of live/test_collector.py share with the slow ones."""
+"""What the tests of production/live/test_collector.py share with the slow ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.live.collector import Collector
-from pytest_tfgrpo.live.records import LiveEvent
-from pytest_tfgrpo.live.store import LiveStore
+from pytest_tfgrpo.production.live.collector import Collector
+from pytest_tfgrpo.production.live.records import LiveEvent
+from pytest_tfgrpo.production.live.store import LiveStore
 
 Start = Callable[..., Collector]
 

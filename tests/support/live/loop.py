@@ -1,13 +1,13 @@
-"""What the tests of live/test_loop.py share with the slow ones."""
+"""What the tests of production/live/test_loop.py share with the slow ones."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pytest_tfgrpo.live.records import LiveRollout
-from pytest_tfgrpo.live.session import Live
-from pytest_tfgrpo.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.records import LiveRollout
+from pytest_tfgrpo.production.live.session import Live
+from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
 
 CONFIG = """
 [settings]

@@ -1,8 +1,8 @@
-"""What the tests of live/test_session.py share with the slow ones."""
+"""What the tests of production/live/test_session.py share with the slow ones."""
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.live.config import DecisionPoint
-from pytest_tfgrpo.live.records import ArmChoice, LiveEvent
+from pytest_tfgrpo.production.live.config import DecisionPoint
+from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent
 
 CONFIG = """
 [points.config]

@@ -1,9 +1,9 @@
-"""What the tests of live/test_spans.py share with the slow ones."""
+"""What the tests of production/live/test_spans.py share with the slow ones."""
 
 from pathlib import Path
 
-from pytest_tfgrpo.live.records import LiveRollout
-from pytest_tfgrpo.live.store import open_live_store
+from pytest_tfgrpo.production.live.records import LiveRollout
+from pytest_tfgrpo.production.live.store import open_live_store
 from support.tools import tfgrpo
 
 

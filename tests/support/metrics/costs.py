@@ -1,4 +1,4 @@
-"""What the tests of harness/metrics/test_costs.py share with the slow ones."""
+"""What the tests of metrics/test_costs.py share with the slow ones."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.harness.protocols import ActorCall
+from pytest_tfgrpo.protocols import ActorCall
 from support.model_actor import MODULE, Bench
 
 

@@ -1,4 +1,4 @@
-"""What the tests of harness/learning/optimizer/test_heuristic.py share with the slow ones."""
+"""What the tests of learning/optimizer/test_heuristic.py share with the slow ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.harness.learning.library.library import empty
-from pytest_tfgrpo.harness.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.harness.protocols import LearningContext, Proposal
+from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.protocols import LearningContext, Proposal
 from support.builders import make_frame, make_pack, make_rollout, make_scenario
 from support.completers import make_calls
 

@@ -1,4 +1,4 @@
-"""What the tests of harness/report/page/test_beside.py share with the slow ones."""
+"""What the tests of report/page/test_beside.py share with the slow ones."""
 
 import base64
 import gzip
@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.records import Group, Run
-from pytest_tfgrpo.harness.report.compare import versus
-from pytest_tfgrpo.harness.report.page.html import html
-from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.value import build
 from support.builders import make_frame
 from support.sweeps import Credits, make_run
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.harness.learning.library.library import of, save_library
-from pytest_tfgrpo.harness.suite.packs import load_pack, write_pack_stamp
+from pytest_tfgrpo.learning.library.library import of, save_library
+from pytest_tfgrpo.suite.packs import load_pack, write_pack_stamp
 from support.builders import make_experience
 from support.project import Project
 

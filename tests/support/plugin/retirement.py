@@ -1,7 +1,7 @@
 """What the tests of plugin/test_retirement.py share with the slow ones."""
 
-from pytest_tfgrpo.harness.learning.library.library import load_library, of, save_library
-from pytest_tfgrpo.harness.suite.packs import builtin_pack
+from pytest_tfgrpo.learning.library.library import load_library, of, save_library
+from pytest_tfgrpo.suite.packs import builtin_pack
 from support.builders import make_experience
 from support.project import Project
 

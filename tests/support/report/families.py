@@ -1,11 +1,11 @@
-"""What the tests of harness/report/test_families.py share with the slow ones."""
+"""What the tests of report/test_families.py share with the slow ones."""
 
 from dataclasses import replace
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.harness.report.terminal import terminal
-from pytest_tfgrpo.harness.report.value import build
+from pytest_tfgrpo.report.terminal import terminal
+from pytest_tfgrpo.report.value import build
 from support.sweeps import evenly, make_run
 
 

@@ -1,4 +1,4 @@
-"""What the tests of harness/report/test_labels.py share with the slow ones."""
+"""What the tests of report/test_labels.py share with the slow ones."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.harness.report.labels import Labels, Sample
+from pytest_tfgrpo.report.labels import Labels, Sample
 from support.builders import make_scenario
 from support.sweeps import make_run
 

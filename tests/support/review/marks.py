@@ -1,4 +1,4 @@
-"""What the tests of harness/report/review/test_marks.py share with the slow ones."""
+"""What the tests of review/test_marks.py share with the slow ones."""
 
 import json
 from pathlib import Path

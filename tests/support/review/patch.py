@@ -1,9 +1,9 @@
-"""What the tests of harness/report/review/test_patch.py share with the slow ones."""
+"""What the tests of review/test_patch.py share with the slow ones."""
 
 from pathlib import Path
 
-from pytest_tfgrpo.harness.report.review.patch import RewrittenFile
-from pytest_tfgrpo.harness.suite.suite_files import suite_files
+from pytest_tfgrpo.review.patch import RewrittenFile
+from pytest_tfgrpo.suite.suite_files import suite_files
 from support.builders import make_scenario
 
 TEXT = "# é 😀\n- id: a\n  prompt: p\n  checks:\n  - {kind: exact, value: x}\n"

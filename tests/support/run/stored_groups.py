@@ -1,4 +1,4 @@
-"""What the tests of harness/run/test_stored_groups.py share with the slow ones."""
+"""What the tests of runs/test_stored_groups.py share with the slow ones."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.records import Failure, FileChange, Group, JudgeResult, Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.harness.run.stored_groups import (
+from pytest_tfgrpo.runs.stored_groups import (
     GroupsById,
     GroupStore,
 )

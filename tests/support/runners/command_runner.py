@@ -1,11 +1,11 @@
-"""What the tests of harness/scoring/runners/test_command_runner.py share with the slow ones."""
+"""What the tests of scoring/runners/test_command_runner.py share with the slow ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_tfgrpo.harness.scoring.runners.protocol import SuiteCommand, SuiteRequest, SuiteRun
-from pytest_tfgrpo.harness.scoring.runners.registry import run_suite
+from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand, SuiteRequest, SuiteRun
+from pytest_tfgrpo.scoring.runners.registry import run_suite
 from support.tools import require_tool
 
 RUNNER = """

@@ -1,14 +1,14 @@
-"""What the tests of harness/scoring/runners/test_pytest_runner.py share with the slow ones."""
+"""What the tests of scoring/runners/test_pytest_runner.py share with the slow ones."""
 
 from pathlib import Path
 
-from pytest_tfgrpo.harness.scoring.runners.protocol import (
+from pytest_tfgrpo.scoring.runners.protocol import (
     CaseOutcome,
     SuiteCommand,
     SuiteRequest,
     SuiteRun,
 )
-from pytest_tfgrpo.harness.scoring.runners.registry import run_suite
+from pytest_tfgrpo.scoring.runners.registry import run_suite
 
 PASSED, FAILED = CaseOutcome.PASSED, CaseOutcome.FAILED
 

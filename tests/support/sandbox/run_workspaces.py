@@ -1,4 +1,4 @@
-"""What the tests of harness/sandbox/test_run_workspaces.py share with the slow ones."""
+"""What the tests of sandbox/test_run_workspaces.py share with the slow ones."""
 
 from __future__ import annotations
 

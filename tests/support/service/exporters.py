@@ -1,4 +1,4 @@
-"""What the tests of feedback/service/test_exporters.py share with the slow ones."""
+"""What the tests of production/service/test_exporters.py share with the slow ones."""
 
 from collections.abc import Sequence
 

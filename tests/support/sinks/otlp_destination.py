@@ -1,6 +1,6 @@
-"""What the tests of sinks/test_otlp_destination.py share with the slow ones."""
+"""What the tests of telemetry/sinks/test_otlp_destination.py share with the slow ones."""
 
-from pytest_tfgrpo.sinks.otlp_destination import Destination, destination
+from pytest_tfgrpo.telemetry.sinks.otlp_destination import Destination, destination
 from support.collector import Collector
 
 

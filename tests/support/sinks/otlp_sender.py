@@ -1,11 +1,11 @@
-"""What the tests of sinks/test_otlp_sender.py share with the slow ones."""
+"""What the tests of telemetry/sinks/test_otlp_sender.py share with the slow ones."""
 
 import time
 from collections.abc import Iterable
 from functools import partial
 
-from pytest_tfgrpo.sinks.otlp_destination import destination
-from pytest_tfgrpo.sinks.otlp_sender import Sender
+from pytest_tfgrpo.telemetry.sinks.otlp_destination import destination
+from pytest_tfgrpo.telemetry.sinks.otlp_sender import Sender
 from support.collector import Collector
 
 

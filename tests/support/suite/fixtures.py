@@ -8,8 +8,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.harness.scoring.checks.registry import KINDS
-from pytest_tfgrpo.harness.suite.scenario_files import load_scenarios
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 Load = Callable[..., tuple[Scenario, ...]]
 

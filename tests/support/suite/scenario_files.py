@@ -1,4 +1,4 @@
-"""What the tests of harness/suite/test_scenario_files.py share with the slow ones."""
+"""What the tests of suite/test_scenario_files.py share with the slow ones."""
 
 from hypothesis import strategies as st
 

@@ -1,6 +1,6 @@
 """Spans that frameworks wrote, and the facts that the frameworks and the scripted model report beside them.
 
-``tests/traces/record_frameworks.py`` has recorded them. A fact is a name and a value that can be compared.
+``.../record_frameworks.py`` has recorded them. A fact is a name and a value that can be compared.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.traces.turns import AgentRun, TraceStep
+from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceStep
 from support import ROOT
 
-FRAMEWORKS = ROOT / "tests" / "traces" / "recorded" / "frameworks"
+FRAMEWORKS = ROOT / "tests" / "telemetry" / "traces" / "recorded" / "frameworks"
 Facts = Mapping[str, Json]
 
 

@@ -1,14 +1,14 @@
-"""What the tests of traces/test_recorded_spans.py share with the slow ones."""
+"""What the tests of telemetry/traces/test_recorded_spans.py share with the slow ones."""
 
 from io import BytesIO
 
-from pytest_tfgrpo.traces.dialects import read_span
-from pytest_tfgrpo.traces.forest import SpanForest
-from pytest_tfgrpo.traces.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.traces.turns import AgentRun, Dialect
+from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.forest import SpanForest
+from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.turns import AgentRun, Dialect
 from support import ROOT
 
-RECORDED = ROOT / "tests" / "traces" / "recorded"
+RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
 
 

@@ -1,0 +1,106 @@
+"""The actor that calls a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_tfgrpo.actors.openai.conversation import Conversation
+from pytest_tfgrpo.actors.openai.pictures import read_pictures, require_sendable
+from pytest_tfgrpo.actors.openai.toolbox import Toolbox, open_toolbox
+from pytest_tfgrpo.core.errors import ActorError, ProviderError
+from pytest_tfgrpo.core.records import Trajectory
+from pytest_tfgrpo.core.scenarios import Attachment, Task
+from pytest_tfgrpo.core.settings.agents import MAX_STEPS, TOOLS
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.llm.protocol import Completer, Image
+from pytest_tfgrpo.protocols import ActorCall
+
+
+class OpenAIActor:
+    """Sends the prompt to a model and runs the scenario's tools, with at most `max_steps` model calls."""
+
+    metered = True
+
+    def __init__(self, completer: Completer, toolbox: Toolbox, max_steps: int) -> None:
+        self.name = completer.name
+        self.paid = completer.paid
+        self.identity: Mapping[str, Json] = {
+            **completer.identity,
+            "max_steps": max_steps,
+            "tools": dict(toolbox.identity),
+        }
+        self.concurrency = completer.concurrency
+        self.batched = getattr(completer, "batched", False)
+        """Whether its calls wait for each other."""
+        self._completer = completer
+        self._toolbox = toolbox
+        self._max_steps = max_steps
+
+    def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
+        """Raise ActorError naming the first scenario with an unknown tool or too large pictures."""
+        for task, attachments in tasks:
+            try:
+                self._toolbox.offer(task.tools, files=False)
+            except ActorError as error:
+                raise ActorError(f"scenario {task.id!r}: {error}") from error
+            require_sendable(task, attachments)
+
+    converses = True
+
+    async def __call__(self, call: ActorCall) -> Trajectory:
+        """Try the scenario once; see Actor."""
+        return await self.open_session(call).answer(call.prompt.user)
+
+    def open_session(self, call: ActorCall) -> ModelSession:
+        """Return a conversation, of at most `max_steps` model calls in each turn."""
+        return ModelSession(self, call, self._max_steps)
+
+    async def begin(self, call: ActorCall) -> Conversation:
+        """Return the messages of a rollout that begins; raises ProviderError."""
+        began = asyncio.get_running_loop().time()
+        task = call.task
+        pictures: tuple[Image, ...] = ()
+        files = call.workspace.archive is not None
+        if call.workspace.attachments:
+            pictures, others = await asyncio.to_thread(read_pictures, call.workspace.attachments)
+            files = files or others
+        try:
+            offer = self._toolbox.offer(task.tools, files=files)
+        except ActorError as error:
+            raise ProviderError(str(error), "tools") from error
+        return Conversation(self._completer, call, offer, pictures, began)
+
+    def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
+        """Return what is known beforehand: a free model costs nothing, the length of a loop is its own."""
+        return {"usd": None if self.paid else 0.0, "tokens": None}
+
+    async def aclose(self) -> None:
+        """Do nothing: the model's client is shared."""
+
+
+class ModelSession:
+    """Keeps the messages of a conversation."""
+
+    def __init__(self, actor: OpenAIActor, call: ActorCall, max_steps: int) -> None:
+        self._actor = actor
+        self._call = call
+        self._max_steps = max_steps
+        self._conversation: Conversation | None = None
+
+    async def answer(self, message: str) -> Trajectory:
+        """Return the model's answer; the first message is that of the call's prompt."""
+        if self._conversation is None:
+            self._conversation = await self._actor.begin(self._call)
+        else:
+            self._conversation.go_on(message)
+        return await self._conversation.run(self._max_steps)
+
+    async def aclose(self) -> None:
+        """Do nothing: the model's client is shared."""
+
+
+def open_openai(completer: Completer, root: Path, settings: Mapping[str, object]) -> OpenAIActor:
+    """Return the actor that asks `completer`, as `tools` and `max_steps` are set; raises ActorError."""
+    return OpenAIActor(completer, open_toolbox(TOOLS.of(settings), root), MAX_STEPS.of(settings))

@@ -1,0 +1,112 @@
+"""What follows an attempt, beside the next calls: its checks, its test function, the judge, and its group."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.engine.grader import Grader, unreached
+from pytest_tfgrpo.engine.workspace_files import with_files
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Rollout
+    from pytest_tfgrpo.engine.attempt import AttemptResult, Slot
+    from pytest_tfgrpo.engine.breaker import Attempted
+    from pytest_tfgrpo.engine.context import RunContext
+    from pytest_tfgrpo.engine.groups import GroupScoring
+    from pytest_tfgrpo.engine.ledger import Ledger
+    from pytest_tfgrpo.engine.lineup import Lineup
+    from pytest_tfgrpo.engine.stage import KnownAnswer
+    from pytest_tfgrpo.sandbox.workspace import Workspace
+
+UNCHECKED = 1_000
+"""Answers that wait for their checks, beyond which no call starts: they would fill memory."""
+
+
+class Checking:
+    """Makes results of the attempts of a cohort."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        tasks: asyncio.TaskGroup,
+        *,
+        grader: Grader,
+        lineup: Lineup,
+        ledger: Ledger,
+        scoring: GroupScoring,
+    ) -> None:
+        """`tasks` runs the checks."""
+        self._context, self._tasks, self._grader = context, tasks, grader
+        self._lineup, self._ledger, self._scoring = lineup, ledger, scoring
+        self._unchecked = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def room(self) -> None:
+        """Wait until a call may start, however many answers wait for their checks."""
+        await self._room.wait()
+
+    def take(self, attempted: Attempted) -> None:
+        """Check an attempt; the next call starts before: calls are what a run waits for."""
+        self._wait_for_check(1)
+        self._tasks.create_task(self._check(attempted.slot, attempted.rollout, attempted.outcome))
+
+    def repeat(self, slot: Slot, answer: KnownAnswer) -> None:
+        """Take an answer that exists already."""
+        self._wait_for_check(1)
+        self._tasks.create_task(self._repeat(slot, answer))
+
+    def _wait_for_check(self, more: int) -> None:
+        """Count answers that wait for their checks: as many `more`, or fewer."""
+        self._unchecked += more
+        if self._unchecked < UNCHECKED:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
+        try:
+            rollout = await self._checked(slot, rollout)
+            rollout = await self._context.stages.checked(slot, rollout)
+        except asyncio.CancelledError:
+            self._ledger.cancel(slot, outcome)
+            raise
+        finally:
+            self._wait_for_check(-1)
+        rollout = self._context.writer.rollout(rollout)
+        self._ledger.pay(rollout)
+        await self._settle(slot, rollout, slot.call.workspace)
+
+    async def _checked(self, slot: Slot, rollout: Rollout) -> Rollout:
+        """Return a rollout with what it did to its workspace, and with its checks."""
+        scenario = slot.question.scenario
+        await asyncio.sleep(0)  # the next call, made a task just now, goes first
+        self._lineup.make_ready()
+        rollout = await with_files(self._context, slot.call, scenario, rollout)
+        if rollout.status == "failed":
+            return replace(rollout, checks=unreached(scenario, rollout))
+        if rollout.status == "ok" and scenario.checker is None:
+            return await self._grader.evaluate(scenario, rollout, slot.call.workspace)
+        return rollout
+
+    async def _repeat(self, slot: Slot, answer: KnownAnswer) -> None:
+        """Take an answer instead of paying for another one."""
+        self._wait_for_check(-1)
+        rollout = answer.rollout if answer.on_file else self._context.writer.rollout(answer.rollout)
+        self._ledger.pay(rollout)
+        await self._settle(slot, rollout, answer.workspace)
+
+    async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
+        """Finish a rollout with what its test function and the judge find, unless a resumed run asks them."""
+        scenario = slot.question.scenario
+        if rollout.status == "ok" and scenario.checker is not None:
+            found = await self._grader.judge(rollout, workspace)
+            if found is None:  # the resumed run needs the workspace
+                return
+            rollout = found
+        self._context.workspaces.discard(workspace)
+        judged = await self._grader.ask_judge(scenario, rollout)
+        if judged is not None:
+            self._scoring.take(judged, slot.phase.rollouts)

@@ -1,0 +1,70 @@
+"""The context of a run: what its phases share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.records import CheckerResult
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.engine.deliveries import Deliveries
+from pytest_tfgrpo.engine.gauge import Gauge
+from pytest_tfgrpo.engine.observers import Observers
+from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.protocols import Actor
+from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.runs.stored_groups import GroupStore
+from pytest_tfgrpo.sandbox.threads import DaemonThreads
+from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.engine.breaker import Breaker
+    from pytest_tfgrpo.engine.decoys import Decoys
+    from pytest_tfgrpo.engine.executors.protocol import Executor
+    from pytest_tfgrpo.engine.stage import Stages
+    from pytest_tfgrpo.engine.writer import RunWriter
+    from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunContext:
+    """One run that goes on."""
+
+    job: Job
+    scenarios: Mapping[str, Scenario]
+    """Scenarios of the run by id."""
+    writer: RunWriter
+    budget: Budget
+    calls: Calls
+    """Where optimizer and judge ask their models."""
+    checker_results: Deliveries[CheckerResult]
+    """What marked test functions find."""
+    agents: Deliveries[Actor]
+    """Whom to ask, once the fixtures of a test function are set up."""
+    executor: Executor
+    """Where the calls of the actor are made."""
+    breaker: Breaker
+    """What ends the run when it cannot go on asking."""
+    workspaces: RunWorkspaces
+    decoys: Decoys
+    stages: Stages
+    """What surrounds attempts."""
+    groups: GroupStore
+    """Where scored groups go."""
+    observe: Observers
+    warn: Callable[[str], None]
+    """Takes warnings of the run."""
+    gauge: Gauge
+    retell: bool = True
+    """Whether rollouts and groups that a resumed run has on file are told again."""
+    check_threads: DaemonThreads = field(default_factory=lambda: DaemonThreads("tfgrpo-evaluate"))
+    """Where checks run that may block."""
+    span_counts: SpanCounts = field(default_factory=SpanCounts)
+
+    def let_go(self) -> None:
+        """Wait for no more fixtures once nobody may be asked: pytest, which sets them up, waits for us."""
+        if self.budget.exhausted or self.breaker.reason:
+            self.agents.close("")

@@ -1,0 +1,244 @@
+"""The lineup: the rollouts of a phase, or of a control and the final sweep pair by pair, in order of start.
+
+What drifts while a run lasts, as a provider does, meets both sides of a pair alike. Where the library leaves
+a prompt as it is, the final sweep's answers serve the control too: both ask the same, so they differ by 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+
+from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.records import Group, Phase, Rollout
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.agents import PART_THOUGHTS
+from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED, TIMEOUT_S
+from pytest_tfgrpo.engine.attempt import Slot
+from pytest_tfgrpo.engine.context import RunContext
+from pytest_tfgrpo.engine.conversations.conversation import ScriptedUser
+from pytest_tfgrpo.engine.observers import SharedPrompt
+from pytest_tfgrpo.learning.prompts import Ask, RenderedPrompt
+from pytest_tfgrpo.metrics.comparison import tally
+from pytest_tfgrpo.protocols import ActorCall, SweepWatch, User
+from pytest_tfgrpo.runs.schedule import group_id, rollout_id
+from pytest_tfgrpo.runs.seeds import control_first, rollout_seed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One side of what a cohort runs: a phase, and the prompts of its rollouts by scenario id and place."""
+
+    phase: Phase
+    ask: Ask
+
+
+class Lineup:
+    """Yields the slots of one arm, or of two pair by pair; the last arm is the one that is watched."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        arms: Sequence[Arm],
+        watch: SweepWatch | None,
+        first: Mapping[str, int],
+        done: Collection[str] = (),
+    ) -> None:
+        """With `watch` scenarios come in its order, and none that may be left out once it is settled.
+
+        `first` has the rollouts of each group, by id, that there are already. Groups whose ids are in `done`
+        are scored.
+        """
+        self._context = context
+        self._job = job = context.job
+        self._arms = arms
+        self._watch = watch
+        self._first = first
+        self._done = done
+        self._asked: set[str] = set()
+        """Domains of which a question was made."""
+        last = arms[-1].phase
+        self._settled_on_file = last.epoch in job.resumed.settled and last.mode == "eval"
+        self._may_settle = watch is not None or self._settled_on_file
+        """Whether scenarios may be left out since the gate is decided."""
+        begun = job.resumed.begun if self._may_settle else ()
+        self._begun = {
+            id_
+            for arm in arms
+            for id_ in (arm.phase.scenarios if begun else ())
+            if group_id(job.run_id, arm.phase, id_) in begun
+        }
+        self._unready = self._all_slots()
+        self._ready: deque[Slot] = deque()
+        self.settled: list[str] = []
+        """Ids of scenarios that were skipped because the gate was already decided."""
+        self.shared: set[str] = set()
+        """Ids of scenarios whose prompts are the same in both arms: only the last one asks."""
+        self.torn: dict[str, Rollout] = {}
+        """Rollouts on file, by id, that are made again: one side of their pair is not, or is of no use."""
+
+    def __iter__(self) -> Iterator[Slot]:
+        """Yield the slots in order, from those made ready while the calls before them were waited for."""
+        while self._ready or self.make_ready():
+            slot = self._ready.popleft()
+            if not self._is_left_out(slot.question.scenario):
+                yield slot
+
+    def make_ready(self) -> bool:
+        """Make one more slot ready, if there is one."""
+        slot = next(self._unready, None)
+        if slot is not None:
+            self._ready.append(slot)
+        return slot is not None
+
+    def _is_left_out(self, scenario: Scenario) -> bool:
+        """Return whether the gate is decided without a scenario; one that has started is finished."""
+        if not self._may_settle or scenario.id in self._begun or scenario.min_score is not None:
+            return False
+        if scenario.id in self.settled[-1:]:
+            return True
+        if self._is_settled():
+            self.settled.append(scenario.id)
+            return True
+        self._begun.add(scenario.id)
+        return False
+
+    def feed(self, groups: Sequence[Group]) -> None:
+        """Let the gate know groups that are scored, which may decide it."""
+        if self._watch is None:
+            return
+        last = self._arms[-1].phase.epoch
+        stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
+        after = [group for group in groups if group.epoch == last]
+        before = [group for group in groups if group.epoch != last or group.shared]
+        if self._watch.feed(tally(after, stamps), tally(before, stamps)):
+            self._context.writer.settled(last)
+
+    def _is_settled(self) -> bool:
+        return self._settled_on_file or (self._watch is not None and self._watch.settled)
+
+    def _all_slots(self) -> Iterator[Slot]:
+        last = self._arms[-1].phase
+        for scenario_id in self._watch.order if self._watch is not None else last.scenarios:
+            if self._is_done(scenario_id):
+                continue
+            asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
+            scenario = asked[-1][1].scenario
+            if len(asked) == 2 and _are_the_same(*asked):
+                self.shared.add(scenario_id)
+                del asked[0]
+                if scenario.checker is not None:
+                    self._context.observe(SharedPrompt(scenario_id=scenario_id))
+            for index in range(max(phase.rollouts for phase, _ in asked)):
+                if index and last.mode == "dev":  # coins fall anew for each of its rollouts
+                    asked = [(last, self._arms[-1].ask(scenario_id, index))]
+                both = self._in_order(asked, index)
+                for place, (phase, question) in enumerate(both):
+                    other = both[1 - place][0] if len(both) == 2 else None
+                    yield self._slot(phase, question, index, other)
+
+    def _is_done(self, scenario_id: str) -> bool:
+        """Return whether all groups of a scenario are scored.
+
+        One question of each domain is made all the same: it counts the lessons that its prompts leave out.
+        """
+        ids = (group_id(self._job.run_id, arm.phase, scenario_id) for arm in self._arms)
+        if not self._done or not all(id_ in self._done for id_ in ids):
+            return False
+        domain = self._context.scenarios[scenario_id].domain
+        if domain not in self._asked:
+            self._asked.add(domain)
+            for arm in self._arms:
+                arm.ask(scenario_id, 0)
+        return True
+
+    def slot(self, scenario_id: str) -> Slot:
+        """Return the first slot of a scenario in the last arm."""
+        arm = self._arms[-1]
+        return self._slot(arm.phase, arm.ask(scenario_id, 0), 0, None)
+
+    def _in_order(
+        self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
+    ) -> Sequence[tuple[Phase, RenderedPrompt]]:
+        """Return what is asked as rollout `index` of a scenario: one, or a pair in random order."""
+        name = asked[-1][1].scenario.id
+        pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts]
+        if len(pair) == 2:
+            scenario = pair[0][1].scenario
+            self._note_torn(pair[0][0], pair[1][0], scenario.id, index)
+            if not control_first(SEED.of(self._job.settings), scenario, index):
+                pair.reverse()
+        return pair
+
+    def _made(self, phase: Phase, scenario_id: str) -> int:
+        return self._first.get(group_id(self._job.run_id, phase, scenario_id), 0)
+
+    def _note_torn(self, control: Phase, final: Phase, scenario_id: str, index: int) -> None:
+        """Forget rollouts on file whose pair an interrupt tore: hours may lie between its two sides."""
+        resumed = self._job.resumed
+        ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in (control, final)]
+        if all(id_ in resumed.rollouts and self._is_usable(resumed.rollouts[id_]) for id_ in ids):
+            return
+        for id_ in ids:
+            if (rollout := resumed.forget(id_)) is not None:
+                self.torn[id_] = rollout
+
+    def _is_usable(self, rollout: Rollout) -> bool:
+        """Return whether a rollout on file can be taken: its test function has seen it, or still can."""
+        scenario = self._context.scenarios[rollout.scenario_id]
+        waits = rollout.status == "ok" and scenario.checker is not None
+        judged = rollout.rollout_id in self._job.resumed.checker_results
+        left = self._context.workspaces.left
+        return not waits or judged or left(rollout.rollout_id, *self._job.made_of(scenario)) is not None
+
+    def _slot(self, phase: Phase, question: RenderedPrompt, index: int, other: Phase | None) -> Slot:
+        job, scenario = self._job, question.scenario
+        name = rollout_id(job.run_id, phase, scenario.id, index)
+        call = ActorCall(
+            task=question.task,
+            prompt=question.prompt,
+            temperature=phase.temperature,
+            seed=rollout_seed(SEED.of(job.settings), scenario, phase, index),
+            workspace=self._context.workspaces.new(name, *job.made_of(scenario)),
+            timeout_s=scenario.timeout_s or TIMEOUT_S.of(job.settings),
+            answer_max_bytes=ANSWER_MAX_BYTES.of(job.settings),
+            part_thoughts=PART_THOUGHTS.of(job.settings),
+            span_counts=self._context.span_counts,
+        )
+        return Slot(
+            phase=phase,
+            question=question,
+            index=index,
+            rollout_id=name,
+            group_id=group_id(job.run_id, phase, scenario.id),
+            call=call,
+            user=self._user(question, name, phase.epoch, call.seed) if scenario.turns else None,
+            pair=""
+            if other is None or scenario.fixtures is not None
+            else rollout_id(job.run_id, other, scenario.id, index),
+        )
+
+    def _user(self, question: RenderedPrompt, name: str, epoch: int, seed: int) -> Callable[[], User]:
+        """Return what opens the user of a rollout, for each attempt anew."""
+        scenario, first, model = question.scenario, question.prompt.user, self._job.user
+        if model is None or scenario.user is None:
+            return partial(ScriptedUser, first, scenario.turns)
+        from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser
+
+        key = f"{name.removeprefix(f'{self._job.run_id}.')}.user"
+        return partial(
+            PlayedUser,
+            model,
+            scenario,
+            first,
+            key=key,
+            epoch=epoch,
+            seed=seed,
+            calls=self._context.calls,
+            stop=self._context.breaker.stop,
+        )
+
+
+def _are_the_same(one: tuple[Phase, RenderedPrompt], other: tuple[Phase, RenderedPrompt]) -> bool:
+    return (one[1].prompt_stamp, one[0].temperature) == (other[1].prompt_stamp, other[0].temperature)

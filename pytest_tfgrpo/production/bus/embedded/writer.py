@@ -1,0 +1,217 @@
+"""The one thread that writes for a process: what waits is one transaction, and one wait for the disk."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.production.bus.embedded.blocks import append, expire, ids_bytes, last_sequence
+from pytest_tfgrpo.production.bus.embedded.file import BUS
+from pytest_tfgrpo.production.bus.embedded.ids import RecentIds
+from pytest_tfgrpo.production.bus.streams import StreamSpec, by_subject
+from pytest_tfgrpo.storage.database import transaction
+from pytest_tfgrpo.storage.event_store import BusEvent
+
+T = TypeVar("T")
+_AT_ONCE = 256
+"""Calls that share a transaction."""
+_SWEEP_S = 60.0
+"""How often retention looks at streams that nobody writes to."""
+_SWEEP_BLOCKS = 16
+
+
+class BusTransaction:
+    """What one transaction stores; events stay in memory until it ends or somebody reads their stream."""
+
+    def __init__(
+        self, db: sqlite3.Connection, streams: Sequence[StreamSpec], ids: dict[str, RecentIds], now: float
+    ) -> None:
+        self.db, self.now = db, now
+        self.streams = by_subject(streams)
+        self._ids = ids
+        self._last: dict[str, int] = {}
+        self._waiting: dict[str, list[BusEvent]] = {}
+        self._stored: dict[str, dict[bytes, int]] = {}
+
+    def append(self, events: Sequence[BusEvent]) -> list[int]:
+        """Return the sequences that events get, or have where their ids are known."""
+        keys = ids_bytes([event.id for event in events])
+        subjects = {event.subject for event in events}
+        names = {self.streams[subject].name for subject in subjects}
+        for name in names:
+            self._begin(name)
+        if len(names) == 1 and self._are_new(name := names.pop(), keys):
+            start = self._last[name] + 1
+            sequences = list(range(start, start + len(events)))
+            self._stored[name].update(zip(keys, sequences, strict=True))
+            self._last[name] += len(events)
+            self._waiting.setdefault(name, []).extend(events)
+            return sequences
+        return [self._append_one(event, key) for event, key in zip(events, keys, strict=True)]
+
+    def _begin(self, stream: str) -> None:
+        if stream not in self._last:
+            self._ids[stream].catch_up(self.db, self.now)
+            self._last[stream] = last_sequence(self.db, stream)
+            self._stored[stream] = {}
+
+    def _are_new(self, stream: str, keys: Sequence[bytes]) -> bool:
+        """Return whether no id is known, in one look at all of them."""
+        return (
+            len(set(keys)) == len(keys)
+            and self._stored[stream].keys().isdisjoint(keys)
+            and self._ids[stream].has_none_of(keys)
+        )
+
+    def _append_one(self, event: BusEvent, key: bytes) -> int:
+        stream = self.streams[event.subject].name
+        stored = self._stored[stream]
+        known = stored.get(key)
+        if known is None:
+            known = self._ids[stream].find(self.db, key, self.now)
+        if known is None:
+            self._last[stream] += 1
+            known = stored[key] = self._last[stream]
+            self._waiting.setdefault(stream, []).append(event)
+        return known
+
+    def flush(self, stream: str) -> int:
+        """Write what waits for a stream; returns how many blocks that made."""
+        events = self._waiting.pop(stream, [])
+        return (
+            append(self.db, stream, self._last[stream] - len(events) + 1, events, self.now) if events else 0
+        )
+
+    def finish(self) -> None:
+        """Write all that waits, and let as much go as retention says, a little more than came."""
+        for stream in list(self._waiting):
+            made = self.flush(stream)
+            spec = next(one for one in self.streams.values() if one.name == stream)
+            expire(self.db, spec, self.now, made + 2)
+
+    def committed(self) -> None:
+        """Remember what is stored now."""
+        for stream, stored in self._stored.items():
+            self._ids[stream].add(stored, self._last[stream], self.now)
+
+
+BusOperation = Callable[[BusTransaction], T]
+"""Runs within a transaction that others share: it raises before it has changed anything, or not at all."""
+
+
+class _Call(Generic[T]):
+    def __init__(self, operation: BusOperation[T]) -> None:
+        self.operation = operation
+        self.future: Future[T] = Future()
+        self.outcome: T
+
+    def run(self, transaction: BusTransaction) -> None:
+        self.outcome = self.operation(transaction)
+
+
+class GroupWriter:
+    """Runs operations, those that wait together; each returns when its transaction is on disk."""
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, streams: Sequence[StreamSpec], clock: Callable[[], float]
+    ) -> None:
+        self._db, self._path, self._streams, self._clock = db, path, streams, clock
+        self._ids = {stream.name: RecentIds(stream.name) for stream in streams}
+        self._calls: deque[_Call[object]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self.commits = 0
+        self.committed = threading.Condition()
+        """Notified after each transaction of this process."""
+        self._thread = threading.Thread(target=self._run, name="tfgrpo-bus", daemon=True)
+        self._thread.start()
+
+    def call(self, operation: BusOperation[T]) -> T:
+        """Return what an operation returns, once that is durable; raises what it raises, or BusError."""
+        call = _Call(operation)
+        with self._changed:
+            if self._closed:
+                raise BusError(f"embedded bus {str(self._path)!r} is closed")
+            self._calls.append(call)  # type: ignore[arg-type]
+            self._changed.notify()
+        return call.future.result()
+
+    def close(self) -> None:
+        """Finish what waits, and end the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+        with self.committed:
+            self.committed.notify_all()
+
+    def _run(self) -> None:
+        swept = time.monotonic()
+        while True:
+            with self._changed:
+                if not self._calls and not self._closed:
+                    self._changed.wait(_SWEEP_S)
+                if not self._calls and self._closed:
+                    return
+                calls = [self._calls.popleft() for _ in range(min(len(self._calls), _AT_ONCE))]
+            if calls:
+                self._commit(calls)
+            if time.monotonic() - swept >= _SWEEP_S:
+                swept = time.monotonic()
+                self._sweep()
+
+    def _commit(self, calls: Sequence[_Call[object]]) -> None:
+        try:
+            with BUS.advised(self._path):
+                failed = self._transact(calls)
+        except BaseException as error:  # noqa: BLE001 - the thread goes on, and its callers raise
+            failed = dict.fromkeys(calls, error)
+        for call in calls:
+            if (reason := failed.get(call)) is not None:
+                call.future.set_exception(reason)
+            else:
+                call.future.set_result(call.outcome)
+        with self.committed:
+            self.commits += 1
+            self.committed.notify_all()
+
+    def _transact(self, calls: Sequence[_Call[object]]) -> dict[_Call[object], BaseException]:
+        """Run calls in one transaction; returns which of them refused on their own."""
+        failed: dict[_Call[object], BaseException] = {}
+        with transaction(self._db) as db:
+            stored = BusTransaction(db, self._streams, self._ids, self._clock())
+            for call in calls:
+                try:
+                    call.run(stored)
+                except BusError as error:
+                    failed[call] = error
+            stored.finish()
+        stored.committed()
+        return failed
+
+    def _sweep(self) -> None:
+        """Let go of what is too old, a little in each transaction, until somebody wants to write."""
+        before = self._db.total_changes
+        try:
+            for stream in self._streams:
+                more = True
+                while more:
+                    with self._changed:
+                        if self._calls or self._closed:
+                            return
+                    with transaction(self._db) as db:
+                        more = expire(db, stream, self._clock(), _SWEEP_BLOCKS)
+            if self._db.total_changes > before:  # the log has what is gone; it is emptied if nobody reads it
+                self._db.execute("PRAGMA busy_timeout = 0")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            pass  # the next call says what is wrong, or the next sweep finds it well
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUS.busy_s * 1000)}")

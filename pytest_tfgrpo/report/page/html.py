@@ -1,0 +1,121 @@
+"""The report as one self-contained HTML page: readable without scripts, and with them down to every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML, write_pieces, write_text
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_blocks import EffectRow, Report
+from pytest_tfgrpo.report.page import draw, figures, payload, template
+from pytest_tfgrpo.report.page.beside import answers_beside, beside_index, pack_beside, shown_first
+from pytest_tfgrpo.report.page.details import Details
+from pytest_tfgrpo.report.page.history import anchored, history
+from pytest_tfgrpo.report.page.layout import Layout, layout
+from pytest_tfgrpo.report.page.previews import previews
+from pytest_tfgrpo.report.page.trajectories import Packed, pack
+
+LIMIT = 14_000_000
+"""Maximum bytes of a page, unless it needs more without trajectories."""
+
+
+PLAIN_ROWS = 400
+"""Scenarios of each split in the tables that are shown without scripts and on paper."""
+
+
+END = "</body>\n</html>"
+
+
+def html(
+    report: Report,
+    run: Run | None = None,
+    compare: Mapping[str, Any] | None = None,
+    others: Sequence[Run] = (),
+) -> str:
+    """Return the page of a report value, alone: of a large run it holds but some scenarios.
+
+    With its `run` the page opens down to trajectories; `compare` is how it compares with `others`, as
+    ``versus`` tells it. Equal values give equal pages.
+    """
+    return _page(layout(report, run, compare, others), compare)
+
+
+def write_page(folder: Path, report: Report, run: Run) -> None:
+    """Write the page of a run, and of a large one the file beside it, into a folder; raises JournalError."""
+    laid, key = layout(report, run), ""
+    if laid.cells.held < len(laid.cells.rows):
+        details = Details(laid, run)
+        write_pieces(folder / DETAILS, details.pieces())
+        key = details.key
+    write_text(folder / REPORT_HTML, _page(laid, key=key))
+
+
+def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "") -> str:
+    """Return a page; `key` is that of the file beside it."""
+    report, run, cells = laid.report, laid.run, laid.cells
+    large = cells.held < len(cells.rows)
+    style, script = template.style(), template.script()
+    said = previews(cells, run) if run is not None else []
+    effects = effects_of(report)
+    markup = template.fill(
+        report=report,
+        compare=compare,
+        tasks={row.id: preview.task for row, preview in zip(cells.inside, said, strict=bool(said))},
+        curve=draw.curve(report["epochs"], (compare or {}).get("epochs", ())),
+        domains=draw.domains(cells),
+        histograms=draw.histograms(cells),
+        grid=cells,
+        plain={split: cells.telling(split, PLAIN_ROWS) for split in cells.splits()},
+        plain_rows=PLAIN_ROWS,
+        said=said,
+        history=[] if run is None else anchored(history(run, effects), report["library"]["lessons"]),
+        evidence=laid.evidence,
+        effects=effects,
+        tools=figures.tools(report),
+        faults=laid.faults,
+        trusted=figures.has_caveats(report),
+        most=figures.MOST,
+        further=figures.further(report),
+        style=style,
+        policy=template.policy(style, script, "connect-src 'self'; " if key else ""),
+    )
+    words = ""
+    if said:
+        told = payload.words(said, answers_beside(cells, laid.others))
+        words = _block("application/gzip+base64", "words", told)
+    beyond = payload.beyond(cells, report, key) if large else None
+    index, *chunks = _blocks(laid, LIMIT - len(markup) - len(script) - len(words), beyond)
+    # The script before the chunks: it shows the table while the browser still reads them.
+    program = f"<script>{script}</script>\n"
+    return "".join([markup.removesuffix(END), words, index, program, *chunks, END])
+
+
+def effects_of(report: Report) -> dict[str, EffectRow]:
+    """Return what each lesson was found to do, by id; empty where nothing was estimated."""
+    attribution = report.get("attribution")
+    return {row["id"]: row for row in attribution["lessons"]} if attribution else {}
+
+
+def _blocks(laid: Layout, room: int, beyond: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the data of the page as elements that no browser runs: the index, then the chunks."""
+    cells, run, known = laid.cells, laid.run, laid.others
+    room -= len(payload.script_json(payload.index(laid, Packed(), beyond)))
+    packed, theirs = Packed(), []
+    if run is not None:
+        room -= len(payload.script_json(beside_index(cells, run, known, [Packed()] * len(known), 0)))
+        kept = shown_first(known, run)
+        theirs = pack_beside(known, room, kept)
+        chunks = [chunk for one in theirs for chunk in one.chunks]
+        packed = pack(cells, run, room - sum(map(len, chunks)), kept)
+    index = payload.index(laid, packed, beyond)
+    if run is not None and known:
+        index["compare"] = beside_index(cells, run, known, theirs, len(packed.chunks))
+    yield _block("application/json", "index", payload.script_json(index))
+    for n, chunk in enumerate([*packed.chunks, *(chunk for one in theirs for chunk in one.chunks)]):
+        yield _block("application/gzip+base64", f"chunk-{n}", chunk)
+
+
+def _block(kind: str, id_: str, content: str) -> str:
+    return f'<script type="{kind}" id="{id_}">{content}</script>\n'

@@ -1,0 +1,101 @@
+"""Caveats: what you must know before you trust a difference, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pytest_tfgrpo.core.report_blocks import Gain, Report
+from pytest_tfgrpo.core.text import interval, line, number, plural, scenarios_of, wrapped
+from pytest_tfgrpo.report.blocks import table
+from pytest_tfgrpo.report.blocks.block import ReportBlock
+
+MARKDOWN_ITEMS = 20
+"""Items that a line of details names in a summary."""
+
+
+def told(report: Report) -> Iterator[tuple[ReportBlock[Any], Any, str]]:
+    """Yield the blocks of a report that have a sentence, in order, each with its value and the sentence."""
+    for block in table.BLOCKS:
+        found = block.of(report)
+        if found and (text := block.text(found)):
+            yield block, found, text
+
+
+def trust_lines(report: Report, width: int, *, every: bool) -> list[str]:
+    """Return for the terminal what limits what the figures show; without `every` what nobody may miss."""
+    lines = list[str]()
+    for block, found, text in told(report):
+        if every or block.always(found, report):
+            lines += wrapped(f"{block.title}  {text}", width, hanging=" " * (len(block.title) + 2))
+            for detail in block.details(found, lambda id_: line(str(id_), 60), None):
+                lines += wrapped(detail, width, "  ", "    ")
+    return lines
+
+
+def trust_markdown(report: Report, escaped: Callable[[object], str]) -> list[str]:
+    """Return the same for a summary; `escaped` makes Markdown of foreign text."""
+    lines = list[str]()
+    for block, found, text in told(report):
+        lines.append(f"- {block.title.capitalize()}: {text}.")
+        lines += [f"  - {detail}." for detail in block.details(found, escaped, MARKDOWN_ITEMS)]
+    return lines
+
+
+def over(gain: Gain) -> str:
+    """Return what a gain is over: the baseline sweep, or that of a gate's reference."""
+    asked = gain.get("control")
+    reference = asked.get("reference") if asked is not None else None
+    if reference is None:
+        return "the baseline sweep"
+    return f"the reference, {reference['kind']} {line(reference['name'], 80)} ({reference['stamp'][:12]})"
+
+
+def control(gain: Gain) -> str:
+    """Return when the baseline sweep was asked, to follow the size of the sample; empty for older reports."""
+    asked = gain.get("control")
+    if asked is None:
+        return ""
+    if "reference" in asked and asked["asked"] == "early":
+        return "; asked before the final sweep, so what drifted since is part of it"
+    if asked["asked"] == "early":
+        return "; control asked before training, so what drifted since is part of the gain"
+    if not asked["shared"]:
+        return "; control asked beside the final sweep"
+    alike = plural(asked["shared"], "scenario", "has", "have")
+    return f"; control asked beside the final sweep, where {alike} the same prompt and share the answers"
+
+
+def drift(gain: Gain) -> str:
+    """Return what the control changed by while the run lasted, in words; empty without an early part."""
+    asked = gain.get("control")
+    found = None if asked is None else asked["drift"]
+    if found is None:
+        return ""
+    spread = (
+        f"95 % interval {interval(found['ci95'], '+.3f')}" if found["ci95"] else "too few for an interval"
+    )
+    counted = scenarios_of(found["n"], found["families"], found["just_these"])
+    return (
+        f"{found['difference']:+.3f} without new lessons, from before training to the final sweep, {spread}, "
+        f"{counted}; no part of the gain"
+    )
+
+
+def claim(report: Report) -> str:
+    """Return what may be claimed of the gain, in words; empty without a gain."""
+    gain = report["gain"]
+    found = gain.get("claim") if gain and gain["n"] else None
+    if found is None:
+        return ""
+    labels = report.get("labels")
+    if labels is not None and labels["gain"] is not None:
+        level = f"(level {labels['level']:.3g})"
+        side = f"this library does {labels['claim']}" if labels["claim"] else "nothing yet about this library"
+        return f"by people's labels, {side} {level}"
+    p = "<0.001" if found["p"] is not None and found["p"] < 0.001 else number(found["p"])
+    of = f"(p {p}, level {found['level']:.3g}, {plural(found['looks'], 'look')} at this eval split)"
+    if found["side"] is None:
+        fresh = "; a fresh split allows 0.05" if found["looks"] > 1 else ""
+        return f"nothing yet about this library {of}{fresh}"
+    return f"this library does {found['side']} {of}; the method is tested by tfgrpo replicate"

@@ -1,0 +1,41 @@
+"""The table of runners, and the one way to run a project's tests."""
+
+from __future__ import annotations
+
+from pytest_tfgrpo.scoring.runners.command import run_command
+from pytest_tfgrpo.scoring.runners.jest import run_jest
+from pytest_tfgrpo.scoring.runners.node_test import run_node_tests
+from pytest_tfgrpo.scoring.runners.protocol import Runner, RunProblem, SuiteRequest, SuiteRun
+from pytest_tfgrpo.scoring.runners.pytest_runner import run_pytest
+from pytest_tfgrpo.scoring.runners.vitest import run_vitest
+
+RUNNERS: dict[str, Runner] = {
+    "command": run_command,
+    "jest": run_jest,
+    "node-test": run_node_tests,
+    "pytest": run_pytest,
+    "vitest": run_vitest,
+}
+"""The runners by name."""
+
+
+def run_suite(request: SuiteRequest) -> SuiteRun:
+    """Run a project's tests with the runner that its command names; a broken project is a result.
+
+    Raises CheckError where the tests cannot be isolated.
+    """
+    runner = RUNNERS.get(request.command.runner)
+    if runner is None:
+        known = ", ".join(sorted(RUNNERS))
+        return SuiteRun(
+            outcomes={},
+            problem=RunProblem.NO_RUNNER,
+            detail=f"there is no runner {request.command.runner!r}; known: {known}",
+        )
+    if not (request.tree / request.command.folder).is_dir():
+        return SuiteRun(
+            outcomes={},
+            problem=RunProblem.NO_RUNNER,
+            detail=f"there is no folder {request.command.folder!r} in the tree",
+        )
+    return runner(request)

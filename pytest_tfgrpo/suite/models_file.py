@@ -1,0 +1,195 @@
+"""The file of the setting ``models``: endpoints and prices of language models."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path as FilePath
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
+from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
+from pytest_tfgrpo.llm.url import parse_address
+from pytest_tfgrpo.privacy.redact import find_secret, redact
+from pytest_tfgrpo.suite.document import Problem, Refused, read_text
+from pytest_tfgrpo.suite.yaml_text import parse_yaml
+
+MAX_BYTES = 1_000_000
+SCHEMA = "models"
+PACKAGED = "prices.json"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
+HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+AUTHENTICATION = re.compile(r"auth|cookie|api-?key|token|secret|password", re.IGNORECASE)
+SERVER = ("base_url", "api_key_env", "headers_env")
+"""Fields that make two endpoints the same server and account."""
+TAKEN = frozenset(
+    {"content-type", "content-length", "transfer-encoding", "host", "connection", "accept-encoding"}
+)
+
+
+def load_models(path: FilePath | None) -> ModelsConfig:
+    """Return the endpoints and prices of the file `path`, on top of the packaged prices.
+
+    Raises SettingError, whose lines name file, line and JSON pointer.
+    """
+    packaged = files("pytest_tfgrpo.llm").joinpath(PACKAGED)
+    table = _prices(json.loads(packaged.read_text("utf-8")))
+    if path is None:
+        return ModelsConfig(prices=table)
+    value = _read(path)
+    own = _prices(value)
+    return ModelsConfig(
+        endpoints={name: _endpoint(name, fields) for name, fields in (value.get("endpoints") or {}).items()},
+        pools={
+            name: tuple(PoolShare(**share) for share in shares)
+            for name, shares in (value.get("pools") or {}).items()
+        },
+        prices=PriceTable(prices={**table.prices, **own.prices}, as_of=table.as_of),
+        source=str(path),
+    )
+
+
+def _read(path: FilePath) -> Mapping[str, Json]:
+    try:
+        document = parse_yaml(read_text(path, MAX_BYTES))
+    except Refused as error:
+        raise _error(path, [error.problem]) from None
+    value = {} if document.value is None else document.value
+    found: list[Problem] = [
+        Problem(document.line(v.path), v.path, v.message) for v in violations(SCHEMA, value)
+    ]
+    if not found:
+        found = [Problem(document.line(place), place, message) for place, message in _faults(value)]
+    if found:
+        raise _error(path, found)
+    return value
+
+
+def _error(path: FilePath, problems: list[Problem]) -> SettingError:
+    lines = [f"models: {path}:{p.line}: #{pointer(p.path)}: {redact(p.message)}" for p in problems]
+    return SettingError("\n".join(lines))
+
+
+def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
+    """Return an endpoint; the default one has the usual key unless it has an address of its own."""
+    if name == DEFAULT and "base_url" not in fields:
+        fields = {"api_key_env": KEY_ENV, **fields}
+    batch = fields.get("batch")
+    batching = (Batching() if batch is True else Batching(**batch)) if batch else None
+    tags = fields.get("thoughts", True)
+    thoughts = tags if isinstance(tags, bool) else tuple((begin, end) for begin, end in tags)
+    return Endpoint(**{**fields, "name": name, "batch": batching, "thoughts": thoughts})
+
+
+def _prices(value: Mapping[str, Json]) -> PriceTable:
+    rows = value.get("prices") or {}
+    return PriceTable(
+        prices={model: _price(row) for model, row in rows.items()}, as_of=value.get("as_of", "")
+    )
+
+
+def _price(row: Mapping[str, Json]) -> Price:
+    above = row.get("above")
+    if above is None:
+        return Price(**row)
+    longer = {name: value for name, value in above.items() if name != "prompt"}
+    return Price(**{**row, "above": LongPrompt(prompt=above["prompt"], price=Price(**longer))})
+
+
+def _faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
+    """Yield what a schema cannot say."""
+    for name, fields in value.get("endpoints", {}).items():
+        place: Path = ("endpoints", name)
+        if not NAME.fullmatch(name):
+            yield place, f"{short(name)} must be letters, digits, '.', '_' and '-', as it follows an '@'"
+        if "base_url" not in fields and name != DEFAULT:
+            yield place, "missing key 'base_url'"
+        yield from (((*place, *at), message) for at, message in _endpoint_faults(fields))
+    yield from _pool_faults(value)
+
+
+def _pool_faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with pools: names, unknown endpoints, and servers that are listed twice."""
+    endpoints = value.get("endpoints", {})
+    for name, shares in value.get("pools", {}).items():
+        place: Path = ("pools", name)
+        if not NAME.fullmatch(name):
+            yield place, f"{short(name)} must be letters, digits, '.', '_' and '-', as it follows an '@'"
+        if name == DEFAULT or name in endpoints:
+            yield place, f"{name!r} is the name of an endpoint already"
+        seen: dict[str, str] = {}
+        for number, share in enumerate(shares):
+            own = share["endpoint"]
+            at: Path = (*place, number, "endpoint")
+            if own != DEFAULT and own not in endpoints:
+                near = nearest(own, [DEFAULT, *endpoints])
+                yield at, f"there is no endpoint {short(own)}{near}"
+                continue
+            fields = endpoints.get(own, {})
+            if fields.get("batch"):
+                yield at, f"endpoint {own!r} makes its calls in batches, which no pool shares out"
+            server = str([fields.get(key) for key in SERVER]) if "base_url" in fields else own
+            if server in seen:
+                same = "" if seen[server] == own else f", the server of {own!r},"
+                yield at, f"endpoint {seen[server]!r}{same} is listed twice; give it a higher weight instead"
+            seen[server] = own
+
+
+def _endpoint_faults(fields: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
+    if "base_url" in fields:
+        try:
+            parse_address(fields["base_url"])
+        except ValueError as error:
+            yield ("base_url",), str(error)
+    if "api_key_env" in fields:
+        yield from _variable(("api_key_env",), fields["api_key_env"])
+    for name, variable in fields.get("headers_env", {}).items():
+        yield from _header(("headers_env", name), name)
+        yield from _variable(("headers_env", name), variable)
+    for name, text in fields.get("headers", {}).items():
+        yield from _header(("headers", name), name)
+        if AUTHENTICATION.search(name) or find_secret(text) is not None:
+            yield ("headers", name), "looks like a key; name a variable that holds it, under headers_env"
+        elif not text.isascii() or not text.isprintable():
+            yield ("headers", name), f"{short(text)} must be printable ASCII characters"
+    names = [*fields.get("headers", {}), *fields.get("headers_env", {})]
+    names += ["Authorization"] if "api_key_env" in fields else []
+    if len({name.lower() for name in names}) < len(names):
+        yield (), "sets a header twice (api_key_env sets Authorization)"
+    if fields.get("batch"):
+        if fields.get("concurrency") == AUTO:
+            yield (
+                ("concurrency",),
+                "auto is not for batches, which wait for hours; leave it out, or set a number",
+            )
+        if "hedge_after_s" in fields:
+            yield ("hedge_after_s",), "is not for batches, which wait for hours; leave it out"
+    extra = fields.get("extra_body", {})
+    for name in sorted(OURS & extra.keys()):
+        yield ("extra_body", name), f"{name!r} is not for extra_body: it is set for each call"
+    if find_secret(str(extra)) is not None:
+        yield ("extra_body",), "holds a key; keys are sent as headers, see headers_env"
+
+
+def _variable(place: Path, name: str) -> Iterator[tuple[Path, str]]:
+    if not VARIABLE.fullmatch(name) or find_secret(name) is not None:
+        yield (
+            place,
+            (
+                "must be the name of an environment variable that holds the key, such as OPENAI_API_KEY, "
+                "not the key itself: everybody with the repository can read this file"
+            ),
+        )
+
+
+def _header(place: Path, name: str) -> Iterator[tuple[Path, str]]:
+    if not HEADER.fullmatch(name):
+        yield place, f"{short(name)} is not the name of a header"
+    elif name.lower() in TAKEN:
+        yield place, f"{name!r} is set by the client"

@@ -1,0 +1,47 @@
+"""The table of actors."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.actors.registry import open_actor
+from pytest_tfgrpo.core.errors import ActorError
+
+
+def test_an_unknown_actor_is_refused_with_the_names_known(tmp_path: Path) -> None:
+    with pytest.raises(
+        ActorError, match=r"unknown actor 'ofline' in 'ofline:x'; known: command, nothing, offline, openai, p"
+    ):
+        open_actor("ofline:x", root=tmp_path, settings={})
+
+
+def test_offline_takes_no_argument(tmp_path: Path) -> None:
+    with pytest.raises(ActorError, match="takes no argument, not 'fast'"):
+        open_actor("offline:fast", root=tmp_path, settings={})
+
+
+def test_a_sandbox_that_a_python_actor_would_ignore_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ActorError, match="sandbox=bwrap cannot isolate a python actor"):
+        open_actor("python:json:dumps", root=tmp_path, settings={"sandbox": "bwrap"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("support_agent.py:solve", "python:support_agent:solve"),
+        ("support_agent:solve", "python:support_agent:solve"),
+        ("deep/er/agent.py:solve", "python:deep.er.agent:solve"),
+        ("./support_agent.py", "python:support_agent:<callable>"),
+        ("python:support_agent.py:solve", "python:support_agent:solve"),
+        ("python:deep/er/agent.py:solve", "python:deep.er.agent:solve"),
+        ("./agent.sh", "command:./agent.sh"),
+        ("agent.sh", "command:./agent.sh"),
+    ],
+)
+def test_a_file_for_an_actor_has_a_hint_at_its_spec(tmp_path: Path, spec: str, hint: str) -> None:
+    for name in ("support_agent.py", "deep/er/agent.py", "agent.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("def solve(context): return ''\n")
+    with pytest.raises(ActorError) as error:
+        open_actor(spec, root=tmp_path, settings={})
+    assert str(error.value).endswith(f"; did you mean {hint!r}?")

@@ -1,0 +1,49 @@
+"""A user that a model plays: how much it says."""
+
+import asyncio
+import json
+
+import pytest
+from support.builders import make_scenario
+from support.completers import ScriptedCompleter, make_calls
+
+from pytest_tfgrpo.core.scenarios import SimulatedUser
+from pytest_tfgrpo.engine.conversations import simulated_user
+from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser
+
+
+@pytest.mark.parametrize(
+    "name", ["SYSTEM", "PERSONA", "GOAL", "KNOWS", "OVER", "STOP", "WAITS", "SCHEMA", "TEMPERATURE", "TRIES"]
+)
+def test_all_that_the_model_is_told_is_in_its_identity(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    model = simulated_user.UserModel(completer=ScriptedCompleter(str))
+    before = model.identity
+    monkeypatch.setattr(simulated_user, name, "other")
+    assert model.identity["template"] != before["template"]
+
+
+async def said(user: PlayedUser) -> list[str]:
+    """Return all that `user` says to an agent that answers without end."""
+    messages: list[str] = []
+    answer = None
+    while len(messages) < 20 and (frame := await user.reply(answer)) is not None:
+        messages.append(str(frame.output))
+        answer = "Anything else?"
+    return messages
+
+
+@pytest.mark.parametrize("max_turns", [1, 2, 5])
+def test_a_played_user_says_as_many_messages_as_it_may_and_its_model_is_asked_no_more(max_turns: int) -> None:
+    model = ScriptedCompleter(lambda request: json.dumps({"over": False, "message": "More."}))
+    user = PlayedUser(
+        model,
+        make_scenario(user=SimulatedUser(goal="A table.", max_turns=max_turns)),
+        "Hello.",
+        key="run1.e1.talk.r0",
+        epoch=1,
+        seed=1,
+        calls=make_calls(),
+        stop=pytest.fail,
+    )
+    assert asyncio.run(said(user)) == ["Hello."] + ["More."] * (max_turns - 1)
+    assert len(model.requests) == max_turns - 1

@@ -1,0 +1,120 @@
+"""The gauge says at any moment what the engine does."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.jobs import LessonPerGroup, ScriptedActor, make_job, three_or_not
+
+from pytest_tfgrpo.core.errors import AgentFailure
+from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
+from pytest_tfgrpo.engine import gauge as gauges
+from pytest_tfgrpo.engine.engine import Engine
+from pytest_tfgrpo.engine.gauge import Gauge, Reading
+from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
+from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
+from pytest_tfgrpo.runs.job import Job
+
+
+def readings(job: Job, gauge: Gauge) -> list[Reading]:
+    """Return a reading after each rollout of a run."""
+    seen: list[Reading] = []
+
+    def observe(record: object) -> None:
+        if isinstance(record, Rollout):
+            seen.append(gauge.read())
+
+    run = asyncio.run(Engine(job, folder=None, observe=observe, gauge=gauge).run())
+    assert run.status == "complete", run.reason
+    return seen
+
+
+def test_each_sweep_is_counted_from_its_first_rollout_to_its_last(tmp_path: Path) -> None:
+    seen = readings(make_job(ScriptedActor(three_or_not), tmp_path, concurrency=2), Gauge())
+    steps: dict[int, list[Reading]] = {}
+    for reading in seen:
+        steps.setdefault(reading.step, []).append(reading)
+    assert list(steps) == [1, 2, 3]
+    for found in steps.values():
+        assert {reading.stage for reading in found} == {"sweep"}
+        assert [reading.done for reading in found] == list(range(1, len(found) + 1))
+        assert {reading.planned for reading in found} == {len(found)}
+        assert all(len(reading.ages_s) <= 2 for reading in found)
+    assert seen[-1].ages_s == ()
+    assert [reading.phase.label for reading in seen if reading.phase][-1] == "epoch3-eval"
+
+
+def test_an_answer_that_serves_both_sides_of_a_pair_counts_for_each(tmp_path: Path) -> None:
+    """Which scenarios have one prompt shows on the way, and does not change how many rollouts there are."""
+    job = make_job(ScriptedActor(three_or_not), tmp_path, concurrency=2, job_optimizer=NoOptimizer())
+    final = [reading for reading in readings(job, Gauge()) if reading.step == 3]
+    assert [reading.done for reading in final] == list(range(2, 2 * len(final) + 1, 2))
+    assert {reading.planned for reading in final} == {2 * len(final)}
+    assert final[0].free > 0
+    assert final[-1].free == 0
+
+
+def test_the_mean_of_a_pair_is_that_of_its_final_side(tmp_path: Path) -> None:
+    def answer(call: ActorCall) -> str:
+        taught = "use count" in call.prompt.system
+        return "3" if taught else "4" if call.task.id.startswith("eval") else three_or_not(call)
+
+    gauge = Gauge()
+    seen = readings(make_job(ScriptedActor(answer), tmp_path, concurrency=2), gauge)
+    assert gauge.read().mean == 1.0
+    assert {reading.mean for reading in seen if reading.step == 3} <= {None, 1.0}
+
+
+def test_failures_cost_and_means_are_of_what_ended(tmp_path: Path) -> None:
+    def answer(call: ActorCall) -> Trajectory:
+        if call.seed % 5 == 0:
+            raise AgentFailure("it fell over")
+        frame = Frame(kind="tool", name="count", output="3", tokens=1, cost_usd=0.25, latency_ms=1.0)
+        return Trajectory(answer="3", frames=(frame,))
+
+    gauge = Gauge()
+    readings(make_job(ScriptedActor(answer), tmp_path, epochs=2), gauge)
+    end = gauge.read()
+    assert end.mean == pytest.approx((end.done - end.failed) / end.done)
+    assert end.errors == 0
+    assert end.spent_usd > 0
+    assert end.spent_usd % 0.25 == 0
+
+
+def test_the_latency_of_attempts_is_known_once_one_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(gauges, "monotonic", lambda: now[0])
+    gauge, early = Gauge(), list[Reading]()
+
+    def answer(_: ActorCall) -> str:
+        early.append(gauge.read())
+        now[0] += 30
+        return "3"
+
+    seen = readings(make_job(ScriptedActor(answer), tmp_path, concurrency=1), gauge)
+    assert early[0].latency_s is None
+    assert early[0].ages_s == (0.0,)
+    assert (seen[-1].latency_s, seen[-1].longest_s) == (30, 30)
+    assert seen[-1].at_s == 30 * len(early)
+
+
+def test_learning_is_a_stage_of_its_own_whose_time_is_known_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, told = [0.0], list[Reading]()
+    monkeypatch.setattr(gauges, "monotonic", lambda: now[0])
+    gauge = Gauge()
+
+    class Slow(LessonPerGroup):
+        async def propose(self, context: LearningContext) -> Proposal:
+            now[0] += 40
+            told.append(gauge.read())
+            return await super().propose(context)
+
+    job = make_job(ScriptedActor(three_or_not), tmp_path, job_optimizer=Slow())
+    seen = readings(job, gauge)
+    assert [(reading.stage, reading.since_s) for reading in told] == [("learning", 40.0)] * 2
+    assert all(reading.groups > 0 for reading in told)
+    assert [told[0].after_s, seen[-1].after_s] == [None, 40.0]

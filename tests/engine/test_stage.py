@@ -1,0 +1,165 @@
+"""The sockets of a rollout, with toys in them: a stage around attempts, and a source of answers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+
+from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.errors import JournalError, ProviderError
+from pytest_tfgrpo.core.records import Rollout, Run
+from pytest_tfgrpo.engine import cohort
+from pytest_tfgrpo.engine.attempt import AttemptResult, Slot, rollout_of
+from pytest_tfgrpo.engine.stage import KnownAnswer, MakeAttempt, Stage
+from pytest_tfgrpo.engine.stages import registry
+from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
+
+ONE_SWEEP: dict[str, Any] = {"epochs": 0, "concurrency": 1, "baseline_sweep": "off"}
+
+
+class Toy(Stage):
+    """Notes what it is asked, and raises where it should."""
+
+    def __init__(self, raises: str = "", error: type[Exception] = RuntimeError) -> None:
+        self.seen: list[str] = []
+        self.raises, self.error = raises, error
+
+    def note(self, what: str) -> None:
+        self.seen.append(what)
+        if what.split(" ")[0] == self.raises:
+            raise self.error("no such world")
+
+    async def begin(self, workspaces: RunWorkspaces) -> None:
+        self.note("begin")
+
+    async def around(self, slot: Slot, make: MakeAttempt) -> AttemptResult | None:
+        self.note(f"before {slot.rollout_id}")
+        made = await make(slot)
+        self.note(f"after {slot.rollout_id}")
+        return made
+
+    async def checked(self, slot: Slot, rollout: Rollout) -> Rollout:
+        self.note(f"checked {slot.rollout_id} {len(rollout.checks)}")
+        return rollout
+
+    async def undo(self, slot: Slot) -> None:
+        self.note(f"undo {slot.rollout_id}")
+
+    async def close(self) -> None:
+        self.note("close")
+
+
+@pytest.fixture
+def plug(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what puts stages into the row, outermost first."""
+
+    def add(*stages: Stage) -> None:
+        rows = tuple((lambda setup, one=one: one) for one in stages)
+        monkeypatch.setattr(registry, "STAGES", registry.STAGES + rows)
+
+    return add
+
+
+def sweep(answer: Any, folder: Path, scenarios: int = 1, **changes: Any) -> tuple[Run, list[Rollout]]:
+    actor = answer if isinstance(answer, ScriptedActor) else ScriptedActor(answer)
+    job = make_job(actor, folder, scenarios=suite(0, scenarios), **ONE_SWEEP | changes)
+    run, _ = run_job(job, folder / "run")
+    return run, [r for phase in run.phases for group in phase.groups for r in group.rollouts]
+
+
+def test_a_stage_surrounds_each_attempt_and_sees_its_checks_and_what_is_made_again(
+    tmp_path: Path, plug: Any
+) -> None:
+    calls = 0
+
+    def lost_once(call: ActorCall) -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise ProviderError("connection refused", "connection")
+        return three_or_not(call)
+
+    toy = Toy()
+    plug(toy)
+    run, _ = sweep(lost_once, tmp_path, group_size=2)
+    assert run.status == "complete"
+    first, last = (f"run1.e{run.phases[-1].phase.epoch}.eval-0.r{index}" for index in range(2))
+    tries = [f"before {first}", f"after {first}", f"before {last}", f"after {last}"]
+    probe = [f"{what} {first}.probe" for what in ("before", "after", "undo")]
+    again = [*probe, f"undo {last}", f"before {last}", f"after {last}"]
+    assert [one for one in toy.seen if "checked" not in one] == ["begin", *tries, *again, "close"]
+    assert [one for one in toy.seen if "checked" in one] == [f"checked {first} 1", f"checked {last} 1"]
+
+
+@pytest.mark.parametrize("raises", ["before", "after", "checked"])
+def test_a_stage_that_raises_is_an_error_of_its_rollout_whose_cost_is_kept(
+    tmp_path: Path, plug: Any, raises: str
+) -> None:
+    outer = Toy()
+    plug(outer, Toy(raises))
+    run, rollouts = sweep(three_or_not, tmp_path)
+    assert run.status == "complete"
+    assert {(r.status, r.failure.code if r.failure else "") for r in rollouts} == {("error", "stage")}
+    assert {r.failure.message for r in rollouts if r.failure} == {"Toy broke: RuntimeError: no such world"}
+    assert {r.cost_usd for r in rollouts} == {None if raises == "before" else 0.01}
+    assert sum(one.startswith("after") for one in outer.seen) == len(rollouts) == 4
+    assert load_run(tmp_path / "run").phases == run.phases
+
+
+@pytest.mark.parametrize("raises", ["begin", "close"])
+def test_a_stage_that_raises_where_no_rollout_is_concerned_is_a_warning(
+    tmp_path: Path, plug: Any, raises: str
+) -> None:
+    plug(Toy(raises))
+    run, rollouts = sweep(three_or_not, tmp_path)
+    assert (run.status, len(rollouts)) == ("complete", 4)
+    assert run.warnings == ("Toy broke: RuntimeError: no such world",)
+
+
+def test_a_journal_that_a_stage_cannot_write_ends_the_run(tmp_path: Path, plug: Any) -> None:
+    plug(Toy("before", JournalError))
+    with pytest.raises(JournalError, match="no such world"):
+        sweep(three_or_not, tmp_path)
+
+
+def test_what_the_budget_does_not_allow_reaches_no_stage(tmp_path: Path, plug: Any) -> None:
+    toy, budget = Toy(), Budget({"budget_usd": 0.025})
+    plug(toy)
+    actor = ScriptedActor(three_or_not, bound={"usd": 0.01})
+    run, _ = sweep(actor, tmp_path, job_budget=budget)
+    assert run.status == "incomplete"
+    assert sum(one.startswith("before") for one in toy.seen) == len(actor.calls) == 2
+
+
+def test_a_stage_that_answers_itself_asks_nobody(tmp_path: Path, plug: Any) -> None:
+    class Knows(Stage):
+        async def around(self, slot: Slot, make: MakeAttempt) -> AttemptResult | None:
+            return AttemptResult(status="ok", answer="3", started_at=utc_now(), latency_ms=0.0)
+
+    plug(Knows())
+    actor = ScriptedActor(three_or_not)
+    _, rollouts = sweep(actor, tmp_path)
+    assert ([r.checks[0].credit for r in rollouts], actor.calls) == ([1.0] * 4, [])
+
+
+def test_what_a_source_has_is_checked_no_more_asked_of_nobody_and_on_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Every:
+        def __init__(self, *_: object) -> None: ...
+
+        def find(self, slot: Slot) -> KnownAnswer | None:
+            if slot.index % 2:
+                return None
+            known = AttemptResult(status="ok", answer="3", started_at=utc_now(), latency_ms=0.0)
+            return KnownAnswer(rollout_of(slot, known, "run1"), slot.call.workspace, on_file=False)
+
+    monkeypatch.setattr(cohort, "SOURCES", (*cohort.SOURCES, Every))
+    actor = ScriptedActor(three_or_not)
+    run, rollouts = sweep(actor, tmp_path)
+    assert (run.status, len(rollouts), len(actor.calls)) == ("complete", 4, 2)
+    assert load_run(tmp_path / "run").phases == run.phases

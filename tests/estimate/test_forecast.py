@@ -1,0 +1,214 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_frame, make_pack
+from support.completers import ScriptedCompleter
+from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
+
+from pytest_tfgrpo.core.records import Trajectory, Usage
+from pytest_tfgrpo.core.scenarios import SimulatedUser
+from pytest_tfgrpo.estimate.forecast import forecast
+from pytest_tfgrpo.estimate.history import history_of
+from pytest_tfgrpo.estimate.lines import estimate_lines
+from pytest_tfgrpo.estimate.ranges import Range
+from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.llm.prices import Price
+from pytest_tfgrpo.protocols import ActorCall
+
+IDENTITIES = {"actor": {"name": "openai:m", "identity": {}}}
+
+
+def model(price: Price | None, **identity: Any) -> ScriptedCompleter:
+    completer = ScriptedCompleter(lambda _: "x", name="openai:m")
+    completer.price = price
+    completer.identity = {"max_tokens": 100, **identity}
+    return completer
+
+
+def planned(tmp_path: Path, price: Price | None, **changes: Any) -> Any:
+    actor = ScriptedActor(lambda _: told(Usage(prompt=1000, completion=50), 0.5))
+    actor.name = "openai:m"
+    changes = {"job_identities": IDENTITIES, "job_models": {"openai:m": model(price)}} | changes
+    return make_job(actor, tmp_path, **changes)
+
+
+def told(usage: Usage, cost_usd: float | None) -> Trajectory:
+    frame = make_frame("m", kind="model", tokens=usage.total, usage=usage, cost_usd=cost_usd)
+    return Trajectory(answer="3", frames=(frame,))
+
+
+def recorded(tmp_path: Path, price: Price | None = None, name: str = "run0") -> Path:
+    folder = tmp_path / "demo" / "runs"
+    run_job(planned(tmp_path, price, job_run_id=name), folder / name)
+    return folder
+
+
+def test_earlier_runs_are_told_at_the_prices_of_today(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    found = forecast(planned(tmp_path, Price(input=1.0, output=10.0)), folder)
+    rollouts = 2 * 4 * 4 + 2 * 3 * 4
+    assert found.total.calls == Range(rollouts - 3 * 4, rollouts)
+    assert found.total.usd is not None
+    assert found.total.usd.low == pytest.approx((rollouts - 3 * 4) * 0.0015)
+    unpriced = forecast(planned(tmp_path, None), folder)
+    assert unpriced.total.usd is not None
+    assert unpriced.total.usd.high == pytest.approx(rollouts * 0.5)
+
+
+def test_runs_of_another_actor_say_nothing(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    other = planned(tmp_path, None, job_identities={"actor": {"name": "openai:other", "identity": {}}})
+    assert any("estimated from" in source for source in forecast(other, folder).sources)
+
+
+def test_only_the_newest_three_runs_are_read(tmp_path: Path) -> None:
+    for n in range(5):
+        folder = recorded(tmp_path, name=f"run{n}")
+    found = forecast(planned(tmp_path, None), folder)
+    assert found.sources == ("rollouts: mean and spread of 132 in 3 earlier runs",)
+
+
+def test_a_domain_without_records_is_like_the_others_and_that_is_said(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    scenarios = [replace(s, domain="text" if s.split == "train" else "dates") for s in suite()]
+    job = planned(
+        tmp_path, None, scenarios=scenarios, job_packs={"text": make_pack(), "dates": make_pack("dates")}
+    )
+    found = forecast(job, folder)
+    assert "domain dates: not recorded, assumed to be like the others" in found.sources
+    assert found.total.usd is not None
+
+
+def test_a_rollout_with_tools_may_take_all_its_steps(tmp_path: Path) -> None:
+    job = planned(tmp_path, Price(input=1.0, output=10.0), max_steps=5)
+    once = forecast(job, None).total
+    job.actor.identity = {"tools": {"spec": "tools"}}
+    found = forecast(job, None).total
+    assert found.calls == Range(once.calls.low, 5 * once.calls.high)
+    assert found.tokens is not None
+    assert once.tokens is not None
+    assert found.tokens.high > 5 * once.tokens.high
+
+
+def test_a_guess_of_the_answers_ends_at_max_tokens(tmp_path: Path) -> None:
+    found = forecast(planned(tmp_path, Price(input=0.0, output=1_000_000.0)), None).total
+    assert found.usd == Range(found.calls.low * 16, found.calls.high * 100)
+
+
+def test_a_model_that_is_free_has_tokens_and_costs_nothing(tmp_path: Path) -> None:
+    job = planned(tmp_path, Price(input=0.0, output=0.0))
+    job.models["openai:m"].paid = False
+    shown = estimate_lines(forecast(job, None))
+    assert any(line.startswith("total") and line.endswith("$0.00") for line in shown)
+
+
+def test_a_control_is_counted_only_where_a_lesson_can_change_the_prompt(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    untaught = [
+        replace(s, domain="other") if s.id in ("eval-0", "eval-1") else s for s in suite(train=4, sweep=3)
+    ]
+    job = planned(tmp_path, Price(input=1.0, output=10.0), scenarios=untaught)
+    certain = 2 * 4 * 4 + 3 * 4
+    for optimizer, more in ((open_optimizer("heuristic"), 4), (NoOptimizer(), 0), (LessonPerGroup(), 12)):
+        found = forecast(replace(job, optimizer=optimizer), folder)
+        assert found.total.calls == Range(certain, certain + more)
+        assert [part.figures.calls for part in found.parts][-2:] == [Range(0, more), Range(12, 12)]
+
+
+def test_rollouts_that_the_gate_may_add_are_no_part_of_the_total_and_of_the_most(tmp_path: Path) -> None:
+    folder = recorded(tmp_path)
+    job = planned(tmp_path, Price(input=1.0, output=10.0))
+    once, again = forecast(job, folder), forecast(job, folder, looks=(4, 8, 16))
+    assert again.total == once.total == once.most
+    final = 3 * 4
+    assert again.most.calls == Range(once.total.calls.low, once.total.calls.high + 3 * 2 * final)
+    assert again.most.usd is not None
+    assert once.total.usd is not None
+    assert again.most.usd.high == pytest.approx(once.total.usd.high + 3 * 2 * final * 0.0015)
+    limit = once.total.usd.high + 0.001
+    job = planned(tmp_path, Price(input=1.0, output=10.0), budget_usd=limit)
+    assert forecast(job, folder).warnings == ()
+    (warning,) = forecast(job, folder, looks=(4, 8, 16)).warnings
+    assert "may not be enough: up to $0.19" in warning
+    assert estimate_lines(again)[-2].split() == ["at", "most", "128", "134k", "$0.19"]
+
+
+def test_lines_stay_within_80_columns(tmp_path: Path) -> None:
+    job = planned(tmp_path, None, budget_tokens=10)
+    job.models["openai:" + "x" * 300] = model(None)
+    for line in estimate_lines(forecast(job, recorded(tmp_path))):
+        assert len(line) <= 80
+        assert line.isprintable()
+
+
+class TalkingActor(ScriptedActor):
+    """Answers each message of a conversation as it answers a question."""
+
+    converses = True
+
+    def open_session(self, call: ActorCall) -> Any:
+        self.call = call
+        return self
+
+    async def answer(self, message: str) -> Trajectory:
+        return await self(self.call)
+
+
+def talks(max_turns: int = 4) -> list[Any]:
+    user = SimulatedUser(goal="a table", max_turns=max_turns)
+    return [replace(s, turns=(s.prompt,), user=user) for s in suite(train=2, sweep=3)]
+
+
+def played(tmp_path: Path, price: Price | None, **changes: Any) -> Any:
+    guest = ScriptedCompleter(lambda _: "x", name="openai:guest")
+    guest.price = price
+    guest.identity = {"max_tokens": 50}
+    changes = {"job_user": guest, "scenarios": talks()} | changes
+    models = {"openai:m": model(Price(input=0.0, output=0.0)), "openai:guest": guest}
+    return planned(tmp_path, None, job_models=models, epochs=2, **changes)
+
+
+def test_the_calls_of_the_model_that_plays_users_are_counted_apart(tmp_path: Path) -> None:
+    found = forecast(played(tmp_path, Price(input=0.0, output=1_000_000.0)), None)
+    calls = {(part.phase, part.purpose): part.figures for part in found.parts}
+    assert calls["epoch1", "user"].calls == Range(2 * 4, 2 * 3 * 2 * 4)
+    assert calls["epoch1", "user"].usd == Range(8 * 16, 48 * 50)
+    assert calls["epoch1", "rollouts"].calls == Range(2 * 4, 4 * 2 * 4)
+    assert calls["epoch1", "rollouts"].usd == Range(0.0, 0.0)
+    shown = estimate_lines(found)
+    assert any(line.startswith("epoch1 user ") for line in shown)
+    assert any(line.startswith("user: estimated") for line in shown)
+
+
+def test_a_user_with_one_message_and_a_script_ask_no_model(tmp_path: Path) -> None:
+    price = Price(input=1.0, output=10.0)
+    once = forecast(played(tmp_path, price, scenarios=talks(max_turns=1)), None)
+    assert {part.figures.calls for part in once.parts if part.purpose == "user"} <= {Range(0, 0)}
+    script = [replace(s, turns=(s.prompt, "And?", "Thanks.")) for s in talks()]
+    scripted = forecast(played(tmp_path, price, scenarios=script, job_user=None), None)
+    assert all(part.purpose == "rollouts" for part in scripted.parts)
+    assert scripted.parts[0].figures.calls == Range(3 * 2 * 4, 3 * 2 * 4)
+
+
+def test_the_user_of_earlier_runs_is_told_with_its_model_alone_and_is_no_learning(tmp_path: Path) -> None:
+    identities = IDENTITIES | {
+        "user": {"name": "openai:guest", "identity": {"model": "openai:guest"}},
+        "optimizer": {"name": "x", "identity": {"model": "openai:m"}},
+    }
+    reply = '{"over": true, "message": ""}'
+    guest = ScriptedCompleter(lambda _: reply, name="openai:guest")
+    job = played(tmp_path, None, job_user=guest, job_identities=identities, job_run_id="run0")
+    job = replace(job, actor=TalkingActor(lambda _: told(Usage(prompt=9, completion=1), 0.5)))
+    folder = tmp_path / "demo" / "runs"
+    run_job(job, folder / "run0")
+    again = played(tmp_path, Price(input=1.0, output=1.0), job_identities=identities)
+    found = history_of(again, folder)
+    assert {use.calls for use in found.user} == {1.0}
+    assert {use.tokens for use in found.user} == {120.0}
+    assert {use.calls for use in found.learning} == {0.0}
+    assert any(source.startswith("user: mean and spread of") for source in forecast(again, folder).sources)
+    other = identities | {"user": {"name": "openai:guest", "identity": {"model": "openai:other"}}}
+    assert history_of(played(tmp_path, None, job_identities=other), folder).user == []

@@ -1,0 +1,53 @@
+"""What several agents use together."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.estimate import plan_text
+from pytest_tfgrpo.estimate.plan_text import together
+from pytest_tfgrpo.estimate.ranges import Range
+
+
+def part(
+    name: str, counts: tuple[int, int, int], cost: float | str | None = None, **budget: float
+) -> tuple[str, Any, Any]:
+    """Return an agent; a text for `cost` says how its cost is known."""
+    settings = {f"budget_{unit}": budget.get(unit) for unit in ("usd", "tokens", "s")}
+    most = SimpleNamespace(usd=None if cost is None or isinstance(cost, str) else Range(0.0, cost))
+    declared = {"usd": 2.0} if cost == "declared" else {} if cost == "silent" else None
+    found = SimpleNamespace(looks=(), free=cost == "free", declared=declared, most=most)
+    return name, SimpleNamespace(settings=settings, counts=counts), found
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (
+            [part("a", (4, 4, 0), 1.0), part("b", (6, 6, 0), 0.5)],
+            "2 agents together: 10 rollouts; at most $1.50",
+        ),
+        (
+            [part("a", (4, 5, 2), 1.0, usd=3), part("b", (6, 6, 1), None)],
+            "2 agents together: 10 to 11 rollouts (at most 14); at most $1.00, and what b may cost, which is "
+            "unknown; budget_usd = 3 is for all of them",
+        ),
+        (
+            [part("a", (1, 1, 0), None, tokens=900, s=60), part("b", (1, 1, 0), "silent")],
+            "2 agents together: 2 rollouts; cost unknown; budget_tokens = 900 and budget_s = 60 are for "
+            "all of them",
+        ),
+        (
+            [part("a", (1, 1, 0), "free"), part("b", (1, 1, 0), "declared")],
+            "2 agents together: 2 rollouts; at most $2.00",
+        ),
+    ],
+)
+def test_what_agents_use_together_is_one_sum_and_names_what_is_unknown(
+    parts: list[Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_text, "rollouts_of", lambda job, looks: job.counts)
+    assert " ".join(row.strip() for row in together(parts)) == text

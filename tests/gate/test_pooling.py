@@ -1,0 +1,76 @@
+"""A baseline of all sweeps of one build: sums, what may be pooled, and drift."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.sweeps import SETTINGS, rule, swept
+
+from pytest_tfgrpo.gate.baseline import Baseline, SweepSums, from_run, load, save
+from pytest_tfgrpo.gate.pooling import drift_of, pooled, sweeps_of
+from pytest_tfgrpo.gate.verdict import judge
+
+
+def sweep(n: int, shift: float = 0.0, scenarios: int = 60, rollouts: int = 5) -> Baseline:
+    """Return the baseline of one sweep of an agent that solves 6 of 10, shifted by what drifts."""
+    rng = np.random.default_rng([7, n])
+    passed = rng.random((scenarios, rollouts)) < 0.6 + shift
+    run = swept({f"s{i}": [float(x) for x in row] for i, row in enumerate(passed)}, run_id=f"run{n}")
+    return from_run(replace(run, finished_at=f"2026-02-{n + 1:02d}T00:00:00.000Z"), "main")
+
+
+def test_all_sweeps_of_a_build_are_summed_each_once_whatever_their_gates_said() -> None:
+    made = [sweep(n, -0.3 * (n == 2)) for n in range(4)]
+    whole = pooled(made[3], made)
+    assert list(whole.sweeps) == ["run0", "run1", "run2", "run3"]
+    assert whole.scenarios["s0"].n == 20
+    assert whole.scenarios["s0"].sum == sum(one.scenarios["s0"].sum for one in made)
+    assert pooled(whole, made) == whole
+
+
+def test_another_build_another_task_and_a_repetition_are_not_pooled() -> None:
+    base, other = sweep(0), sweep(1)
+    rows = {**other.scenarios, "s0": replace(other.scenarios["s0"], stamp="another")}
+    assert pooled(base, [replace(other, library="another")]) == base
+    assert pooled(base, [replace(base, run_id="again")]) == base
+    part = pooled(base, [replace(other, scenarios=rows)])
+    assert (part.scenarios["s0"].n, part.scenarios["s1"].n) == (5, 10)
+
+
+def test_a_file_keeps_sums_and_times_and_one_of_a_single_sweep_is_as_ever(tmp_path) -> None:
+    whole = pooled(sweep(3), [sweep(n) for n in range(3)])
+    save(tmp_path / "x.json", whole)
+    assert load(tmp_path / "x.json") == whole
+    save(tmp_path / "one.json", sweep(0))
+    assert "sweeps" not in (tmp_path / "one.json").read_text()
+
+
+def test_the_gate_reckons_with_drift_and_says_where_it_cannot() -> None:
+    run = swept({f"s{i}": [1.0, 1.0, 1.0, 0.0, 0.0] for i in range(60)})
+    few = pooled(sweep(0), [sweep(n) for n in range(1, 4)])
+    shifts = [0.1 * (-1) ** n for n in range(6)]
+    many = pooled(sweep(0, shifts[0]), [sweep(n, shifts[n]) for n in range(1, 6)])
+    found = [rule(judge(run, baseline=b, settings=SETTINGS), "baseline") for b in (few, many)]
+    assert "drift is not covered (4 of 5 sweeps)" in found[0].message
+    assert "is covered" in found[1].message
+    widths = [high - low for low, high in (result.figures["bounds"] for result in found)]
+    assert widths[1] > widths[0] + 0.1
+    assert len(sweeps_of(many)) == 6
+
+
+def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() -> None:
+    base = from_run(
+        swept({"a": [1.0, 0.0], "b": [1.0, 1.0], "c": [1.0, 0.0], "d": [0.0, 0.0], "e": [1.0]}), "x"
+    )
+    sweeps = {
+        f"run{n}": SweepSums(created_at="", scenarios="s", n=2, sum=2 * mean, rollouts=100)
+        for n, mean in enumerate((0.4, 0.5, 0.6, 0.5, 0.5))
+    }
+    found, explained = 0.02 / 4, 0.25 / 100
+    assert drift_of(replace(base, sweeps=sweeps)) == pytest.approx(
+        math.sqrt((found - explained) * (1 + 1 / 5))
+    )
+    for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
+        another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
+        assert drift_of(replace(base, sweeps=another)) is None

@@ -1,0 +1,113 @@
+"""Advice on an open comparison, in numbers a reader can act on."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from pytest_tfgrpo.gate.sample_size import settling_advice
+from pytest_tfgrpo.metrics.comparison import Comparison, Tally, compare
+from pytest_tfgrpo.numerics.planning import settling_n
+
+
+def sweep(seed: int, chances, rollouts: int) -> dict[str, Tally]:
+    passed = np.random.default_rng(seed).binomial(rollouts, chances)
+    return {
+        f"s{i}": Tally(stamp="x", n=rollouts, sum=float(c), sum_sq=float(c), errors=0, domain="text")
+        for i, c in enumerate(passed)
+    }
+
+
+def advice(before: dict[str, Tally], after: dict[str, Tally], **options):
+    compared = compare(before, after, errors_as_zero=options.get("errors_as_zero", False))
+    return settling_advice(compared, before, after, 0.05, **options)
+
+
+def test_noise_is_settled_by_rollouts_too() -> None:
+    half = np.full(40, 0.5)
+    text, found = advice(sweep(1, half, 5), sweep(2, half, 5))
+    assert found["settled_by"] > 40
+    assert found["settled_rollouts"] > 5
+    assert text.startswith(f"about {found['settled_by']} eval scenarios x 5 rollouts or ")
+    assert text.endswith(f"{found['settled_rollouts']} rollouts of each of these 40 would be enough")
+    assert found["spread"]["between"] < 0.2 * found["spread"]["within"]
+
+
+def test_scenarios_that_differ_are_settled_by_more_scenarios_only() -> None:
+    chances = np.tile([0.0, 1.0], 20)
+    text, found = advice(sweep(1, chances, 5), sweep(2, np.append(chances[1:34], np.full(7, 0.5)), 5))
+    assert found["settled_rollouts"] is None
+    assert text.endswith("would be enough; more rollouts alone would not")
+
+
+def test_single_rollouts_are_advised_in_scenarios() -> None:
+    before, after = sweep(1, np.full(40, 0.8), 1), sweep(2, np.full(40, 0.8), 1)
+    text, found = advice(before, after)
+    assert text == f"about {found['settled_by']} eval scenarios would be enough"
+    assert "settled_options" not in found
+
+
+def test_errors_that_count_as_0_are_rollouts_of_0() -> None:
+    before = sweep(1, np.full(40, 0.5), 4)
+    after = {
+        id_: Tally(stamp="x", n=3, sum=float(i % 3), sum_sq=float(i % 3), errors=1, domain="text")
+        for i, id_ in enumerate(before)
+    }
+    text, found = advice(before, after, errors_as_zero=True)
+    assert f"{found['settled_by']} eval scenarios x 4 rollouts" in text
+
+
+def test_nothing_settles_an_edge() -> None:
+    before = sweep(1, np.full(40, 0.5), 4)
+    compared = compare(before, before)
+    assert settling_advice(compared, before, before, 0.0) == (
+        "no number of scenarios would be enough",
+        {"settled_by": None},
+    )
+
+
+def in_families(rows: dict[str, Tally], size: int) -> dict[str, Tally]:
+    return {id_: replace(row, family=f"f{n // size}") for n, (id_, row) in enumerate(rows.items())}
+
+
+def test_families_that_are_lost_whole_are_settled_by_more_families() -> None:
+    lost = np.repeat(np.arange(24) % 6 == 0, 5).astype(float) * 0.3
+    gained = np.repeat(np.arange(24) % 6 == 3, 5).astype(float) * 0.3
+    before = sweep(1, np.full(120, 0.7) - gained, 20)
+    after = in_families(sweep(2, np.full(120, 0.7) - lost, 20), 5)
+    plain = {id_: replace(row, family=None) for id_, row in after.items()}
+    text, found = advice(before, after)
+    by_scenarios = advice(before, plain)[1]
+    assert found["settled_by"] > 1.5 * by_scenarios.get("settled_by", 0)
+    families = -(-found["settled_by"] // 5)
+    assert found["settled_families"] == families > 24
+    assert text.startswith(f"about {found['settled_by']} eval scenarios in {families} families x 20 rollouts")
+    assert "settled_families" not in by_scenarios
+
+
+def test_of_too_few_families_more_scenarios_settle_what_is_about_just_these() -> None:
+    before, after = sweep(1, np.full(40, 0.5), 4), sweep(2, np.full(40, 0.5), 4)
+    text, found = advice(before, in_families(after, 10))
+    assert found == advice(before, after)[1]
+    assert f"{found['settled_by']} eval scenarios of these 4 families x 4 rollouts" in text
+    assert " eval scenarios of this family x " in advice(before, in_families(after, 40))[0]
+
+
+def test_so_many_families_more_of_the_same_kind_do_settle_it() -> None:
+    lost = np.repeat(np.tile([0.5, 0.0, -0.5, 0.0], 12), 5)
+
+    def repeated(times: int) -> Comparison:
+        after = np.tile(0.5 + lost, times)
+        rows = [
+            {f"s{n}": Tally(stamp="x", n=4, sum=4 * x, sum_sq=4 * x, errors=0) for n, x in enumerate(values)}
+            for values in (np.full(after.size, 0.5), after)
+        ]
+        return compare(rows[0], in_families(rows[1], 5))
+
+    needed = settling_n(repeated(1).difference, 0.05)
+    assert needed is not None
+    times = round(needed / 240)
+    assert times >= 3
+    open_one, settled = repeated(times // 2).difference, repeated(times + 1).difference
+    assert open_one.low is not None
+    assert settled.low is not None
+    assert open_one.low < -0.05 < settled.low

@@ -1,0 +1,70 @@
+"""Statements that a model rewrites, within the budget."""
+
+import threading
+
+import pytest
+from support.completers import ScriptedCompleter
+
+from pytest_tfgrpo.core.errors import BudgetError, ModelError, SettingError
+from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
+from pytest_tfgrpo.llm.protocol import Completion, Request
+
+TESTS = ("- tests/test_a.py::test_x: assert 1 == 2",)
+
+
+def failing(error: Exception) -> ScriptedCompleter:
+    def answer(request: Request) -> str:
+        raise error
+
+    return ScriptedCompleter(answer)
+
+
+def test_the_model_gets_text_and_tests_and_its_answer_is_the_text() -> None:
+    completer = ScriptedCompleter(lambda request: " The task. \n")
+    with StatementModel(completer) as model:
+        assert model("what was written", TESTS) == "The task."
+        assert model.cost_usd == 0.01
+    (request,) = completer.requests
+    assert "what was written" in request.messages[1].content
+    assert TESTS[0] in request.messages[1].content
+
+
+def test_a_used_up_budget_ends_rewriting_without_another_call() -> None:
+    completer = failing(BudgetError("the budget of $0.01 is used up"))
+    with StatementModel(completer) as model:
+        assert [model("text", TESTS) for _ in range(3)] == [None] * 3
+        assert model.exhausted == "the budget of $0.01 is used up"
+    assert len(completer.requests) == 1
+
+
+def test_an_outage_leaves_the_text_and_its_cost_is_counted() -> None:
+    with StatementModel(failing(ModelError("away", "server", cost_usd=0.5))) as model:
+        assert model("text", TESTS) is None
+        assert model.cost_usd == 0.5
+
+
+def test_a_wrong_key_is_a_usage_error() -> None:
+    with (
+        StatementModel(failing(ModelError("no such key", "auth"))) as model,
+        pytest.raises(SettingError, match="--statement model: no such key"),
+    ):
+        model("text", TESTS)
+
+
+def test_an_answer_that_was_cut_off_is_not_used() -> None:
+    completer = ScriptedCompleter(lambda request: Completion(text="Half a", finish="length"))
+    with StatementModel(completer) as model:
+        assert model("text", TESTS) is None
+
+
+def test_threads_take_turns() -> None:
+    completer = ScriptedCompleter(lambda request: "The task.")
+    found: list[str | None] = []
+    with StatementModel(completer) as model:
+        threads = [threading.Thread(target=lambda: found.append(model("text", TESTS))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == ["The task."] * 4
+    assert completer.most_in_flight == 1

@@ -1,0 +1,31 @@
+"""What a person is told of a change that could not be run."""
+
+from dataclasses import replace
+
+import pytest
+from support.harvests import make_recipe, make_validation
+from support.project_trees import candidate
+
+from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.harvest.suite.manual import manual_advice
+from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
+
+
+@pytest.mark.parametrize(
+    ("test", "runner", "named", "runs"),
+    [
+        ("tests/test_a.py", None, "pytest, or command", ("make", "test", "REPORT={report}")),
+        ("tests/test_a.py", "pytest", "pytest, or command", None),
+        ("test/a.ts", None, "node-test, vitest, jest, or command", ("npx", "mocha")),
+        ("test/a.js", "jest", "node-test, vitest, jest, or command", None),
+    ],
+)
+def test_the_advice_names_the_runners_of_its_language_and_can_be_used_as_it_is(test, runner, named, runs):
+    change = replace(candidate(test), protected=(test, "package.json"))
+    part = None if runner is None else make_recipe(command=SuiteCommand(runner=runner))
+    text = manual_advice(change, part, make_validation(reason="no runner"))
+    (recipe,) = parse_recipes(text.partition("```toml\n")[2].partition("```")[0])
+    assert recipe.runner == (runner or "command")
+    assert f"# {named}\n" in text
+    assert (recipe.run or ())[: len(runs or ())] == (runs or ())
+    assert ("npm" in text) is (test != "tests/test_a.py")

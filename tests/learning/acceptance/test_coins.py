@@ -1,0 +1,32 @@
+"""Coins: which lessons a dev prompt carries, whatever has room in it."""
+
+from pathlib import Path
+
+from support.builders import make_experience, make_pack, make_scenario
+from support.jobs import ScriptedActor, make_job, three_or_not
+
+from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
+from pytest_tfgrpo.learning.acceptance.pool import pool_of
+from pytest_tfgrpo.learning.library.library import carry_out, empty
+
+TRAINING = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=())
+
+
+def test_a_coin_is_tossed_for_each_lesson_also_where_a_prompt_has_room_for_one(tmp_path: Path) -> None:
+    lessons = [make_experience(n) for n in range(3)]
+    adds = [Operation(kind="add", experience=lesson) for lesson in lessons]
+    pool = pool_of(
+        empty(), carry_out(empty(), adds, cap=9, epoch=1), refused={}, helps={}, started=frozenset()
+    )
+    job = make_job(
+        ScriptedActor(three_or_not),
+        tmp_path,
+        scenarios=[make_scenario("one")],
+        job_packs={"text": make_pack(experience_slots=1)},
+    )
+    coins = CoinPrompts(job, pool, TRAINING)
+    pair = [coins.ask("one", index) for index in range(2)]
+    assert all(len(asked.experiences) <= 1 for asked in pair)
+    assert sorted((*pair[0].left_out, *pair[1].left_out)) == [lesson.id for lesson in lessons]

@@ -1,0 +1,110 @@
+"""What the report claims: a domain's gain after correction for all domains, and what the plan can show."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.reached import reached, reaches
+from support.sweeps import claims_of_chance, evenly, in_domains, make_result, make_run
+
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.metrics import significance
+from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare
+from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
+from pytest_tfgrpo.numerics.stats import Interval, holm
+
+
+def domains(run: Run):
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
+    return significance.domains(run, before, after)
+
+
+def test_a_domain_is_claimed_only_where_its_p_holds_after_correction() -> None:
+    rows = domains(in_domains({"a": [1, 2] * 5, "b": [-1, -2] * 5, "c": [1, 1, 1, 1, 1, 1], "d": [0] * 9}))
+    assert [row["claim"] for row in rows] == ["better", "worse", None, None]
+    # Alone, six gains of six would do.
+    assert rows[2]["p"] == pytest.approx(2 / 64)
+    assert rows[2]["p_adjusted"] == pytest.approx(4 / 64)
+
+
+gains = st.lists(st.integers(-2, 2), min_size=1, max_size=9)
+
+
+clear = st.lists(st.integers(1, 2), min_size=8, max_size=12)
+drawn_gains = gains | clear | clear.map(lambda drawn: [-gain for gain in drawn])
+
+
+@reaches("better", "worse", "no claim")
+@settings(max_examples=20)
+@given(st.dictionaries(st.sampled_from("abcdef"), drawn_gains, min_size=1))
+def test_the_correction_is_that_of_holm_over_all_domains(drawn: dict) -> None:
+    rows = domains(in_domains(drawn))
+    adjusted = holm([row["p"] for row in rows])
+    assert [row["p_adjusted"] for row in rows] == pytest.approx(adjusted)
+    for row in rows:
+        low, high = row["gain"]["ci95"] or (-1.0, 1.0)
+        held = row["p_adjusted"] < 0.05 and (low > 0 or high < 0)
+        assert row["claim"] == (("better" if low > 0 else "worse") if held else None)
+        reached(row["claim"] or "no claim")
+
+
+def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:
+    def reading(low: float, high: float, p: float) -> tuple[Comparison, float]:
+        between = Interval(20, (low + high) / 2, 0.1, low, high, "sign_flip")
+        return Comparison(ids=(), before_K=(), after_K=(), families_K=(), difference=between), p
+
+    assert significance.claim(reading(0.01, 0.6, 0.04)) == "better"
+    assert significance.claim(reading(-0.6, -0.01, 0.04)) == "worse"
+    assert significance.claim(reading(-0.006, 0.656, 0.047)) is None
+    assert significance.claim(reading(0.01, 0.6, 0.06)) is None
+    assert significance.claim(reading(0.01, 0.6, 0.04), reading(-0.01, 0.5, 0.04)) is None
+
+
+def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
+    before = {f"a-{i}": [0.0, 1.0] for i in range(12)}
+    after: dict[str, list[float | None]] = {id_: [None, 1.0] for id_ in before}
+    run = make_run(before, after)
+    [row] = domains(run)
+    assert row["p_adjusted"] < 0.05
+    assert row["claim"] is None
+
+
+def test_claims_of_chance_stay_as_rare_with_many_domains() -> None:
+    assert claims_of_chance(12) <= 2
+
+
+def test_without_a_baseline_sweep_nothing_is_claimed() -> None:
+    run = make_run(final=evenly(8, [1, 0]))
+    (row,) = significance.domains(run, {}, Sweeps(run).rows_after)
+    assert (row["gain"], row["p"], row["p_adjusted"], row["claim"]) == (None, None, None, None)
+
+
+def test_scenarios_in_one_sweep_only_are_no_test() -> None:
+    run = in_domains({"a": [1] * 8, "b": [1] * 8})
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
+    before = {id_: row for id_, row in before.items() if id_.startswith("a")}
+    rows = significance.domains(run, before, after)
+    assert [row["p_adjusted"] for row in rows] == [rows[0]["p"], None]
+
+
+def test_the_plan_counts_what_was_planned_and_reckons_with_the_spread_measured() -> None:
+    run = in_domains({"a": [0, 1, 2] * 6})
+    sweeps = Sweeps(run)
+    before, after = sweeps.rows_before, sweeps.rows_after
+    compared = compare(before, after)
+    last = replace(run.phases[-1], phase=replace(run.phases[-1].phase, scenarios=tuple("x" * 30)))
+    assert significance.planned(compared, last) == {
+        "scenarios": 30,
+        "rollouts": 4,
+        "spread": "measured",
+        "detectable": minimum_detectable_effect(compared.difference.std, 30),
+    }
+
+
+def test_without_a_spread_the_plan_reckons_with_the_widest() -> None:
+    last = make_result(evenly(12, [1, 1]))
+    found = significance.planned(compare({}, {}), last)
+    assert (found["spread"], found["detectable"]) == ("widest", planned_effect(12, 2))

@@ -1,0 +1,44 @@
+"""Traces that opted out: what is there of them is overwritten soon, and they are known for an hour."""
+
+from __future__ import annotations
+
+from support.buses import Clock
+from support.loop_spans import agent_trace, publish, trace_id
+
+from pytest_tfgrpo.production.assembly.dropped_traces import DroppedTraces
+from pytest_tfgrpo.production.assembly.open_traces import DONE_S
+from pytest_tfgrpo.production.bus.protocol import Bus
+
+
+def left(bus: Bus) -> int:
+    return sum(1 for _ in bus.replay("RL_SPANS"))
+
+
+def test_what_is_to_go_goes_5_seconds_after_the_first_of_it(local: Bus, clock: Clock) -> None:
+    publish(local, *agent_trace(1))
+    first, second = list(local.replay("RL_SPANS"))[:2]
+    there, dropped = left(local), DroppedTraces(local, clock)
+    dropped.flush_if_due(0.0)
+    dropped.doom({first.id: first.sequence})
+    assert dropped.first(99) == first.sequence
+    clock.now += 4.9
+    dropped.doom({second.id: second.sequence})
+    dropped.flush_if_due(0.0)
+    assert left(local) == there
+    clock.now += 0.1
+    dropped.flush_if_due(0.0)
+    assert left(local) == there - 2
+    assert dropped.first(99) == 99
+
+
+def test_a_dropped_trace_is_forgotten_after_an_hour_also_by_whoever_comes_next(
+    local: Bus, clock: Clock
+) -> None:
+    dropped = DroppedTraces(local, clock)
+    dropped.add(trace_id(1), 100.0)
+    dropped.add(trace_id(1), 900.0)
+    dropped.flush(100.0 + DONE_S)
+    assert trace_id(1) in DroppedTraces(local, clock)
+    dropped.flush(100.1 + DONE_S)
+    assert trace_id(1) not in dropped
+    assert trace_id(1) not in DroppedTraces(local, clock)

@@ -1,0 +1,55 @@
+"""Dead letters as events and back."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.buses import event
+
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event, dead_letter_of, died
+from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES, check_events
+
+TIME = "2026-01-01T00:00:00Z"
+SUBJECTS = {"agent.rl.dead.v1": None}
+
+
+@settings(max_examples=30)
+@given(st.text(max_size=30), st.text(), st.text(), st.text(max_size=250), st.text(max_size=250), st.binary())
+def test_what_a_dead_letter_says_comes_back(
+    code: str, message: str, pointer: str, name: str, subject: str, data: bytes
+) -> None:
+    letter = DeadLetter(code=code, message=message, pointer=pointer, id=name, subject=subject, data=data)
+    made = dead_event(letter, TIME)
+    check_events([made], SUBJECTS)
+    back = dead_letter_of(made)
+    assert (back.code, back.message, back.pointer) == (code, message, pointer)
+    assert (back.id, back.subject) == (name[:200], subject[:200])
+    assert (back.data, back.size) == (data, len(data))
+
+
+def test_a_dead_letter_is_never_too_large() -> None:
+    long = "\x00" * 100_000
+    letter = DeadLetter(code="too_large", message=long, pointer=long, id=long, data=b"x" * 3_000_000)
+    made = dead_event(letter, TIME)
+    check_events([made], SUBJECTS)
+    assert dead_letter_of(made).size == 3_000_000 > MAX_EVENT_BYTES
+
+
+def test_equal_letters_are_one_event_and_others_are_not() -> None:
+    letter = DeadLetter(code="schema", message="no", data=b"{}")
+    assert dead_event(letter, TIME).id == dead_event(letter, "2026-01-02T00:00:00Z").id
+    assert dead_event(letter, TIME).id != dead_event(replace(letter, data=b"[]"), TIME).id
+    stored = replace(event(1), sequence=5)
+    assert died(stored, "A", "one", "x", "1").id == died(stored, "A", "one", "y", "2").id
+    assert died(stored, "A", "one", "x", "1").id != died(stored, "A", "two", "x", "1").id
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"{}\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n", b'{"code": "a", "x": 1}\n', b"null\n"],
+)
+def test_an_event_that_is_no_dead_letter_is_an_error(data: bytes) -> None:
+    with pytest.raises(BusError, match="is no dead letter"):
+        dead_letter_of(replace(event(1), data=data))

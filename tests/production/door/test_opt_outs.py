@@ -1,0 +1,157 @@
+"""Whoever opted out, or was forgotten, is not in the bus; nor is what is private of others."""
+
+import json
+
+import pytest
+from support.intake import KEY, NOW, TRACE, audits, payload, span, stored
+
+from pytest_tfgrpo.core.events import (
+    FEEDBACK,
+    TRAJECTORY,
+    derived_id,
+)
+from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
+
+
+@pytest.mark.parametrize("where", ["span", "resource"])
+def test_a_trace_of_which_a_span_opts_out_is_not_there_and_counts_once(intake, bus, where):
+    secret = {"input.value": "private words"}
+    mark = {"tfgrpo__opt_out": True} if where == "span" else {"resource": {"tfgrpo.opt_out": "true"}}
+    assert intake.spans([span(1, **secret)]).accepted == 1
+    assert intake.spans([span(2, **secret), span(3, **mark), span(4, "2" * 32)]).opted_out == 2
+    assert intake.spans([span(5, **secret)]).opted_out == 1
+    assert [(trace, spans is None) for trace, spans in stored(bus)] == [
+        (TRACE, False),
+        (TRACE, True),
+        ("2" * 32, False),
+    ]
+    assert audits(bus) == [("trace", "attribute")]
+
+
+def test_a_blank_name_opts_nobody_out(opt_outs):
+    opt_outs.add(session="chat-17", user=" ")
+    opt_outs.add(session=" ", user="ann")
+    assert [one.whose for one in opt_outs.listed()] == ["session", "user"]
+
+
+def test_sessions_and_users_that_opted_out_are_dropped_by_every_process_until_they_return(
+    intake, opt_outs, bus, place, scrubber
+):
+    other = place.open()
+    elsewhere = OptOuts(other, scrubber)
+    elsewhere.add(session="chat-17", user="ann")
+    assert [(one.whose, one.ref) for one in opt_outs.listed()] == [
+        ("session", scrubber.session_ref("chat-17")),
+        ("user", scrubber.user_ref("ann")),
+    ]
+    assert intake.spans([span(1, session__id="chat-17"), span(2, "2" * 32, enduser__id="ann")]).opted_out == 2
+    assert intake.payloads(TRAJECTORY, [payload(TRAJECTORY)]).opted_out == 1
+    by_user = payload(TRAJECTORY, session_id="other", metadata={"user_id": "ann"})
+    assert intake.payloads(TRAJECTORY, [by_user, {**by_user, "turns": "broken"}]).opted_out == 2
+    broken = json.dumps(payload(FEEDBACK)).encode()[:-1]
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK), broken]).opted_out == 2
+    assert audits(bus) == [
+        ("trace", "session"),
+        ("trace", "user"),
+        ("trajectory", "session"),
+        ("feedback", "session"),
+        ("feedback", "session"),
+    ]
+    assert not list(bus.replay("RL_TRAJECTORIES"))
+    assert not list(bus.replay("RL_DEAD"))
+    elsewhere.remove(session="chat-17")
+    assert intake.payloads(FEEDBACK, [payload(FEEDBACK, trajectory_id=derived_id("other"))]).accepted == 1
+
+
+def test_what_is_said_later_of_a_run_that_opted_out_is_not_taken_after_a_restart_either(
+    intake, bus, place, scrubber
+):
+    gone = payload(TRAJECTORY, trajectory_id=derived_id("gone"), metadata={"opt_out": True})
+    intake.payloads(TRAJECTORY, [gone])
+    agent = {"gen_ai__operation__name": "invoke_agent", "tfgrpo__opt_out": True}
+    intake.spans([span(1, **agent), span(2)])
+    again = place.open()
+    restarted = Intake(again, scrubber, OptOuts(again, scrubber))
+    said = [
+        payload(FEEDBACK, trajectory_id=one, feedback_id=derived_id(one))
+        for one in (
+            derived_id("gone").upper(),
+            derived_id("trajectory", TRACE, f"{1:016x}"),
+            derived_id("kept"),
+        )
+    ]
+    for door in (intake, restarted):
+        result = door.payloads(FEEDBACK, said)
+        assert (result.accepted, result.opted_out) == (1, 2)
+    assert audits(bus)[2:] == [("feedback", "trajectory")] * 2
+
+
+def test_a_payload_opts_out_by_its_metadata(intake, bus):
+    values = [
+        payload(TRAJECTORY, metadata={"opt_out": 1}),
+        payload(TRAJECTORY, metadata={"opt_out": False}),
+    ]
+    result = intake.payloads(TRAJECTORY, values)
+    assert (result.accepted, result.opted_out) == (1, 1)
+
+
+def test_what_was_forgotten_does_not_come_back_and_a_user_may_start_anew(intake, bus, scrubber):
+    table = bus.table(STATE)
+    at = row_since("2025-12-08T13:00:00Z")
+    table.put(forgotten_key("session", scrubber.session_ref("gone")), at, 0)
+    table.put(forgotten_key("user", scrubber.user_ref("ann")), at, 0)
+    later = {"start_timestamp": "2025-12-09T12:00:00Z", "end_timestamp": "2025-12-09T12:01:00Z"}
+    values = [
+        payload(TRAJECTORY, session_id="gone", **later),
+        payload(TRAJECTORY, metadata={"user_id": "ann"}),
+        payload(TRAJECTORY, metadata={"user_id": "ann"}, **later),
+    ]
+    result = intake.payloads(TRAJECTORY, values)
+    assert (result.accepted, result.opted_out) == (1, 2)
+    assert intake.spans([span(1, user__id="ann")]).opted_out == 1
+
+
+def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):
+    user, mail, number = "cust-993812", "ann.smith@example.com", 48213377
+    messages = json.dumps([{"role": "user", "content": f"I am {user}, {mail}; {KEY}"}] * 2)
+    intake.spans(
+        [
+            span(
+                1,
+                user__id=user,
+                user__name="Ann Smith",
+                user__email=mail,
+                gen_ai__input__messages=messages,
+                metadata=json.dumps({"user_id": number, "note": KEY}),
+                resource={"host.owner": mail, "note": user},
+            ),
+            TraceSpan(
+                key=(TRACE, "2" * 16),
+                parent="1" * 16,
+                name=f"hello {mail}",
+                start_ns=NOW,
+                end_ns=NOW,
+                attributes={mail: KEY},
+                events=(SpanEvent(KEY, NOW, {"exception.message": f"no {user} at {mail}"}),),
+                message=f"failed for {user} with {KEY}",
+            ),
+        ]
+    )
+    metadata = {
+        "user_ref": "Ann Smith",
+        "user": f"{user}",
+        "user_id": number,
+        "mail": mail,
+        mail: user + "@example.com",
+    }
+    intake.payloads(TRAJECTORY, [payload(TRAJECTORY, session_id=mail, metadata=metadata)])
+    raw = json.dumps(payload(FEEDBACK, text=KEY, metadata={"user_id": "Ann Smith", "n": mail})).encode()
+    intake.payloads(FEEDBACK, [raw, raw[:-3], raw.replace(b"thumbs", b"tums").replace(b"rating", b"rate")])
+    found = b"".join(path.read_bytes() for path in place.folder.rglob("*") if path.is_file())
+    assert len(found) > 5000
+    for plain in (user, mail, str(number), KEY, "Ann Smith"):
+        assert plain.encode() not in found, plain
+        assert json.dumps(plain).encode()[1:-1] not in found

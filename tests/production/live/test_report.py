@@ -1,0 +1,87 @@
+"""Lines of the live report where little or nothing is known."""
+
+from support.live_runs import rollout
+
+from pytest_tfgrpo.production.live.records import ArmChoice
+from pytest_tfgrpo.production.live.report import (
+    _trend_lines,
+    difference_lines,
+    probability_lines,
+    status_lines,
+)
+from pytest_tfgrpo.production.live.trends import CategoryTrend
+
+CHOICE = ArmChoice(
+    point="config", place=0, arm="warm", arms={"warm": "1"}, probabilities={"warm": 1.0}, selector=1
+)
+
+
+def test_probabilities_are_by_category_and_one_without_a_name_says_so() -> None:
+    categories = {"sea": {"x": 0.25, "y": 0.75}, "": {"y": 1.0}, "air": {"x": 1.0}}
+    rows = [row.split() for row in probability_lines("config", categories)]
+    assert rows[0] == ["config", "x", "y"]
+    assert rows[-3:] == [["(none)", "0.00", "1.00"], ["air", "1.00", "0.00"], ["sea", "0.25", "0.75"]]
+
+
+def test_a_difference_takes_two_runs_of_each() -> None:
+    runs = [rollout(n, [CHOICE], 0.5 + n / 10, control=n == 0) for n in range(3)]
+    told = [*difference_lines(runs)]
+    assert told
+    assert all(text.endswith("; a difference takes 2 runs of each") for text in told)
+    more = [*runs, rollout(3, [CHOICE], 0.7, control=True)]
+    assert all("; difference " in text for text in difference_lines(more))
+    assert [*difference_lines([])] == []
+
+
+def test_a_trend_is_shown_with_its_alert_and_what_is_not_known() -> None:
+    known = {"runs": 40, "success": 0.5, "calibration": ()}
+    found = [
+        CategoryTrend(**known, category="sea", change=-0.25, direction="regressing", p=0.0012, alert=True),
+        CategoryTrend(**known, category="", change=None, direction="unknown", p=None, alert=False),
+        CategoryTrend(**known, category="air", change=0.1, direction="improving", p=0.2, alert=False),
+    ]
+    assert [row.split() for row in _trend_lines(found)][-3:] == [
+        ["sea", "40", "0.50", "-0.25", "0.001", "regressing:", "ALERT"],
+        ["(none)", "40", "0.50", "-", "-", "unknown"],
+        ["air", "40", "0.50", "+0.10", "0.200", "improving"],
+    ]
+
+
+STATUS = {
+    "gate": {"state": "pass", "streak": 0, "reason": "", "last_error": None, "since": 0.0, "by": ""},
+    "rollouts": {"succeeded": 5, "failed": 2, "cancelled": 1, "running": 3, "used": 4, "control": 6},
+    "left_out": {},
+    "refused": {},
+    "selector": 2,
+    "updates": {"all": 3, "executed": 2},
+    "last_update": None,
+    "probabilities": {},
+}
+
+
+def test_a_status_says_what_the_gate_does_and_why_and_why_nothing_was_learned() -> None:
+    plain = list(status_lines(STATUS))
+    assert plain == [
+        "gate       passes",
+        "runs       5 succeeded, 2 failed, 1 cancelled, 3 running; 4 used, 6 control",
+        "selector   2, after 3 updates, 2 executed; the model stays as it is",
+    ]
+    held = {"state": "hold", "streak": 3, "reason": "failures", "last_error": "disk", "since": 60.0}
+    told = list(status_lines(STATUS | {"gate": STATUS["gate"] | held}))
+    assert told[0].startswith("gate       holds: failures since ")
+    assert told[0].endswith("; 3 failures in a row")
+    assert told[1:3] == [
+        "last error disk",
+        "           runs take the default arms; `tfgrpo live reset` releases it",
+    ]
+    by = STATUS["gate"] | {"by": "ann", "reason": "mended"}
+    assert next(status_lines(STATUS | {"gate": by})) == "gate       passes, reset by ann: mended"
+    counts = {"left_out": {"stale": 2}, "refused": {"bad_event": 7}}
+    update = {"executed": False, "reason": "zero_variance", "left_out": {"stale": 1}}
+    more = list(status_lines(STATUS | counts | {"last_update": update}))
+    assert [row[:10].strip() for row in more] == ["gate", "runs", "left out", "refused", "selector", ""]
+    assert "stale" in more[2]
+    assert "bad_event" in more[3]
+    assert "learned nothing: all rewards were equal (zero_variance); left out: " in more[5]
+    done = STATUS | {"last_update": update | {"executed": True}}
+    assert list(status_lines(done)) == plain

@@ -1,0 +1,269 @@
+"""The view: what the streams say, and nothing else."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from support.buses import BusPlace
+from support.loop_events import LATER, feedback, judged, publish, trajectory
+
+from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
+from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
+from pytest_tfgrpo.production.view.rows import row_of
+from pytest_tfgrpo.production.view.view import LoopView, payload_at
+from pytest_tfgrpo.storage.event_store import BusEvent
+
+
+@pytest.fixture
+def view(tmp_path: Path):
+    opened = LoopView(tmp_path / "view.db")
+    yield opened
+    opened.close()
+
+
+def everything(view: LoopView) -> tuple:
+    rows = list(view.trajectories())
+    places = [view.places(row.id) for row in rows]
+    return rows, places, view.stored(), view.redacted(), view.dead(), view.audited(), view.rewarded()
+
+
+def test_a_view_says_the_same_after_its_file_was_deleted(bus: Bus, tmp_path: Path):
+    text = "mail [redacted:email:0a1b2c] and [redacted:email:0a1b2c], [redacted:card:ffffff]"
+    publish(
+        bus,
+        [feedback("f", "rating", "a", rating=4), trajectory("a", text=text, turns=1)],
+        [trajectory("b", user="u-1"), judged("j", "a", style=0.5), feedback("g", "thumbs_up", "a")],
+    )
+    view = LoopView(tmp_path / "view.db")
+    assert view.catch_up(bus) == 5
+    assert view.catch_up(bus) == 0
+    found = everything(view)
+    view.close()
+    for path in tmp_path.glob("view.db*"):
+        path.unlink()
+    view = LoopView(tmp_path / "view.db")
+    view.catch_up(bus)
+    assert everything(view) == found
+    assert view.redacted() == {"card": 1, "email": 1}, "each value once in an event"
+    assert [(row.feedback, row.user_ref) for row in view.trajectories()] == [(2, None), (0, "u-1")]
+    assert [place.stream for place in view.places(derived_id("a"))] == [
+        "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_FEEDBACK", "RL_REWARDS",
+    ]  # fmt: skip
+    payload = payload_at(bus, view.places(derived_id("a"))[0])
+    assert payload["turns"][0]["action"]["raw_response"] == text
+    view.close()
+
+
+def test_no_text_of_an_event_is_in_the_file(bus: Bus, view: LoopView):
+    publish(
+        bus,
+        [
+            trajectory("a", text="the secret of the house"),
+            feedback("f", "correction", "a", text="the secret"),
+        ],
+    )
+    view.catch_up(bus)
+    assert b"the secret" not in view.path.read_bytes() + view.path.with_name("view.db-wal").read_bytes()
+
+
+def test_a_file_of_another_bus_is_emptied(place: BusPlace, view: LoopView, tmp_path: Path):
+    from support.buses import EmbeddedPlace
+
+    bus = place.open()
+    publish(bus, [trajectory("a"), trajectory("b")])
+    view.catch_up(bus)
+    (tmp_path / "other").mkdir()
+    other = EmbeddedPlace(tmp_path / "other")
+    again = LoopView(view.path)
+    try:
+        again.catch_up(other.open())
+        assert again.stored()["RL_TRAJECTORIES"] == 0
+        files = [view.path, view.path.with_name("view.db-wal")]
+        assert not any(b"chat-17" in path.read_bytes() for path in files), "whose they were is overwritten"
+    finally:
+        again.close()
+        other.close()
+
+
+def test_what_is_no_event_is_set_aside(bus: Bus, view: LoopView):
+    good = trajectory("a")
+    bad = [
+        b"\xff",
+        b"[" * 100_000,
+        b"{}",
+        b'{"turns": 1}',
+        good.data.replace(b'"coding"', b'"cooking"'),
+        b"NaN",
+    ]
+    events = [replace(good, id=derived_id(str(n)), data=data) for n, data in enumerate(bad)]
+    publish(
+        bus,
+        events,
+        [good, replace(good, id=derived_id("once more"))],
+        [replace(judged("j", "a", style=1), data=b"{}")],
+    )
+    view.catch_up(bus)
+    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert len(view.rows("SELECT * FROM refused")) == len(bad) + 1
+
+
+def test_no_event_of_another_publisher_stops_the_view(bus: Bus, view: LoopView):
+    def odd(**more: Json) -> BusEvent:
+        said = json.loads(judged("j", "a", style=0.5).data) | {"normalization": {"normalized_total": 0.0}}
+        revision = more.pop("revision", 1)
+        metadata = {"evaluator": "tfgrpo", "revision": revision, "ordinal": more.pop("ordinal", 1)}
+        key = derived_id("reward", derived_id("a"), str(revision))
+        payload = {**said, "reward_id": key, "metadata": metadata, **more}
+        return BusEvent(id=str(uuid4()), subject=REWARD, time=LATER, data=json.dumps(payload).encode())
+
+    part = {"score": 1.0, "source": "x"}
+    rewards = [
+        odd(revision=2**70),
+        odd(ordinal=2**70),
+        odd(revision="one"),
+        odd(session_id="\ud800"),
+        odd(session_id={}),
+        odd(total_reward=10**400),
+        odd(reward_components={}),
+        odd(reward_components={"style": {**part, "weight": 0}}),
+        odd(reward_components={"efficiency": {**part, "weight": 1}}, total_reward=1.0),
+    ]
+    audit = json.dumps({"action": "\ud800", "what": "x"}).encode()
+    bus.publish(rewards)
+    bus.publish([replace(rewards[0], id=str(uuid4()), subject=AUDIT_SUBJECT, data=audit)])
+    bus.publish([trajectory("a")])
+    view.catch_up(bus)
+    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert len(view.rows("SELECT * FROM refused")) == len(rewards) + 1
+
+
+def test_an_event_of_a_subject_that_no_schema_is_for_is_refused():
+    event = replace(trajectory("a"), subject="agent.rl.training.cancel.v1")
+    found = row_of(event, 0.0)
+    assert isinstance(found, EventRefusal)
+    assert found.fault == "unknown_subject"
+
+
+def test_what_was_stored_again_after_the_window_of_the_bus_counts_once(view: LoopView, tmp_path: Path):
+    now = [1_000_000.0]
+    with closing(open_embedded(tmp_path / "bus.db", clock=lambda: now[0])) as bus:
+        letter = dead_event(DeadLetter(code="schema", message="m"), LATER)
+        said = b'{"action":"opt_out","ref":"r","what":"trace"}'
+        audit = BusEvent(id=derived_id("opt_out"), subject=AUDIT_SUBJECT, time=LATER, data=said)
+        for _ in range(2):
+            bus.publish([trajectory("a"), feedback("f", "thumbs_up", "a"), letter, audit])
+            now[0] += 2 * DEDUPE_S
+        assert bus.last("RL_DEAD") == 2
+        view.catch_up(bus)
+    counts = dict.fromkeys(("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_DEAD", "RL_AUDIT"), 1)
+    assert view.stored() == {**counts, "RL_REWARDS": 0, "RL_TRAINING": 0, "RL_DEPLOYMENTS": 0}
+    assert (view.dead(), view.audited()) == ({"schema": 1}, {"opt_out": 1})
+
+
+def test_what_components_said_goes_with_the_trajectory(bus: Bus, tmp_path: Path):
+    """Their reasons may quote it, and the bus has let go of it."""
+    publish(bus, [trajectory("a"), trajectory("b")])
+    with closing(LoopView(tmp_path / "first.db")) as view:
+        view.catch_up(bus)
+        with view.transaction() as db:
+            rows = [(derived_id(name), "{}") for name in "ab"]
+            db.executemany("INSERT INTO further VALUES (?, ?)", rows)
+    bus.delete("RL_TRAJECTORIES", [next(bus.replay("RL_TRAJECTORIES")).id])
+    with closing(LoopView(tmp_path / "first.db")) as view:
+        view.catch_up(bus)
+        assert view.rows("SELECT id FROM further") == [(derived_id("b"),)]
+
+
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE mine (x)", "PRAGMA user_version = 1", "PRAGMA application_id = 7"]
+)
+def test_another_programs_database_is_left_as_it_is(made: str, tmp_path: Path):
+    path = tmp_path / "mine.db"
+    db = sqlite3.connect(path)
+    db.execute(made)
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(BusError, match="another program"):
+        LoopView(path)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):
+    def fill() -> None:
+        with view.transaction() as db:
+            db.execute("ROLLBACK")
+            raise sqlite3.OperationalError("database or disk is full")
+
+    with pytest.raises(BusError, match="disk is full"):
+        fill()
+    view.set_meta("a", "b")
+    assert view.meta("a") == "b"
+
+
+def test_a_file_of_another_version_is_emptied_and_filled_again(bus: Bus, tmp_path: Path):
+    publish(bus, [trajectory("a")])
+    path = tmp_path / "view.db"
+    with closing(LoopView(path)) as view:
+        view.catch_up(bus)
+        view.rows("PRAGMA user_version = 999")
+    with closing(LoopView(path)) as view:
+        assert view.stored()["RL_TRAJECTORIES"] == 0
+        assert view.catch_up(bus) == 1
+
+
+def test_trajectories_are_found_by_the_start_of_their_id_and_listed_in_the_order_of_arrival(
+    bus: Bus, view: LoopView
+):
+    publish(bus, [trajectory(str(n), session=f"chat-{n}") for n in range(40)])
+    view.catch_up(bus)
+    listed = list(view.trajectories())
+    assert [row.session for row in listed] == [f"chat-{n}" for n in range(40)]
+    (one,) = view.find(derived_id("7").upper())
+    assert (one.id, one.session, one.sequence) == (derived_id("7"), "chat-7", 8)
+    start = min(row.id for row in listed)[0]
+    known = sorted(row.id for row in listed if row.id.startswith(start))
+    assert [row.id for row in view.find(start)] == known[:10]
+    assert len(view.find("")) == 10
+    assert view.find("no id") == []
+
+
+def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
+    columns = "id, seq, at, time, session, domain, ended, turns, slim, revision, silent"
+    rows = [(f"id-{n}", n, 0.0, "", "s", "d", "", 1, "{}", 1 + (n == 7), 0) for n in range(1, 2002)]
+    with view.transaction() as db:
+        db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 11)})", rows)
+    assert [row.sequence for row in view.trajectories()] == list(range(1, 2002))
+    assert view.revised() == 1
+
+
+def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: Path):
+    publish(bus, [trajectory(name) for name in "abc"], [feedback("f", "thumbs_up", "a")])
+    bus.publish([replace(trajectory("a"), id=derived_id("bad"), data=b"{}")])
+    now = 0.0
+    with closing(LoopView(tmp_path / "first.db", lambda: now)) as view:
+        view.catch_up(bus)
+        for gone, later_s, left in (
+            ("a", 599.0, (3, 1)),
+            ("", 600.0, (2, 1)),
+            ("bc", 1199.0, (2, 1)),
+            ("", 1200.0, (0, 1)),
+        ):
+            bus.delete("RL_TRAJECTORIES", [trajectory(name).id for name in gone])
+            now = later_s
+            view.catch_up(bus)
+            assert (view.stored()["RL_TRAJECTORIES"], view.stored()["RL_FEEDBACK"]) == left
+        assert len(view.rows("SELECT * FROM refused")) == 1
+        bus.delete("RL_TRAJECTORIES", [derived_id("bad")])
+        now = 1800.0
+        view.catch_up(bus)
+        assert view.rows("SELECT * FROM refused") == []
+        assert view.position("RL_TRAJECTORIES") == 4

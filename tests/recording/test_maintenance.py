@@ -1,0 +1,154 @@
+"""Upkeep of a recording: what it tells of itself, what it finds wrong, what it removes."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.recordings import make_call, make_entry, make_run, write_recording
+
+from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.records import Failure, Run
+from pytest_tfgrpo.recording.entries import RecordingEntry, key_of
+from pytest_tfgrpo.recording.file import Recording
+from pytest_tfgrpo.recording.lines import encode
+from pytest_tfgrpo.recording.maintenance import prune, stat, use_of, verify
+from pytest_tfgrpo.recording.writing import record
+
+OTHER = {"name": "openai:other", "identity": {}}
+
+
+def test_a_recording_tells_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([make_entry(scenario=f"s{n}") for n in range(3)], [make_call()]))
+    record(path, make_run([make_entry(seed=9)], actor=OTHER))
+    text = "\n".join(stat(path))
+    assert "rollouts: 4, model calls: 1, redacted: 0" in text
+    assert [line.split()[:2] for line in text.splitlines()[3:]] == [
+        ["model", "calls"],
+        ["rollouts", "openai:other"],
+        ["rollouts", "python:agent:solve"],
+    ]
+
+
+def test_what_is_recorded_is_sound(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    record(path, make_run([make_entry(answer=secret), make_entry(seed=6)], [make_call(answer="x " + secret)]))
+    assert list(verify(path)) == []
+
+
+def lines(*entries: RecordingEntry | bytes) -> list[bytes]:
+    return [entry if isinstance(entry, bytes) else encode(entry) for entry in entries]
+
+
+FIRST, SECOND = sorted([make_entry(seed=1), make_entry(seed=2)], key=key_of)
+DAMAGED = encode(SECOND).replace(b'"answer":"3"', b'"answer":"4"')
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (lines(SECOND, FIRST), [":3: out of order"]),
+        (lines(FIRST, FIRST, SECOND), [":3: the same entry is on line 2", ":1: the header states 2"]),
+        (lines(FIRST, DAMAGED), [":3: the line was changed", ":1: the header states 2"]),
+        (lines(FIRST), [":1: the header states 2"]),
+        (lines(FIRST, replace(SECOND, seed=3)), [":3: the fingerprint is not that of"]),
+        (
+            lines(FIRST, make_entry(seed=2, actor="f" * 16)),
+            [":3: out of order", ":3: the header names no actor 'ffffffffffffffff'"],
+        ),
+        (lines(FIRST, replace(SECOND, answer="sk-abcdefghijklmnop0123")), [":3: a secret: /answer: api_key"]),
+        (lines(FIRST, b"<<<<<<< HEAD"), [":3: not JSON", ":1: the header states 2"]),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, found: list[bytes], said: list[str]) -> None:
+    path = write_recording(tmp_path / "r.jsonl", [FIRST, SECOND])
+    header = path.read_bytes().splitlines()[0]
+    path.write_bytes(b"".join(line + b"\n" for line in [header, *found]))
+    problems = [problem.removeprefix(str(path)) for problem in verify(path)]
+    wanted = [part for part in said if "out of order" not in part or any(part in p for p in problems)]
+    assert len(problems) == len(wanted), problems
+    assert all(any(p.startswith(part) for p in problems) for part in wanted)
+
+
+def test_a_header_that_was_changed_is_named(tmp_path: Path) -> None:
+    path = write_recording(tmp_path / "r.jsonl", [FIRST])
+    path.write_bytes(path.read_bytes().replace(b'"sha256":"1', b'"sha256": "2'))
+    problems = list(verify(path))
+    assert [p.removeprefix(f"{path}:1: ") for p in problems] == [
+        "the header is not in canonical form",
+        "the stamp of actor 'python:agent:solve' is not that of its name and identity",
+    ]
+
+
+def use(run: Run) -> Any:
+    return use_of(run, ())
+
+
+def test_what_no_run_uses_is_removed_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    both = make_run([make_entry(scenario="old"), make_entry(scenario="kept")], [make_call()])
+    record(path, both)
+    now = make_run([make_entry(scenario="kept")])
+    before = path.read_bytes()
+    told = list(prune(path, [use(now)], others=False, dry=True))
+    assert told == ["would remove 1 rollout of old", "would remove 1 model call of s", told[-1]]
+    assert path.read_bytes() == before
+    told = list(prune(path, [use(now)], others=False, dry=False))
+    assert told[-1] == f"{path}: removed 2 of 3 entries"
+    recording = Recording.open(path)
+    assert [key[0] for key in recording.lines] == ["kept"]
+    assert recording.header is not None
+    assert recording.header.models == ()
+    assert list(verify(path)) == []
+
+
+def test_nothing_to_remove_leaves_the_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    run = make_run([make_entry()], [make_call()])
+    record(path, run)
+    inode = path.stat().st_ino
+    assert list(prune(path, [use(run)], others=False, dry=False)) == [f"{path}: removed 0 of 2 entries"]
+    assert path.stat().st_ino == inode
+
+
+def test_an_actor_without_a_run_is_removed_only_when_that_is_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    run, other = make_run([make_entry()]), make_run([make_entry()], actor=OTHER)
+    record(path, run)
+    record(path, other)
+    with pytest.raises(RecordingError, match="also holds answers of openai:other; name a run of each"):
+        list(prune(path, [use(run)], others=False, dry=False))
+    assert list(prune(path, [use(run), use(other)], others=False, dry=False))[-1].endswith("0 of 2 entries")
+    assert list(prune(path, [use(run)], others=True, dry=False))[-1].endswith("1 of 2 entries")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"status": "incomplete"}, "is incomplete"),
+        ({"partial_selection": True}, "ran on part of the suite"),
+        ({"identities": {}}, "was made by a version that did not record"),
+    ],
+)
+def test_a_run_that_does_not_tell_what_others_need_removes_nothing(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RecordingError, match=said):
+        use(replace(make_run([make_entry()]), **changes))
+
+
+def test_a_replay_that_lacked_answers_removes_nothing() -> None:
+    miss = make_entry(status="error", answer="", failure=Failure(code="replay_miss", message="x"))
+    run = make_run([make_entry(seed=1), miss])
+    (group,) = run.phases[0].groups
+    with pytest.raises(RecordingError, match="is a replay with missing answers"):
+        use_of(run, group.rollouts)
+
+
+def test_a_run_of_another_recording_removes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([make_entry(scenario="here")]))
+    with pytest.raises(RecordingError, match="uses nothing from"):
+        list(prune(path, [use(make_run([make_entry(scenario="there")]))], others=False, dry=False))

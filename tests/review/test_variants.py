@@ -1,0 +1,44 @@
+"""Checks in place of others: each accepts a little more, or less."""
+
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.review.variants import ORDERS, looser, stricter
+
+
+def wider(check: dict[str, Any], *right: str, replace: bool = False) -> list[dict[str, Any]]:
+    return [dict(one.checks[0]) for one in looser([check], 0, right, (), replace=replace)]
+
+
+def tighter(check: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(one.checks[0]) for one in stricter([check], [], ()) if not one.by_heart]
+
+
+def test_calls_may_come_in_looser_or_stricter_orders_the_nearest_first() -> None:
+    for n, order in enumerate(ORDERS):
+        check = {"kind": "tool_calls", "calls": [], "order": order}
+        assert [one["order"] for one in tighter(check)] == list(ORDERS[n + 1 :])
+        assert [one["order"] for one in wider(check)] == list(reversed(ORDERS[:n]))
+    for variants in (tighter, wider):
+        assert variants({"kind": "tool_calls", "most": 3}) == []
+        assert variants({"kind": "limits", "calls": 3}) == []
+
+
+def test_a_pattern_ignores_case_once() -> None:
+    first, *_ = wider({"kind": "regex", "pattern": "a", "flags": "s"}, "A")
+    assert first["flags"] == "si"
+    kinds = [one for one in wider({"kind": "regex", "pattern": "a", "flags": "i"}, "b") if "flags" in one]
+    assert all(one["flags"] == "i" and one["pattern"] != "a" for one in kinds)
+
+
+@pytest.mark.parametrize(
+    ("right", "tolerance"),
+    [(["10.2", "9.9"], 0.2), (["10"], None), (["many", "10.2"], None), (["5"], None)],
+)
+def test_a_number_has_the_tolerance_that_all_right_answers_need(
+    right: list[str], tolerance: float | None
+) -> None:
+    found = [one["abs_tol"] for one in wider({"kind": "number", "value": 10}, *right) if "abs_tol" in one]
+    assert found == ([] if tolerance is None else [pytest.approx(tolerance, rel=1e-6)])
+    assert all(abs(float(text) - 10) <= found[0] for text in right if found)

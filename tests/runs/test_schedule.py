@@ -1,0 +1,140 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_scenario
+
+from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings import BY_NAME
+from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.runs.schedule import outline, plan, require_dev, steps_of
+from pytest_tfgrpo.runs.seeds import control_first, draw, rollout_seed
+
+DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
+
+
+def scenarios(train: int = 3, sweep: int = 2) -> list[Scenario]:
+    made = [make_scenario(f"t{i}", stamp=f"{i:064}") for i in range(train)]
+    return made + [make_scenario(f"e{i}", split="eval", stamp=f"{100 + i:064}") for i in range(sweep)]
+
+
+def labels(**changes: Any) -> list[str]:
+    phases = outline(DEFAULTS | changes, learning=True, sweep_rollouts=2)
+    return [phase.label for phase in plan(phases, scenarios(), DEFAULTS | changes)]
+
+
+def test_the_last_epoch_evaluates_and_the_baseline_sweep_runs_beside_it() -> None:
+    assert labels() == ["epoch1", "epoch2", "baseline", "epoch3-eval"]
+    steps = steps_of(outline(DEFAULTS, learning=True, sweep_rollouts=2))
+    assert [[phase.label for phase in step] for step in steps] == [
+        ["epoch1"], ["epoch2"], ["baseline", "epoch3-eval"],
+    ]  # fmt: skip
+
+
+def test_an_early_baseline_sweep_comes_first_and_alone() -> None:
+    assert labels(baseline_sweep="early") == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
+    phases = outline(DEFAULTS | {"baseline_sweep": "early"}, learning=True, sweep_rollouts=2)
+    assert [len(step) for step in steps_of(phases)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("rollouts", "early"), [(4, 1), (5, 1), (8, 2), (12, 3)])
+def test_of_both_controls_a_quarter_is_early_out_of_the_same_total(rollouts: int, early: int) -> None:
+    phases = outline(DEFAULTS | {"baseline_sweep": "both"}, learning=True, sweep_rollouts=rollouts)
+    assert [(p.label, p.rollouts, p.concurrent) for p in phases if p.mode != "train"] == [
+        ("early", early, False),
+        ("baseline", rollouts - early, True),
+        ("epoch3-eval", rollouts, False),
+    ]
+    assert len({p.epoch for p in phases}) == len(phases)
+
+
+def test_which_side_of_a_pair_starts_is_a_fair_coin_that_the_seed_fixes() -> None:
+    known = [make_scenario(f"e{i}", stamp=f"{i:064}") for i in range(200)]
+    coins = [control_first(7, scenario, index) for scenario in known for index in range(5)]
+    assert coins == [control_first(7, scenario, index) for scenario in known for index in range(5)]
+    assert 430 < sum(coins) < 570
+    assert coins != [control_first(8, scenario, index) for scenario in known for index in range(5)]
+
+
+def test_separate_evaluation_trains_in_every_epoch_and_sweeps_afterwards() -> None:
+    assert labels(eval_mode="separate") == ["epoch1", "epoch2", "epoch3", "baseline", "epoch4-eval"]
+
+
+def test_the_baseline_sweep_can_be_saved() -> None:
+    assert labels(baseline_sweep="off") == ["epoch1", "epoch2", "epoch3-eval"]
+
+
+def test_a_phase_without_scenarios_is_left_out() -> None:
+    phases = outline(DEFAULTS, learning=True, sweep_rollouts=2)
+    assert [p.label for p in plan(phases, scenarios(sweep=0), DEFAULTS)] == ["epoch1", "epoch2"]
+
+
+def test_temperatures_follow_the_mode() -> None:
+    phases = outline(DEFAULTS, learning=True, sweep_rollouts=2)
+    assert [(p.mode, p.temperature) for p in phases] == [
+        ("train", 0.7),
+        ("train", 0.7),
+        ("baseline", 0.3),
+        ("eval", 0.3),
+    ]
+
+
+def test_plain_mode_is_one_sweep_over_the_eval_split() -> None:
+    (phase,) = plan(outline(DEFAULTS, learning=False, sweep_rollouts=1), scenarios(), DEFAULTS)
+    assert (phase.mode, phase.rollouts, phase.scenarios) == ("eval", 1, ("e0", "e1"))
+
+
+@given(size=st.integers(1, 12), seed=st.integers(0, 99), epoch=st.integers(1, 9), data=st.data())
+def test_a_draw_is_without_replacement_and_ignores_the_order_of_collection(
+    size: int, seed: int, epoch: int, data: st.DataObject
+) -> None:
+    known = scenarios(train=8, sweep=0)
+    drawn = draw(known, size=size, seed=seed, epoch=epoch)
+    assert len(drawn) == len(set(drawn)) == min(size, 8)
+    shuffled = data.draw(st.permutations(known))
+    assert set(draw(shuffled, size=size, seed=seed, epoch=epoch)) == set(drawn)
+
+
+@given(size=st.integers(1, 40), seed=st.integers(0, 99), stamps=st.lists(st.integers(0, 20), max_size=30))
+def test_a_draw_from_a_stream_takes_the_first_of_the_whole_ranking(
+    size: int, seed: int, stamps: list[int]
+) -> None:
+    known = [make_scenario(f"t{i}", stamp=f"{stamp:064}") for i, stamp in enumerate(stamps)]  # some are equal
+    ranked = sorted(known, key=lambda s: (seed_of(seed, "draw", 1, s.stamp), s.id))
+    first = {s.id for s in ranked[:size]}
+    assert draw(iter(known), size=size, seed=seed, epoch=1) == tuple(s.id for s in known if s.id in first)
+
+
+def test_epochs_draw_differently() -> None:
+    known = scenarios(train=50, sweep=0)
+    assert draw(known, size=10, seed=0, epoch=1) != draw(known, size=10, seed=0, epoch=2)
+
+
+def phase(epoch: int, mode: Any) -> Phase:
+    return Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=2, scenarios=())
+
+
+def test_sweeps_share_seeds_so_that_they_pair_and_training_epochs_do_not() -> None:
+    scenario = make_scenario()
+    baseline, final = (rollout_seed(7, scenario, phase(e, m), 0) for e, m in ((0, "baseline"), (3, "eval")))
+    first, second = (rollout_seed(7, scenario, phase(e, "train"), 0) for e in (1, 2))
+    assert baseline == final
+    assert len({baseline, first, second}) == 3
+
+
+@pytest.mark.parametrize("change", [{"stamp": "1" * 64}, {}])
+def test_a_seed_depends_on_the_task_not_on_its_name_or_split(change: dict[str, Any]) -> None:
+    one = rollout_seed(7, make_scenario("a"), phase(1, "train"), 0)
+    other = rollout_seed(7, make_scenario("b", split="eval", tags=("x",), **change), phase(1, "train"), 0)
+    assert (one == other) is (not change)
+
+
+def test_only_dev_scenarios_decide_on_what_an_epoch_learned() -> None:
+    known = [make_scenario(name, split=split) for name, split in (("d", "dev"), ("t", "train"))]
+    phase = Phase(epoch=1, mode="train", temperature=0.0, rollouts=1, scenarios=("t",), dev=("d",))
+    require_dev(known, phase)
+    with pytest.raises(ValueError, match="scenario 't' of split 'train' must not decide on a library"):
+        require_dev(known, replace(phase, dev=("d", "t")))

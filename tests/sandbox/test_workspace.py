@@ -1,0 +1,136 @@
+import errno
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from support.projects_in_archives import write_archive
+
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry
+from pytest_tfgrpo.sandbox.workspace import Workspace
+
+
+@pytest.fixture
+def attachment(tmp_path: Path) -> Attachment:
+    source = tmp_path / "data.csv"
+    source.write_text("a,b\n")
+    return Attachment(name="tables/data.csv", path=source, sha256="0" * 64)
+
+
+def test_the_folder_is_made_when_first_asked_for_with_the_attachments(
+    tmp_path: Path, attachment: Attachment
+) -> None:
+    workspace = Workspace(tmp_path / "work" / "r0", (attachment,))
+    assert not (tmp_path / "work").exists()
+    assert (workspace.path / "tables" / "data.csv").read_text() == "a,b\n"
+
+
+def test_an_attempt_never_sees_what_a_killed_one_left(tmp_path: Path, attachment: Attachment) -> None:
+    stale = tmp_path / "r0" / "answer.txt"
+    stale.parent.mkdir()
+    stale.write_text("half an answer")
+    assert not (Workspace(tmp_path / "r0", (attachment,)).path / "answer.txt").exists()
+
+
+def test_a_finished_attempt_is_judged_in_its_folder_as_it_left_it(
+    tmp_path: Path, attachment: Attachment
+) -> None:
+    changed = tmp_path / "r0" / "tables" / "data.csv"
+    changed.parent.mkdir(parents=True)
+    changed.write_text("edited by the agent\n")
+    workspace = Workspace(tmp_path / "r0", (attachment,), left=True)
+    assert (workspace.path / "tables" / "data.csv").read_text() == "edited by the agent\n"
+
+
+def test_a_folder_that_cannot_be_made_is_our_fault_not_the_agents(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ProviderError, match=r"cannot make the workspace"):
+        _ = Workspace(tmp_path / "file" / "r0").path
+
+
+def test_nobody_else_can_enter_it(tmp_path: Path) -> None:
+    assert stat.S_IMODE(Workspace(tmp_path / "r0").path.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "done", ["removed", "a file", "a link", "another folder", "unreadable", "left alone"]
+)
+def test_checks_find_the_folder_or_an_empty_one_whatever_the_agent_did_to_it(
+    tmp_path: Path, done: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "solution.txt").touch()
+    workspace = Workspace(tmp_path / "r0")
+    (workspace.path / "own.txt").touch()
+    if done == "unreadable":
+        workspace.path.chmod(0)
+    elif done != "left alone":
+        shutil.rmtree(workspace.path)
+    if done == "a file":
+        workspace.path.touch()
+    elif done == "a link":
+        workspace.path.symlink_to(elsewhere)
+    elif done == "another folder":
+        elsewhere.rename(workspace.path)
+    workspace.secure()
+    kept = {"unreadable": ["own.txt"], "left alone": ["own.txt"], "another folder": ["solution.txt"]}
+    assert sorted(path.name for path in workspace.path.iterdir()) == kept.get(done, [])
+    assert stat.S_IMODE(workspace.path.lstat().st_mode) & 0o700 == 0o700
+    assert done == "another folder" or (elsewhere / "solution.txt").exists()
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> WorkspaceArchive:
+    link = ArchiveEntry(name="tables", link="data")
+    return write_archive(tmp_path / "suite" / "a.tar.gz", {"data/x.csv": "1", "tables": link})
+
+
+def test_a_project_is_laid_before_the_attachments(
+    tmp_path: Path, attachment: Attachment, archive: WorkspaceArchive
+) -> None:
+    folder = Workspace(tmp_path / "r0", (attachment,), archive=archive).path
+    assert (folder / "data" / "x.csv").read_text() == "1"
+    assert (folder / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+    # no attachment is written through a link of the project
+    assert (folder / "tables" / "data.csv").read_text() == "a,b\n"
+    assert not (folder / "data" / "data.csv").exists()
+
+
+def test_two_workspaces_of_one_project_share_nothing(tmp_path: Path, archive: WorkspaceArchive) -> None:
+    one, other = (Workspace(tmp_path / name, archive=archive).path for name in ("one", "other"))
+    for path in [path for path in one.rglob("*") if path.is_file() and not path.is_symlink()]:
+        path.write_bytes(b"damaged by an agent")
+    assert (other / "data" / "x.csv").read_text() == "1"
+    assert (Workspace(tmp_path / "third", archive=archive).path / "data" / "x.csv").read_text() == "1"
+    assert b"damaged" not in b"".join(p.read_bytes() for p in (other / ".git").rglob("*") if p.is_file())
+
+
+def test_on_a_full_disk_no_half_project_stays(
+    tmp_path: Path, archive: WorkspaceArchive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path / "r0", archive=archive)
+
+    def fill(_base: object, folder: Path, *_: object) -> None:
+        (folder / "half").write_text("x")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pytest_tfgrpo.sandbox.bases.lay_base", fill)
+        with pytest.raises(ProviderError, match="No space left on device"):
+            _ = workspace.path
+    assert not (tmp_path / "r0").exists()
+    assert sorted(path.name for path in workspace.path.iterdir()) == [".git", "data", "tables"]
+
+
+def test_an_attempt_never_sees_a_project_that_a_killed_one_left(
+    tmp_path: Path, archive: WorkspaceArchive
+) -> None:
+    (tmp_path / "r0" / "data").mkdir(parents=True)
+    (tmp_path / "r0" / "data" / "x.csv").write_text("hal")
+    (tmp_path / "r0" / "left").touch()
+    folder = Workspace(tmp_path / "r0", archive=archive).path
+    assert (folder / "data" / "x.csv").read_text() == "1"
+    assert not (folder / "left").exists()

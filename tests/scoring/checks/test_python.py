@@ -1,0 +1,60 @@
+"""The check that calls a Python function."""
+
+import pytest
+from support import ROOT
+
+from pytest_tfgrpo.core.errors import CheckError, ScenarioError
+
+MODULE = "judges_for_tests"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "scoring" / "checks"))
+
+
+@pytest.mark.parametrize(
+    ("returned", "credit", "reason"),
+    [
+        ("True", 1, ""),
+        ("False", 0, "'judges_for_tests:outcome' gave 0"),
+        ("0.25", 0.25, "'judges_for_tests:outcome' gave 0.25"),
+        ("(0.5, 'half')", 0.5, "half"),
+        ("1", 1, ""),
+    ],
+)
+def test_a_bool_a_score_or_a_score_with_a_reason_is_a_result(judge, returned, credit, reason):
+    result = judge("python", returned, target=f"{MODULE}:outcome")
+    assert (result.credit, result.reason) == (credit, reason)
+
+
+def test_the_function_sees_the_attempt(judge):
+    assert judge("python", target=f"{MODULE}:Judge.sees").passed
+
+
+@pytest.mark.parametrize(
+    "returned", ["None", "1.5", "-0.1", "float('nan')", "'yes'", "(1, 2)", "(1, '', '')", "[1]"]
+)
+def test_anything_else_is_a_broken_check(judge, returned):
+    with pytest.raises(CheckError, match="must return a bool, a score in"):
+        judge("python", returned, target=f"{MODULE}:outcome")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("length", "must return"), ("outcome", "SyntaxError"), ("fail", "raised no;"), ("leave", "SystemExit")],
+)
+def test_an_exception_is_a_broken_check_and_never_ends_the_run(judge, name, message):
+    with pytest.raises(CheckError, match=message):
+        judge("python", "not python at all", target=f"{MODULE}:{name}")
+
+
+def test_an_interrupt_inside_a_check_is_a_broken_check(judge):
+    with pytest.raises(CheckError, match="KeyboardInterrupt"):
+        judge("python", "(_ for _ in ()).throw(KeyboardInterrupt)", target=f"{MODULE}:outcome")
+
+
+@pytest.mark.parametrize("target", ["later", "nope", "Judge.nope", "__doc__"])
+def test_a_target_that_cannot_be_called_is_an_error_when_loaded(load, target):
+    with pytest.raises(ScenarioError, match=f"#/checks/0/target: '{MODULE}:{target}' cannot be used"):
+        load("python", target=f"{MODULE}:{target}")

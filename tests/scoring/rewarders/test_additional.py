@@ -1,0 +1,165 @@
+"""Additional rewarders: names that can be metrics, and results with reasons and parts."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.builders import make_rollout, make_scenario
+from support.reached import reached, reaches
+
+from pytest_tfgrpo.core.errors import RewarderError, SettingError
+from pytest_tfgrpo.core.records import Score
+from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.scoring.rewarders.additional import MAX_EVIDENCE, MAX_PARTS, require_rewarders
+from pytest_tfgrpo.scoring.rewarders.scoring import score
+
+SCENARIO = make_scenario()
+KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+@dataclass
+class Style:
+    results: Any = ()
+    name: Any = "style"
+    weight: Any = 0.0
+
+    def __call__(self, batch: Any) -> Any:
+        return self.results
+
+
+def scored(*results: Any, credited: tuple[float | None, ...] = (), weight: float = 0.0) -> tuple[Score, ...]:
+    """Return the scores of as many rollouts as there are results."""
+    credited = credited or (1.0,) * len(results)
+    rollouts = [make_rollout(i, credit) for i, credit in enumerate(credited)]
+    return score(rollouts, {SCENARIO.id: SCENARIO}, [Style(list(results), weight=weight)])
+
+
+def test_a_score_may_come_with_a_reason() -> None:
+    plain, told = scored(0.25, (0.75, "it says please"))
+    assert (plain.extra, plain.evidence) == ({"style": 0.25}, {})
+    assert (told.extra, told.evidence) == ({"style": 0.75}, {"style": "it says please"})
+
+
+def test_reasons_of_several_rewarders_stand_beside_each_other() -> None:
+    both = [Style([(0.5, "dry")]), Style([(0.25, "long")], name="length")]
+    (found,) = score([make_rollout(0, 1.0)], {SCENARIO.id: SCENARIO}, both)
+    assert found.evidence == {"style": "dry", "length": "long"}
+
+
+def test_a_reason_may_say_why_there_is_no_score() -> None:
+    for nothing in (math.nan, None):
+        (found,) = scored((nothing, "no answer to look at"))
+        assert (found.extra, found.evidence) == ({"style": None}, {"style": "no answer to look at"})
+
+
+def test_parts_have_names_of_their_own_and_their_mean_is_the_score() -> None:
+    named, plain = scored({"warmth": (1.0, "warm"), "brevity": 0.5, "wit": None}, 0.1)
+    assert named.extra == {"style": 0.75, "style.warmth": 1.0, "style.brevity": 0.5, "style.wit": None}
+    assert named.evidence == {"style.warmth": "warm"}
+    assert plain.extra == {"style": 0.1}
+
+
+def test_parts_without_a_score_are_no_score() -> None:
+    (found,) = scored({"warmth": None})
+    assert found.extra == {"style": None, "style.warmth": None}
+    assert scored({})[0].extra == {"style": None}
+
+
+def test_the_mean_of_the_parts_joins_the_reward_by_weight() -> None:
+    (found,) = scored({"warmth": 0.5, "brevity": 0.0}, credited=(1.0,), weight=1.0)
+    assert found.reward == (1.0 + 0.25) / 2
+
+
+def test_what_is_said_of_an_error_is_ignored() -> None:
+    error, _ = scored({"un fit": 7}, (1.0, "fine"), credited=(None, 1.0))
+    assert (error.extra, error.evidence) == ({"style": None}, {})
+
+
+def test_a_reason_is_kept_short_and_without_secrets() -> None:
+    long, secret = scored((1.0, "x" * 5000), (1.0, f"it gave away {KEY}"))
+    assert len(long.evidence["style"]) < MAX_EVIDENCE + 60
+    assert KEY not in secret.evidence["style"]
+    assert "it gave away [redacted:" in secret.evidence["style"]
+
+
+def test_scores_without_reasons_are_written_as_they_ever_were() -> None:
+    assert "evidence" not in to_wire(scored(0.5)[0])
+    told = scored((0.5, "why"))[0]
+    assert from_wire(Score, to_wire(told)) == told
+
+
+@pytest.mark.parametrize(
+    ("result", "complaint"),
+    [
+        ((0.5, 3), "style' returned .0.5, 3. for rollout 'run1.e1.count-words.r0'.*number, text"),
+        ((0.5, "a", "b"), "number, text"),
+        ((1.5, "too much"), "'style' gave 1.5 to rollout 'run1.e1.count-words.r0'"),
+        (("high", "a word"), "'style' gave 'high'"),
+        ({"warmth": -1}, "'style.warmth' gave -1.0"),
+        ({"warmth": {"x": 1}}, "'style.warmth' gave {'x': 1}"),
+        ({"a b": 1.0}, "'style' names a score 'a b'; a name is"),
+        ({"<b>": 1.0}, "names a score"),
+        ({"": 1.0}, "names a score"),
+        ({7: 1.0}, "names a score 7"),
+        ({f"p{n}": 1.0 for n in range(MAX_PARTS + 1)}, "'style' names 51 scores of one rollout; at most 50"),
+    ],
+)
+def test_a_result_that_is_none_is_named_with_its_rollout(result: Any, complaint: str) -> None:
+    with pytest.raises(RewarderError, match=complaint):
+        scored(result)
+
+
+def test_as_many_results_as_rollouts_are_asked_for() -> None:
+    with pytest.raises(RewarderError, match=r"returned scores of shape \(2,\).*shape \(1,\)"):
+        scored((1.0, "a"), (1.0, "b"), credited=(1.0,))
+
+
+@pytest.mark.parametrize(
+    ("rewarder", "complaint"),
+    [
+        (Style(name="gt_score"), "'gt_score', which every rollout has already"),
+        (Style(name="relative_rank"), "every rollout has already"),
+        (Style(name="reward"), "every rollout has already"),
+        (Style(name=""), "1 to 64 letters"),
+        (Style(name="be nice"), "'be nice'; a name is"),
+        (Style(name="style.warmth"), "a name is"),
+        (Style(name="<script>alert(1)</script>"), "a name is"),
+        (Style(name="nice\n::error::x"), "a name is"),
+        (Style(name="\u0440oliteness"), "a name is"),
+        (Style(name="x" * 65), "a name is"),
+        (Style(name=None), "a rewarder is called None"),
+        (Style(weight=-1), "weight -1; it must be"),
+        (Style(weight=math.nan), "weight nan"),
+        (Style(weight=math.inf), "weight inf"),
+        (Style(weight="1"), "weight '1'"),
+        (len, "has no attribute 'name'; give it one"),
+    ],
+)
+def test_a_rewarder_that_cannot_be_a_metric_is_refused(rewarder: Any, complaint: str) -> None:
+    with pytest.raises(SettingError, match=complaint):
+        require_rewarders([rewarder])
+
+
+def test_two_rewarders_of_one_name_are_refused() -> None:
+    with pytest.raises(SettingError, match="two rewarders are called 'style'; rename one"):
+        require_rewarders([Style(), Style()])
+    require_rewarders([Style(), Style(name="style-2")])
+
+
+PARTS = st.dictionaries(st.sampled_from("abcd"), st.none() | st.floats(0, 1), max_size=4)
+
+
+@reaches("parts")
+@given(st.lists(PARTS | st.none() | st.floats(0, 1) | st.tuples(st.floats(0, 1), st.text()), min_size=1))
+def test_whatever_the_form_scores_lie_in_their_range_and_have_the_reasons_that_were_given(
+    results: list[Any],
+) -> None:
+    for found, result in zip(scored(*results), results, strict=True):
+        assert all(value is None or 0 <= value <= 1 for value in found.extra.values())
+        assert set(found.evidence) <= set(found.extra)
+        if isinstance(result, dict):
+            reached("parts", result)
+            assert list(found.extra) == ["style", *(f"style.{name}" for name in result)]

@@ -1,6 +1,0 @@
-"""The tests of a bus of any kind in ``feedback/assembly/test_assembler.py``, on NATS."""
-
-from support.bus_places import on_nats as place
-from support.twins import same_tests
-
-globals().update(same_tests("feedback.assembly.test_assembler", "place", "bus") | {"place": place})

@@ -1,0 +1,39 @@
+"""Isolation: what ends an isolated program."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from support.tools import require_tool
+
+from pytest_tfgrpo.sandbox.cancelling import Cancelled, cancelled_by
+from pytest_tfgrpo.scoring.runners.isolation import run_isolated
+from pytest_tfgrpo.scoring.runners.protocol import Isolation
+
+
+@pytest.mark.parametrize("isolation", ["bwrap", "none"])
+def test_cancelled_work_ends_its_program_and_all_that_this_started(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    if isolation == "bwrap":
+        require_tool("bwrap")
+    stop, alive = threading.Event(), tmp_path / "alive"
+    script = "(while :; do date +%N > alive; sleep .05; done) & sleep 60"
+
+    def stop_it() -> bool:
+        if alive.exists():
+            stop.set()
+        return stop.is_set()
+
+    with cancelled_by(stop_it), pytest.raises(Cancelled):
+        run_isolated(["sh", "-c", script], tmp_path, environment={}, timeout_s=50, isolation=isolation)
+    left = alive.read_text()
+    assert not threading.Event().wait(0.3)
+    assert alive.read_text() == left
+
+
+def test_work_that_is_not_cancelled_goes_on(tmp_path: Path) -> None:
+    with cancelled_by(lambda: True):
+        pass
+    ended = run_isolated(["sh", "-c", "echo x"], tmp_path, environment={}, timeout_s=50, isolation="none")
+    assert (ended.code, ended.output) == (0, "x\n")

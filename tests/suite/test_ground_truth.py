@@ -1,0 +1,155 @@
+"""Scenarios with a rubric, and scenarios without ground truth."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from support import ROOT
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.scenarios import Criterion
+from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.schema_accepts import accepts
+from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.scenario import build_scenario, split_of
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
+
+EXACT = {"kind": "exact", "value": "3"}
+ASKED = {"id": "a", "prompt": "p"}
+
+
+def one(load, **fields):
+    (scenario,) = load("x.scenario.json", json.dumps(ASKED | fields))
+    return scenario
+
+
+@pytest.mark.parametrize(
+    ("rubric", "criteria"),
+    [
+        ("It greets.", [("It greets.", 1)]),
+        (["It greets.", "It ends."], [("It greets.", 1), ("It ends.", 1)]),
+        (["It greets.", {"text": "It ends.", "weight": 2}], [("It greets.", 1), ("It ends.", 2)]),
+        ([{"text": "It ends."}], [("It ends.", 1)]),
+    ],
+)
+def test_a_rubric_is_a_text_or_a_list_of_criteria(load, rubric, criteria):
+    scenario = one(load, checks=[EXACT], rubric=rubric)
+    assert scenario.rubric == tuple(Criterion(text=text, weight=weight) for text, weight in criteria)
+    assert scenario.truth == "checks"
+
+
+def test_without_checks_a_judge_or_the_majority_stands_in(load):
+    judged = one(load, truth="judge", rubric="It greets.", split="eval")
+    voted = one(load, truth="majority")
+    assert (judged.truth, judged.checks, judged.split) == ("judge", (), "eval")
+    assert (voted.truth, voted.checks, voted.split) == ("majority", (), "train")
+
+
+def eval_ids() -> Iterator[str]:
+    return (f"s{n}" for n in range(100) if split_of(f"s{n}") == "eval")
+
+
+def test_the_hash_never_puts_a_majority_into_the_eval_split(load):
+    id_ = next(eval_ids())
+    assert one(load, id=id_, checks=[EXACT]).split == "eval"
+    assert one(load, id=id_, truth="majority").split == "train"
+    assert one(load, truth="majority", family=id_).split == "train"
+    assert one(load, id=id_, truth="judge", rubric="x").split == "eval"
+
+
+def test_checks_may_stand_beside_an_estimate(load):
+    assert len(one(load, truth="majority", checks=[EXACT]).checks) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "message"),
+    [
+        ({}, "#:", "missing key 'checks'; without ground truth write truth: majority, or truth: judge"),
+        ({"truth": "checks"}, "#:", "missing key 'checks'"),
+        ({"rubric": "x"}, "#:", "missing key 'checks'"),
+        ({"truth": "judge"}, "#/truth:", "truth: judge needs a rubric"),
+        ({"truth": "judge", "checks": [EXACT]}, "#/truth:", "truth: judge needs a rubric"),
+        ({"truth": "majority", "split": "eval"}, "#/split:", "truth: majority is only for split: train"),
+        ({"truth": "vote"}, "#/truth:", "'vote' is not one of ['checks', 'majority', 'judge']"),
+        ({"truth": ["judge"]}, "#/truth:", "is not one of"),
+        ({"truth": "judge", "rubric": []}, "#/rubric:", "[] should be non-empty"),
+        ({"truth": "judge", "rubric": " "}, "#/rubric:", "' ' does not match"),
+        ({"truth": "judge", "rubric": ["x", ""]}, "#/rubric/1:", "should be non-empty"),
+        ({"truth": "judge", "rubric": ["x"] * 21}, "#/rubric:", "at most 20 are allowed, not 21"),
+        ({"truth": "judge", "rubric": "x" * 2001}, "#/rubric:", "is too long; at most 2000 are allowed"),
+        ({"truth": "judge", "rubric": 7}, "#/rubric:", "7 is not of type string or array; quote it"),
+        ({"truth": "judge", "rubric": [{"weight": 1}]}, "#/rubric/0:", "missing key 'text'"),
+        ({"truth": "judge", "rubric": [{"text": "x", "weight": 0}]}, "#/rubric/0/weight:", "minimum of 0"),
+        ({"truth": "judge", "rubric": [{"text": "x", "wieght": 2}]}, "#/rubric/0/wieght:", "'weight'?"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_malformed_is_told_with_its_place(refusal, fields, place, message):
+    lines = refusal("x.scenario.json", json.dumps(ASKED | fields))
+    assert any(place in line and message in line for line in lines), lines
+
+
+def test_a_marked_function_is_its_own_truth(tmp_path):
+    def build(**fields):
+        return build_scenario(ASKED | fields, source="x:1", checker="test_x", folder=tmp_path)
+
+    assert build(rubric=["It greets."], truth="checks").rubric == (Criterion(text="It greets."),)
+    for truth in ("majority", "judge"):
+        with pytest.raises(ScenarioError, match="#/truth: a marked test function scores its rollouts itself"):
+            build(truth=truth, rubric="x")
+
+
+def test_truth_and_rubric_can_be_defaults_of_a_file(load):
+    text = json.dumps({"defaults": {"truth": "majority"}, "scenarios": [ASKED, ASKED | {"id": "b"}]})
+    assert [s.truth for s in load("x.scenario.json", text)] == ["majority", "majority"]
+
+
+def test_a_csv_file_has_columns_for_both(load, refusal):
+    judged, voted, known = load(
+        "x.scenarios.csv",
+        "prompt,answer,truth,rubric,split\n"
+        "Greet me.,,judge,It greets.,eval\n2 + 2?,,majority,,\n2 + 3?,5,,,\n",
+    )
+    assert (judged.truth, judged.rubric, judged.checks) == ("judge", (Criterion(text="It greets."),), ())
+    assert (voted.truth, voted.split) == ("majority", "train")
+    assert (known.truth, len(known.checks)) == ("checks", 1)
+    (only,) = load("y.scenarios.csv", "prompt,truth\n2 + 2?,majority\n")
+    assert only.truth == "majority"
+    assert "an answer is missing" in refusal("z.scenarios.csv", "prompt,truth\n2 + 2?,\n")[0]
+    assert "an answer is missing" in refusal("z.scenarios.csv", "prompt,answer,truth\n2 + 2?,,checks\n")[0]
+    assert "no column 'answer'" in refusal("z.scenarios.csv", "prompt,rubric\np,x\n")[0]
+
+
+def test_the_task_stamp_covers_rubric_and_truth_only_where_they_are(load):
+    plain = one(load, checks=[EXACT])
+    assert one(load, checks=[EXACT], truth="checks").stamp == plain.stamp
+    stamps = {
+        one(load, checks=[EXACT], rubric="x").stamp,
+        one(load, checks=[EXACT], rubric=["x", "y"]).stamp,
+        one(load, checks=[EXACT], rubric=[{"text": "x", "weight": 2}]).stamp,
+        one(load, checks=[EXACT], rubric="x", truth="judge").stamp,
+        one(load, checks=[EXACT], truth="majority").stamp,
+        plain.stamp,
+    }
+    assert len(stamps) == 6
+    assert one(load, checks=[EXACT], rubric=["x"]).stamp in stamps
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "fixtures").glob("*.scenario*")), ids=lambda path: path.name)
+def test_shipped_scenarios_have_the_stamps_they_had_before_there_were_rubrics(path):
+    for scenario in load_scenarios(path, root=ROOT, kinds=KINDS):
+        assert scenario.stamp == stamp(
+            {
+                "prompt": scenario.prompt,
+                "input": scenario.input,
+                "attachments": [[attachment.name, attachment.sha256] for attachment in scenario.attachments],
+                "tools": None if scenario.tools is None else list(scenario.tools),
+                "checks": [[check.kind, check.weight, check.params] for check in scenario.checks],
+            }
+        )
+
+
+def test_the_fast_path_takes_both_keys():
+    accept = accepts(load_schema("scenario"))
+    assert accept(ASKED | {"truth": "judge", "rubric": ["x", {"text": "y", "weight": 2}]})
+    assert accept(ASKED | {"truth": "majority"})

@@ -1,0 +1,58 @@
+"""Steps of a world, as scenario files name them."""
+
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_tfgrpo.scoring.checks.protocol import BadParam
+from pytest_tfgrpo.suite.world_steps import read_step
+
+CODE = "def up(context): pass\n"
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Name a module that no test imports but the one that asks for it."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield "world_of_steps"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "world_of_steps"]:
+        del sys.modules[name]
+
+
+def written(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text(CODE)
+    return path
+
+
+@pytest.mark.parametrize("file", ["{}.py", "{}/__init__.py"])
+@pytest.mark.parametrize("other", ["{}.py", "{}/__init__.py"])
+def test_a_module_of_another_folder_is_refused(tmp_path: Path, module: str, file: str, other: str) -> None:
+    first = written(tmp_path / "a" / file.format(module))
+    written(tmp_path / "b" / other.format(module))
+    step = {"python": f"{module}:up"}
+    assert read_step(step, tmp_path / "a").target == f"{module}:up"
+    with pytest.raises(BadParam, match="not beside the scenario; rename one") as error:
+        read_step(step, tmp_path / "b")
+    assert str(first) in str(error.value)
+
+
+def test_a_module_of_an_archive_is_not_the_one_beside_the_scenario(tmp_path: Path, module: str) -> None:
+    archive = tmp_path / "steps.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(f"{module}.py", CODE)
+    sys.path.insert(0, str(archive))
+    step = {"python": f"{module}:up"}
+    assert read_step(step, tmp_path).target == f"{module}:up"
+    written(tmp_path / "b" / f"{module}.py")
+    with pytest.raises(BadParam, match=r"was found in .*steps\.zip.*; rename one"):
+        read_step(step, tmp_path / "b")
+
+
+def test_a_module_of_python_itself_is_not_the_one_beside_the_scenario(tmp_path: Path) -> None:
+    written(tmp_path / "b" / "time.py")
+    with pytest.raises(BadParam, match=r"'time:sleep' was found elsewhere, not beside the scenario"):
+        read_step({"python": "time:sleep"}, tmp_path / "b")

@@ -1,0 +1,224 @@
+"""Records as spans: what a hostile agent reports, attempts cut short, and times."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.collector import ReceivedSpan, decoded
+
+from pytest_tfgrpo.core.records import (
+    CheckResult,
+    Frame,
+    Group,
+    ModelCall,
+    Phase,
+    PhaseResult,
+    Rollout,
+    Score,
+    Usage,
+)
+from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.telemetry.sinks.genai_spans import SpanWriter, span_count
+from pytest_tfgrpo.telemetry.sinks.otlp import envelope, request
+from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
+
+RUN = "20260101T000000-12345678"
+START = "2026-01-01T00:00:01.000Z"
+START_NS = 1_767_225_601_000_000_000
+AT_NS = START_NS + 10_000_000_000
+
+
+def rollout(*frames: Frame, **fields: object) -> Rollout:
+    values = {
+        "rollout_id": f"{RUN}.e1.a.r0", "group_id": f"{RUN}.e1.a", "run_id": RUN, "scenario_id": "a",
+        "epoch": 1, "mode": "train", "index": 0, "seed": 1, "temperature": 0.7, "status": "ok",
+        "frames": frames, "latency_ms": 500.0, "started_at": START,
+    }  # fmt: skip
+    return Rollout(**values | fields)  # type: ignore[arg-type]
+
+
+def group(*members: Rollout) -> Group:
+    scores = tuple(
+        Score(rollout_id=r.rollout_id, gt_score=1.0, reward=1.0, relative_rank=0.5, advantage=0.0)
+        for r in members
+    )
+    return Group(
+        group_id=f"{RUN}.e1.a", epoch=1, mode="train", scenario_id="a", domain="text", rollouts=members,
+        scores=scores, informative=False,
+    )  # fmt: skip
+
+
+def phase(status: str, *loose: Rollout, calls: tuple[ModelCall, ...] = ()) -> PhaseResult:
+    one = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=("a",), dev=("d",))
+    return PhaseResult(
+        phase=one,
+        groups=(),
+        status=status,
+        library_hash="h",
+        loose=loose,
+        calls=calls,  # type: ignore[arg-type]
+    )
+
+
+def spans(record: Group | PhaseResult, *, content: bool = False) -> list[ReceivedSpan]:
+    writer = SpanWriter(
+        RUN, agent="python:a:b", provider="python", content=SpanContent(on=content, text_max=None)
+    )
+    made = writer.spans(record, AT_NS)
+    assert len(made) == span_count(record)
+    return list(decoded(request(envelope({}, "s", "1"), made)))
+
+
+NUMBERS = st.one_of(st.integers(0, 10**400), st.floats(0, allow_nan=False, allow_infinity=False))
+TEXTS = st.text(max_size=40)
+
+
+@given(
+    kind=st.sampled_from(["model", "tool"]),
+    name=TEXTS,
+    told=st.one_of(TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=3), st.none(), st.floats()),
+    latency_ms=st.floats(0, 1e308),
+    tokens=st.integers(0, 2**80),
+    usage=st.one_of(
+        st.none(), st.builds(Usage, prompt=st.integers(0, 2**80), completion=st.integers(0, 2**80))
+    ),
+    error=st.one_of(st.none(), TEXTS),
+    started_at=st.sampled_from([None, START, "0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]),
+    content=st.booleans(),
+)
+def test_whatever_an_agent_reports_becomes_a_span(
+    kind: str, name: str, told: object, latency_ms: float, tokens: int, usage: Usage | None,
+    error: str | None, started_at: str | None, content: bool,
+) -> None:  # fmt: skip
+    frame = Frame(
+        kind=kind, name=name, input=told, output=name, latency_ms=latency_ms, tokens=tokens, usage=usage,
+        error=error, finish=name, started_at=started_at, cost_usd=latency_ms,
+    )  # type: ignore[arg-type]  # fmt: skip
+    call, agent, of_group = spans(group(rollout(frame, latency_ms=latency_ms)), content=content)
+    assert call.parent_id == agent.span_id
+    assert agent.parent_id == of_group.span_id
+    assert START_NS <= call.start_ns <= call.end_ns
+    assert call.failed is (error is not None)
+    assert call.attributes.get("error.type") == ("_OTHER" if error is not None else None)
+
+
+def test_calls_without_a_time_follow_one_another() -> None:
+    made = spans(
+        group(
+            rollout(
+                Frame(kind="tool", name="a", latency_ms=100),
+                Frame(kind="tool", name="b", latency_ms=50, started_at="2026-01-01T00:00:01.300Z"),
+                Frame(kind="tool", name="c", latency_ms=20),
+                Frame(kind="tool", name="d", latency_ms=20, started_at="2025-01-01T00:00:00.000Z"),
+            )
+        )
+    )
+    times = [((s.start_ns - START_NS) / 1e6, (s.end_ns - START_NS) / 1e6) for s in made[:4]]
+    assert times == [(0, 100), (300, 350), (350, 370), (370, 390)]
+
+
+@pytest.mark.parametrize("name", ["python", "command"])
+def test_an_agent_that_reports_no_call_has_no_span_for_one(name: str) -> None:
+    silent = Frame(kind="model", name=name, output="3", latency_ms=5)
+    assert [s.name for s in spans(group(rollout(silent)))] == ["invoke_agent python:a:b", "tfgrpo.group"]
+    counted, *_ = spans(group(rollout(replace(silent, tokens=5))))
+    assert counted.name == "chat"
+    assert "gen_ai.request.model" not in counted.attributes
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost_usd", "known"),
+    [
+        (None, None, set()),
+        (Usage(prompt=0, completion=0), 0.0, {"input_tokens", "output_tokens", "cost_usd"}),
+    ],
+)
+def test_of_a_call_only_what_is_known_is_counted(
+    usage: Usage | None, cost_usd: float | None, known: set[str]
+) -> None:
+    frame = Frame(kind="model", name="m", output="3", usage=usage, cost_usd=cost_usd)
+    call, *_ = spans(group(rollout(frame)))
+    counts = {key: value for key, value in call.attributes.items() if "tokens" in key or "cost" in key}
+    assert {key.rpartition(".")[2] for key in counts} == known
+    assert set(counts.values()) <= {0}
+
+
+@pytest.mark.parametrize("named", [None, "", 7, ["m-1"]])
+def test_only_a_text_names_the_model_that_answered(named: Json) -> None:
+    frame = Frame(kind="model", name="m", tokens=1, extra={"response_model": named})
+    call, *_ = spans(group(rollout(frame)))
+    assert "gen_ai.response.model" not in call.attributes
+    call, *_ = spans(group(rollout(replace(frame, extra={"response_model": "m-1" * 100}))))
+    assert call["gen_ai.response.model"] == ("m-1" * 100)[:200]
+
+
+def test_why_a_rewarder_gave_a_score_is_content() -> None:
+    told = group(rollout())
+    (score,) = told.scores
+    told = replace(told, scores=(replace(score, extra={"style": 0.5}, evidence={"style": "short"}),))
+    for content, why in ((True, "short"), (False, None)):
+        (found,) = [span.scores()["style"] for span in spans(told, content=content) if span.scores()]
+        assert (found["score.value"], found.get("explanation")) == (0.5, why)
+
+
+def test_of_a_score_only_the_checks_that_failed_are_the_reason() -> None:
+    checks = (
+        CheckResult(kind="exact", weight=1.0, credit=1.0, reason="fine"),
+        CheckResult(kind="regex", weight=1.0, credit=0.0, reason="no digit"),
+    )
+    agent, _ = spans(group(rollout(checks=checks)), content=True)
+    assert agent.scores()["gt_score"]["explanation"] == "regex: no digit"
+
+
+@pytest.mark.parametrize(("finish", "told"), [("length", "length"), ("", "stop")])
+def test_an_answer_says_why_the_model_stopped(finish: str, told: str) -> None:
+    frame = Frame(
+        kind="model", name="m", input=["password", {"token": "hunter22-x"}, 7], output="4", finish=finish
+    )
+    call, *_ = spans(group(rollout(frame)), content=True)
+    (message,) = json.loads(call["gen_ai.output.messages"])
+    assert (message["role"], message["finish_reason"]) == ("assistant", told)
+    (asked,) = json.loads(call["gen_ai.input.messages"])
+    kept = json.loads(asked["parts"][0]["content"])
+    assert (kept[0], kept[2]) == ("password", 7)
+    assert "hunter22" not in str(kept)
+
+
+def test_an_attempt_that_was_cut_short_is_sent_with_its_epoch_and_has_an_id_of_its_own() -> None:
+    cut, done = rollout(status="cancelled"), rollout(index=1)
+    epoch, attempt = spans(phase("cancelled", cut, done))
+    assert attempt.name.startswith("invoke_agent")
+    assert attempt.parent_id == epoch.span_id
+    assert attempt.failed
+    whole, _ = spans(group(cut))
+    assert attempt.span_id != whole.span_id
+    assert epoch["tfgrpo.status"] == epoch["error.type"] == "cancelled"
+    assert epoch.start_ns == START_NS
+
+
+def test_what_no_group_will_have_is_sent_when_the_epoch_is_complete() -> None:
+    assert len(spans(phase("complete", rollout(), rollout(index=1)))) == 3
+
+
+@pytest.mark.parametrize(
+    ("purpose", "subject", "parent"),
+    [("judge", "a", "group"), ("judge", "d", "epoch"), ("judge", "", "epoch"), ("learn", "a", "epoch")],
+)
+def test_a_vote_belongs_to_its_group_where_that_is_known(purpose: str, subject: str, parent: str) -> None:
+    call = ModelCall(
+        key="k", purpose=purpose, epoch=1, subject=subject, model="openai:big@local", fingerprint="f",
+        prompt="p", latency_ms=200.0, started_at=START, error="timeout: no answer",
+    )  # fmt: skip
+    epoch, made = spans(phase("complete", calls=(call,)))
+    of_group = spans(group(rollout()))[-1]
+    assert made.parent_id == {"group": of_group, "epoch": epoch}[parent].span_id
+    assert (made.name, made["gen_ai.request.model"], made["error.type"]) == ("chat big", "big", "timeout")
+    assert made.end_ns - made.start_ns == 200_000_000
+
+
+def test_a_record_of_an_older_journal_has_no_time() -> None:
+    agent, of_group = spans(group(rollout(started_at=None)))
+    assert (agent.start_ns, agent.end_ns) == (AT_NS - 500_000_000, AT_NS)
+    assert of_group.start_ns == agent.start_ns
