@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from pytest_tfgrpo.engine.workspace_files import with_files
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
-    from pytest_tfgrpo.engine.attempt import AttemptResult, Slot
+    from pytest_tfgrpo.engine.attempt import Slot
     from pytest_tfgrpo.engine.breaker import Attempted
     from pytest_tfgrpo.engine.context import RunContext
     from pytest_tfgrpo.engine.groups import GroupScoring
@@ -43,20 +44,29 @@ class Checking:
         self._unchecked = 0
         self._room = asyncio.Event()
         self._room.set()
+        self._unwritten: dict[str, Attempted] = {}
+        """Attempts by id whose rollouts are not written yet."""
 
     async def room(self) -> None:
         """Wait until a call may start, however many answers wait for their checks."""
         await self._room.wait()
 
-    def take(self, attempted: Attempted) -> None:
-        """Check an attempt; the next call starts before: calls are what a run waits for."""
-        self._wait_for_check(1)
-        self._tasks.create_task(self._check(attempted.slot, attempted.rollout, attempted.outcome))
+    def take(self, attempts: Sequence[Attempted]) -> None:
+        """Check attempts; the next call starts before: calls are what a run waits for."""
+        self._unwritten.update((attempted.slot.rollout_id, attempted) for attempted in attempts)
+        for attempted in attempts:
+            self._wait_for_check(1)
+            start(self._check(attempted.slot, attempted.rollout), self._tasks)
 
     def repeat(self, slot: Slot, answer: KnownAnswer) -> None:
         """Take an answer that exists already."""
         self._wait_for_check(1)
-        self._tasks.create_task(self._repeat(slot, answer))
+        start(self._repeat(slot, answer), self._tasks)
+
+    def forget(self) -> None:
+        """Keep only what attempts cost whose checks the end of the run cut short."""
+        for attempted in self._unwritten.values():
+            self._ledger.cancel(attempted.slot, attempted.outcome)
 
     def _wait_for_check(self, more: int) -> None:
         """Count answers that wait for their checks: as many `more`, or fewer."""
@@ -66,16 +76,14 @@ class Checking:
         else:
             self._room.clear()
 
-    async def _check(self, slot: Slot, rollout: Rollout, outcome: AttemptResult) -> None:
+    async def _check(self, slot: Slot, rollout: Rollout) -> None:
         try:
             rollout = await self._checked(slot, rollout)
             rollout = await self._context.stages.checked(slot, rollout)
-        except asyncio.CancelledError:
-            self._ledger.cancel(slot, outcome)
-            raise
         finally:
             self._wait_for_check(-1)
         rollout = self._context.writer.rollout(rollout)
+        del self._unwritten[slot.rollout_id]
         self._ledger.pay(rollout)
         await self._settle(slot, rollout, slot.call.workspace)
 
@@ -110,3 +118,12 @@ class Checking:
         judged = await self._grader.ask_judge(scenario, rollout)
         if judged is not None:
             self._scoring.take(judged, slot.phase.rollouts)
+
+
+def start(work: Coroutine[object, object, None], tasks: asyncio.TaskGroup) -> None:
+    """Run a coroutine beside others; raises RuntimeError when one of these has broken, which ends all."""
+    try:
+        tasks.create_task(work)
+    except RuntimeError:
+        work.close()
+        raise

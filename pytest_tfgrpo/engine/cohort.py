@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, RunSt
 from pytest_tfgrpo.engine.attempt import Slot
 from pytest_tfgrpo.engine.attempts import Attempts
 from pytest_tfgrpo.engine.breaker import Attempted
-from pytest_tfgrpo.engine.checking import Checking
+from pytest_tfgrpo.engine.checking import Checking, start
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.grader import Grader
 from pytest_tfgrpo.engine.groups import GroupScoring
@@ -135,6 +135,7 @@ class Cohort:
             raise error from None
         finally:
             self._lost.forget()
+            self._checking.forget()
         await self._context.writer.commit()
 
     async def _begin(self) -> None:
@@ -157,7 +158,7 @@ class Cohort:
                 self._checking.repeat(slot, answer)
                 return
         if slot.question.scenario.fixtures is not None:  # waits for them, and holds no place meanwhile
-            self._tasks.create_task(self._make_in_turn(slot))
+            start(self._make_in_turn(slot), self._tasks)
             return
         await self._make(slot)
 
@@ -192,7 +193,7 @@ class Cohort:
     def _take(self, attempted: Attempted) -> None:
         failure = attempted.outcome.failure
         if failure is None or failure.code not in UNMADE:
-            self._checking.take(attempted)
+            self._checking.take([attempted])
             return
         if attempted.rollout.frames:  # else nothing was asked, and nothing is paid for
             self.ledger.abandon(attempted.rollout)

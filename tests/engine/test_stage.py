@@ -1,5 +1,7 @@
 """The sockets of a rollout, with toys in them: a stage around attempts, and a source of answers."""
 
+import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from pytest_tfgrpo.engine.stage import KnownAnswer, MakeAttempt, Stage
 from pytest_tfgrpo.engine.stages import registry
 from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal_contents import load_run, read_log
 from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 
 ONE_SWEEP: dict[str, Any] = {"epochs": 0, "concurrency": 1, "baseline_sweep": "off"}
@@ -124,6 +126,35 @@ def test_a_journal_that_a_stage_cannot_write_ends_the_run(tmp_path: Path, plug: 
     plug(Toy("before", JournalError))
     with pytest.raises(JournalError, match="no such world"):
         sweep(three_or_not, tmp_path)
+
+
+@pytest.mark.parametrize("steps", range(7))
+def test_a_check_that_ends_the_run_leaves_of_attempts_that_end_with_it_what_they_cost(
+    tmp_path: Path, plug: Any, steps: int
+) -> None:
+    checking = asyncio.Event()
+
+    class Breaks(Stage):
+        async def checked(self, slot: Slot, rollout: Rollout) -> Rollout:
+            if slot.index:
+                return rollout
+            checking.set()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            raise JournalError("no space left")
+
+    async def answer(call: ActorCall) -> str:
+        if len(actor.calls) > 1:
+            await checking.wait()
+        return "3"
+
+    plug(Breaks())
+    actor = ScriptedActor(answer)
+    with pytest.raises(JournalError, match="no space left"):
+        sweep(actor, tmp_path, group_size=2, concurrency=2)
+    gc.collect()  # a coroutine that was never awaited is a warning
+    log = read_log(tmp_path / "run")
+    assert sorted(r.index for r in (*log.abandoned, *log.rollouts.values())) == [0, 1]
 
 
 def test_what_the_budget_does_not_allow_reaches_no_stage(tmp_path: Path, plug: Any) -> None:
