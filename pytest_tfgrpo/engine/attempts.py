@@ -25,6 +25,8 @@ class Attempts:
         self._metered = as_metered(context.job.actor) is not None
         self._places = count()
         self._surrounded = context.stages.around(self._ask)
+        self._ended: dict[str, AttemptResult] = {}
+        """How attempts ended whose stages go on, by the id of their rollout."""
 
     def queue_up(self) -> None:
         """Take a place in the queue for the budget, for the rollout of the present task."""
@@ -33,7 +35,14 @@ class Attempts:
     async def make(self, slot: Slot) -> Attempted | None:
         """Return how an attempt ended, counted against the budget; None when that does not allow it."""
         began = asyncio.get_running_loop().time()
-        outcome = await self._admitted(slot)
+        try:
+            outcome = await self._admitted(slot)
+        except BaseException:  # the run ends
+            if (ended := self._ended.get(slot.rollout_id)) is not None:
+                self._ledger.cancel(slot, ended)
+            raise
+        finally:
+            self._ended.pop(slot.rollout_id, None)
         if outcome is None:
             return None
         rollout = rollout_of(slot, outcome, self._context.job.run_id)
@@ -64,6 +73,8 @@ class Attempts:
         context.gauge.attempt(slot.rollout_id)
         try:
             user = None if slot.user is None else slot.user()
-            return await attempt(actor, slot.call, partial(self._ledger.cancel, slot), slot.within, user)
+            ended = await attempt(actor, slot.call, partial(self._ledger.cancel, slot), slot.within, user)
         finally:
             context.gauge.end(slot.rollout_id)
+        self._ended[slot.rollout_id] = ended
+        return ended

@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import JournalError, ProviderError
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.engine import cohort
 from pytest_tfgrpo.engine.attempt import AttemptResult, Slot, rollout_of
+from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.stage import KnownAnswer, MakeAttempt, Stage
 from pytest_tfgrpo.engine.stages import registry
 from pytest_tfgrpo.llm.budget import Budget
@@ -155,6 +156,31 @@ def test_a_check_that_ends_the_run_leaves_of_attempts_that_end_with_it_what_they
     gc.collect()  # a coroutine that was never awaited is a warning
     log = read_log(tmp_path / "run")
     assert sorted(r.index for r in (*log.abandoned, *log.rollouts.values())) == [0, 1]
+
+
+def test_an_attempt_whose_stage_an_interrupt_cuts_short_leaves_what_it_cost(
+    tmp_path: Path, plug: Any
+) -> None:
+    class Slow(Stage):
+        async def around(self, slot: Slot, make: MakeAttempt) -> AttemptResult | None:
+            made = await make(slot)
+            ended.set()
+            await asyncio.sleep(60)
+            return made
+
+    async def cut() -> Run:
+        job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=suite(0, 1), **ONE_SWEEP)
+        task = asyncio.create_task(Engine(job, folder=tmp_path / "run", observe=lambda _: None).run())
+        await ended.wait()
+        task.cancel()
+        return await task
+
+    ended = asyncio.Event()
+    plug(Slow())
+    run = asyncio.run(cut())
+    loose = run.phases[-1].loose
+    assert (run.status, [(r.status, r.cost_usd) for r in loose]) == ("cancelled", [("cancelled", 0.01)])
+    assert load_run(tmp_path / "run").phases == run.phases
 
 
 def test_what_the_budget_does_not_allow_reaches_no_stage(tmp_path: Path, plug: Any) -> None:
