@@ -169,7 +169,7 @@ class Cohort:
     async def _make_in_turn(self, slot: Slot) -> None:
         attempted = await self._in_turn.make(slot)
         if attempted is not None:
-            self._take(attempted)
+            await self._keep(SettledAttempts([attempted]))
         self._context.let_go()
 
     async def _make_again(self) -> None:
@@ -184,20 +184,14 @@ class Cohort:
 
     async def _keep(self, settled: SettledAttempts) -> None:
         """Take results, and say what will not be made."""
-        for attempted in settled.taken:
-            self._take(attempted)
-        for slot in settled.refused:
+        unmade = [attempted for attempted in settled.taken if _is_unmade(attempted)]
+        for attempted in unmade:
+            if attempted.rollout.frames:  # else nothing was asked, and nothing is paid for
+                self.ledger.abandon(attempted.rollout)
+        self._checking.take([attempted for attempted in settled.taken if not _is_unmade(attempted)])
+        for slot in (*(attempted.slot for attempted in unmade), *settled.refused):
             self._refuse(slot)
             await self._attempts.undo(slot)
-
-    def _take(self, attempted: Attempted) -> None:
-        failure = attempted.outcome.failure
-        if failure is None or failure.code not in UNMADE:
-            self._checking.take([attempted])
-            return
-        if attempted.rollout.frames:  # else nothing was asked, and nothing is paid for
-            self.ledger.abandon(attempted.rollout)
-        self._refuse(attempted.slot)
 
     def _refuse(self, slot: Slot) -> None:
         """Say that a rollout will not be made: its test function may wait, and others for that one."""
@@ -218,6 +212,12 @@ async def carry_out(cohort: Cohort, context: RunContext) -> RunEnd:
     missing = context.agents.missing or context.checker_results.missing
     reason = context.budget.exhausted or context.breaker.reason or missing
     return incomplete(reason) if reason else COMPLETE
+
+
+def _is_unmade(attempted: Attempted) -> bool:
+    """Return whether an attempt is no result, and is made again when the run is resumed."""
+    failure = attempted.outcome.failure
+    return failure is not None and failure.code in UNMADE
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -9,8 +9,8 @@ import pytest
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.errors import JournalError, ProviderError
-from pytest_tfgrpo.core.records import Rollout, Run
+from pytest_tfgrpo.core.errors import BUDGET, JournalError, ProviderError
+from pytest_tfgrpo.core.records import Frame, Rollout, Run
 from pytest_tfgrpo.engine import cohort
 from pytest_tfgrpo.engine.attempt import AttemptResult, Slot, rollout_of
 from pytest_tfgrpo.engine.engine import Engine
@@ -190,6 +190,19 @@ def test_what_the_budget_does_not_allow_reaches_no_stage(tmp_path: Path, plug: A
     run, _ = sweep(actor, tmp_path, job_budget=budget)
     assert run.status == "incomplete"
     assert sum(one.startswith("before") for one in toy.seen) == len(actor.calls) == 2
+
+
+def test_an_attempt_that_a_budget_ends_is_undone(tmp_path: Path, plug: Any) -> None:
+    def answer(call: ActorCall) -> str:
+        paid = Frame(kind="model", name="m", cost_usd=0.5)
+        raise ProviderError("budget_usd is used up", BUDGET, frames=(paid,))
+
+    toy = Toy()
+    plug(toy)
+    run, _ = sweep(answer, tmp_path, group_size=1)
+    made = f"run1.e{run.phases[-1].phase.epoch}.eval-0.r0"
+    assert toy.seen == ["begin", f"before {made}", f"after {made}", f"undo {made}", "close"]
+    assert [(r.rollout_id, r.cost_usd) for r in run.phases[-1].loose] == [(made, 0.5)]
 
 
 def test_a_stage_that_answers_itself_asks_nobody(tmp_path: Path, plug: Any) -> None:
