@@ -1,4 +1,4 @@
-"""What holds for a database of any kind; `live/test_store_schema.py` and `bus/embedded` have the rest."""
+"""What holds for a database of any kind; `production/live` and `production/bus/embedded` have the rest."""
 
 from __future__ import annotations
 
