@@ -10,7 +10,8 @@ from pytest_tfgrpo.core.setting_parsers import choice, real, whole
 # fmt: off
 GROUP_SIZE = Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int")
 EVAL_ROLLOUTS = Setting("eval_rollouts", "prompts", whole(1), None,
-    "rollouts per scenario in a sweep; default: 5 where the run learns, else 1", "int")
+    "rollouts per scenario in a sweep; default: 5 where the run learns, gate_extend where a plain run has a "
+    "baseline, else 1", "int")
 EPOCHS = Setting("epochs", "prompts", whole(1), 3,
     "number of epochs; the last one evaluates (see eval_mode)", "int")
 SAMPLE_SIZE = Setting("sample_size", "prompts", whole(1), 100,
