@@ -39,7 +39,7 @@ class DatabaseKind:
     setting: str = ""
     """Where a user names another file, in messages: `` as `store` ``."""
     refill: str = ""
-    """Of a cache, which is emptied where it has another version: what to do about any error."""
+    """Of a cache, which is emptied where it has another version: what to do unless another process has it."""
 
     @contextmanager
     def advised(self, path: Path | None) -> Iterator[None]:
@@ -55,10 +55,10 @@ class DatabaseKind:
 
     def _advice(self, error: Exception) -> str:
         code = getattr(error, "sqlite_errorname", "")
-        if self.refill:
-            return self.refill
         if code.startswith(_LOCKED):
             return f"another process has held it for {self.busy_s:g} s: end that one, or try again"
+        if self.refill:
+            return self.refill
         if code.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
             return f"free space on its disk and try again, or name another file{self.setting}"
         if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):

@@ -58,6 +58,20 @@ def test_a_cache_of_another_version_is_made_anew(other: tuple[tuple[str, ...], .
             db.execute("SELECT * FROM d")
 
 
+def test_a_cache_that_another_process_holds_is_not_to_be_deleted(path: Path) -> None:
+    cache = kind(FIRST, refill="delete the file")
+    cache.busy_s = 0.01
+    with (
+        closing(cache.open(path)) as db,
+        closing(cache.connect(path)) as other,
+        transaction(db),
+        pytest.raises(BusError, match="locked; another process has held it") as locked,
+        cache.advised(path),
+    ):
+        other.execute("BEGIN IMMEDIATE")
+    assert "delete" not in str(locked.value)
+
+
 def test_what_completes_a_file_is_part_of_its_first_transaction(path: Path) -> None:
     def refuse(db: sqlite3.Connection) -> None:
         raise BusError("no")
