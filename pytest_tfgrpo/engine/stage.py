@@ -6,6 +6,7 @@ What every attempt needs is no stage: the budget, the gauge and the workspace ar
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -94,9 +95,13 @@ class Stages:
             await self._guarded(stage, stage.undo(slot))
 
     async def close(self) -> None:
-        """Close all, innermost first."""
-        for stage in reversed(self._stages):
-            await self._guarded(stage, stage.close())
+        """Close all, innermost first, also when an interrupt or JournalError ends one of them."""
+        async with AsyncExitStack() as closing:
+            for stage in self._stages:
+                closing.push_async_callback(self._close, stage)
+
+    async def _close(self, stage: Stage) -> None:
+        await self._guarded(stage, stage.close())
 
     async def _guarded(self, stage: Stage, done: Awaitable[None]) -> None:
         try:

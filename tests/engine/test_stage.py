@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ ONE_SWEEP: dict[str, Any] = {"epochs": 0, "concurrency": 1, "baseline_sweep": "o
 class Toy(Stage):
     """Notes what it is asked, and raises where it should."""
 
-    def __init__(self, raises: str = "", error: type[Exception] = RuntimeError) -> None:
+    def __init__(self, raises: str = "", error: type[BaseException] = RuntimeError) -> None:
         self.seen: list[str] = []
         self.raises, self.error = raises, error
 
@@ -127,6 +128,17 @@ def test_a_journal_that_a_stage_cannot_write_ends_the_run(tmp_path: Path, plug: 
     plug(Toy("before", JournalError))
     with pytest.raises(JournalError, match="no such world"):
         sweep(three_or_not, tmp_path)
+
+
+@pytest.mark.parametrize("error", [JournalError, asyncio.CancelledError])
+def test_all_stages_are_closed_whatever_ends_one_of_them(
+    tmp_path: Path, plug: Any, error: type[BaseException]
+) -> None:
+    outer = Toy()
+    plug(outer, Toy("close", error))
+    with pytest.raises(JournalError) if error is JournalError else nullcontext():
+        sweep(three_or_not, tmp_path)
+    assert outer.seen[-1] == "close"
 
 
 @pytest.mark.parametrize("steps", range(7))
