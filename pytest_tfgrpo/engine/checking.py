@@ -47,7 +47,7 @@ class Checking:
         self._unwritten: dict[str, Attempted] = {}
         """Attempts by id whose rollouts are not written yet."""
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until a call may start, however many answers wait for their checks."""
         await self._room.wait()
 
@@ -55,12 +55,12 @@ class Checking:
         """Check attempts; the next call starts before: calls are what a run waits for."""
         self._unwritten.update((attempted.slot.rollout_id, attempted) for attempted in attempts)
         for attempted in attempts:
-            self._wait_for_check(1)
+            self._count(1)
             start(self._check(attempted.slot, attempted.rollout), self._tasks)
 
     def repeat(self, slot: Slot, answer: KnownAnswer) -> None:
         """Take an answer that exists already."""
-        self._wait_for_check(1)
+        self._count(1)
         start(self._repeat(slot, answer), self._tasks)
 
     def forget(self) -> None:
@@ -68,8 +68,8 @@ class Checking:
         for attempted in self._unwritten.values():
             self._ledger.cancel(attempted.slot, attempted.outcome)
 
-    def _wait_for_check(self, more: int) -> None:
-        """Count answers that wait for their checks: as many `more`, or fewer."""
+    def _count(self, more: int) -> None:
+        """Count so many `more` answers that wait for their checks, or fewer."""
         self._unchecked += more
         if self._unchecked < UNCHECKED:
             self._room.set()
@@ -81,7 +81,7 @@ class Checking:
             rollout = await self._checked(slot, rollout)
             rollout = await self._context.stages.checked(slot, rollout)
         finally:
-            self._wait_for_check(-1)
+            self._count(-1)
         rollout = self._context.writer.rollout(rollout)
         del self._unwritten[slot.rollout_id]
         self._ledger.pay(rollout)
@@ -101,7 +101,7 @@ class Checking:
 
     async def _repeat(self, slot: Slot, answer: KnownAnswer) -> None:
         """Take an answer instead of paying for another one."""
-        self._wait_for_check(-1)
+        self._count(-1)
         rollout = answer.rollout if answer.on_file else self._context.writer.rollout(answer.rollout)
         self._ledger.pay(rollout)
         await self._settle(slot, rollout, answer.workspace)

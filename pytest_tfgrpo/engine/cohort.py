@@ -23,7 +23,7 @@ from pytest_tfgrpo.engine.ledger import Ledger
 from pytest_tfgrpo.engine.lineup import Arm, Lineup
 from pytest_tfgrpo.engine.observers import RefusedRollout
 from pytest_tfgrpo.engine.outage import LostRollouts, SettledAttempts
-from pytest_tfgrpo.engine.resumption import know_that_answered, places_of_settled, repeat_settled
+from pytest_tfgrpo.engine.resumption import note_answered, places_of_settled, repeat_settled
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
 from pytest_tfgrpo.engine.stages.registry import SOURCES
 from pytest_tfgrpo.metrics.costs import loose
@@ -147,11 +147,11 @@ class Cohort:
             if not context.retell:
                 gauge.resume(sum(phase.rollouts for phase in self._phases) * len(self._on_file))
             await repeat_settled(self.groups, self._on_file, context)
-            know_that_answered((self.groups[id_] for id_ in self._on_file), context, lineup)
+            note_answered((self.groups[id_] for id_ in self._on_file), context, lineup)
 
     async def _try(self, slot: Slot) -> None:
-        """See that a rollout is made, in its place or beside."""
-        await self._checking.room()
+        """Take a known answer, or make the rollout: here, or in a task of its own if it has fixtures."""
+        await self._checking.wait_for_room()
         self._attempts.queue_up()
         for source in self._sources:
             if (answer := source.find(slot)) is not None:

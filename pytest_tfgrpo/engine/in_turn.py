@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class InTurn:
-    """Makes them when it is their turn; they hold no place meanwhile."""
+    """Makes such rollouts, each once its fixtures are set up; they hold no place while they wait."""
 
     def __init__(self, context: RunContext, attempts: Attempts, ledger: Ledger) -> None:
         self._context, self._attempts, self._ledger = context, attempts, ledger

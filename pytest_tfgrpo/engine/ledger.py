@@ -15,7 +15,7 @@ from pytest_tfgrpo.runs.schedule import group_id
 class Ledger:
     """Rollouts that wait for their group, and attempts that are no result."""
 
-    def __init__(self, context: RunContext, arms: Sequence[Phase]) -> None:
+    def __init__(self, context: RunContext, phases: Sequence[Phase]) -> None:
         """Begin with what a resumed run abandoned in some phases."""
         self._writer, self._run_id = context.writer, context.job.run_id
         self.paid: dict[str, Rollout] = {}
@@ -23,7 +23,7 @@ class Ledger:
         self.abandoned = [
             one
             for one in context.job.resumed.abandoned
-            if any(one.group_id == group_id(self._run_id, phase, one.scenario_id) for phase in arms)
+            if any(one.group_id == group_id(self._run_id, phase, one.scenario_id) for phase in phases)
         ]
 
     def pay(self, rollout: Rollout) -> None:

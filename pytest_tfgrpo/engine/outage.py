@@ -1,6 +1,7 @@
 """An outage of the actor's provider: what it loses is made again, or waits until the run ends.
 
-What is settled here is returned: who asks takes it, tells of what is refused, and makes the rest again.
+What is settled is returned: the caller keeps the results, says what will not be made, and makes the rest
+again.
 """
 
 from __future__ import annotations

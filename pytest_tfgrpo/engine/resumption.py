@@ -1,6 +1,6 @@
 """Resumption: what an interrupted run has on file is counted, and taken from there instead of made again.
 
-That are single rollouts, groups that were scored, and phases that had ended.
+This holds for single rollouts, for groups that were scored, and for phases that had ended.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def places_of_settled(job: Job, phases: Sequence[Phase]) -> dict[str, GroupPlace
 
 
 async def repeat_settled(groups: Mapping[str, Group], ids: Iterable[str], context: RunContext) -> None:
-    """Count the groups of some ids, which are taken as they are, and tell them unless nobody wants that."""
+    """Write the metrics of the groups of some ids, and count and tell them if the run retells."""
 
     def tell(record: Record) -> None:
         if isinstance(record, Rollout):
@@ -93,7 +93,7 @@ async def repeat_settled(groups: Mapping[str, Group], ids: Iterable[str], contex
 
 
 async def repeat_groups(groups: Iterable[Group], context: RunContext, tell: Observer | None) -> None:
-    """Go through groups that were scored before the run was resumed: their metrics, and whom to `tell`."""
+    """Write the metrics of groups that were scored before the run was resumed, and call `tell` with them."""
     for n, group in enumerate(groups):
         context.writer.metrics(group)
         if tell is not None:
@@ -102,7 +102,7 @@ async def repeat_groups(groups: Iterable[Group], context: RunContext, tell: Obse
             await asyncio.sleep(0)
 
 
-def know_that_answered(groups: Iterable[Group], context: RunContext, lineup: Lineup) -> None:
+def note_answered(groups: Iterable[Group], context: RunContext, lineup: Lineup) -> None:
     """Let the breaker know a rollout of groups on file that worked."""
     for group in groups:
         first = group.rollouts[0]

@@ -131,7 +131,7 @@ async def _within(stage: Stage, make: MakeAttempt, slot: Slot) -> AttemptResult 
     except JournalError:
         raise
     except Exception as error:
-        if error is inner:  # no doing of the stage
+        if error is inner:  # the stage did not cause it
             raise
         failure = Failure(code=BROKE, message=redact(_broke(stage, error)))
         if made is None:
@@ -154,7 +154,7 @@ class KnownAnswer(NamedTuple):
 
 
 class AnswerSource(Protocol):
-    """Has answers already; asked before a rollout takes its place in any queue."""
+    """Has answers already; asked before a rollout waits for fixtures, the budget or an agent."""
 
     def find(self, slot: Slot) -> KnownAnswer | None:
         """Return the answer to a slot; None: somebody else has to be asked."""
