@@ -72,9 +72,8 @@ class Worlds(Stage):
             )
         else:
             outcome = await make(slot)
-        ended = outcome is None or outcome.status == "error"
-        if ended and (left := await self._tear_down(slot.rollout_id)):
-            self._warn(redact(f"{slot.rollout_id}: {gist(left)}"))
+        if outcome is None or outcome.status == "error":
+            await self.undo(slot)
         return outcome
 
     async def _set_up(self, slot: Slot) -> str:
@@ -94,8 +93,9 @@ class Worlds(Stage):
         return as_error(rollout, "teardown", broken) if broken else rollout
 
     async def undo(self, slot: Slot) -> None:
-        """Tear down the world of an attempt that is no result."""
-        await self._tear_down(slot.rollout_id)
+        """Tear down the world of an attempt that nothing is going to check; where that breaks, warn."""
+        if broken := await self._tear_down(slot.rollout_id):
+            self._warn(redact(f"{slot.rollout_id}: {gist(broken)}"))
 
     async def _tear_down(self, rollout_id: str) -> str:
         """Tear down the world of a rollout, if it has one; return what went wrong, or nothing."""
