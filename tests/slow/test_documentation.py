@@ -101,7 +101,8 @@ def check_spans(spans: list[ReceivedSpan], page: str) -> None:
     assert {span.resource["service.name"] for span in spans} == {"my-agent"}
     known = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", page))
     assert {key for span in spans for key in span.attributes} <= known
-    source = "".join(path.read_text("utf-8") for path in (ROOT / "pytest_tfgrpo" / "sinks").glob("*.py"))
+    sinks = ROOT / "pytest_tfgrpo" / "telemetry" / "sinks"
+    source = "".join(path.read_text("utf-8") for path in sinks.glob("*.py"))
     assert [n for n in known if n.startswith(("gen_ai.", "tfgrpo.")) and f'"{n}"' not in source] == []
 
 

@@ -37,7 +37,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return PLAIN[hint]
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint)
-        return st.builds(hint, **{f.name: values_of(hints[f.name]) for f in dataclasses.fields(hint)})
+        return st.builds(hint, **{f.name: field_values(f, hints[f.name]) for f in dataclasses.fields(hint)})
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return st.sampled_from(args)
@@ -48,6 +48,25 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     if origin is Mapping:
         return st.dictionaries(texts, values_of(args[1]), max_size=2)
     return st.one_of(*map(values_of, args))
+
+
+def field_values(field: dataclasses.Field[Any], hint: Any) -> st.SearchStrategy[Any]:
+    """Values of a field, those alone that a record may hold."""
+    low, high = field.metadata.get("within", (None, None))
+    return (
+        values_of(hint)
+        if low is None
+        else values_of(hint).filter(lambda value: lies_within(value, low, high))
+    )
+
+
+def lies_within(value: Any, low: float, high: float) -> bool:
+    """Return whether no number in a value is beyond the limits of its field."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, tuple):
+        return all(lies_within(one, low, high) for one in value)
+    return not isinstance(value, int | float) or low <= value <= high
 
 
 RECORDS = [
