@@ -35,7 +35,7 @@ from pytest_tfgrpo.core.lessons import Acceptance, Experience, Library, Operatio
 from pytest_tfgrpo.core.records import Phase, Trajectory
 from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import carry_out, empty
 from pytest_tfgrpo.metrics.comparison import Tally

@@ -22,9 +22,9 @@ from collections.abc import Mapping
 
 from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.limits.slots import endpoint_uses
 from pytest_tfgrpo.llm.models import Models
 from pytest_tfgrpo.llm.protocol import Message, Request
-from pytest_tfgrpo.llm.slots import endpoint_uses
 
 HEAD_END = b"\r\n\r\n"
 DELAY_S, SPREAD = 0.2, 0.3

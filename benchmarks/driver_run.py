@@ -36,12 +36,12 @@ async def solve(context):
 PARTS = {
     "journal and files": (
         "run/journal.py",
-        "core/wire.py",
+        "core/wire/wire.py",
         "engine/writer.py",
         "/json/",
         "metrics/epochs.py",
     ),
-    "checks": ("scoring/checks/", "engine/grader.py"),
+    "checks": ("scoring/checks/", "engine/phases/grader.py"),
     "rewards": ("scoring/rewarders/", "numerics/", "/numpy/"),
     "event loop": ("/asyncio/", "selectors.py", "/threading.py", "/concurrent/"),
     "prompts and starts": ("engine/lineup.py", "learning/", "executors/", "llm/", "sandbox/", "run/se"),

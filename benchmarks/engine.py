@@ -25,7 +25,7 @@ from pytest_tfgrpo.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.core.records import Phase, Run
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer

@@ -36,7 +36,7 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import empty, of
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer

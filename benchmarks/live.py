@@ -38,7 +38,7 @@ from pytest_tfgrpo.production.live.records import (
     RunTrace,
 )
 from pytest_tfgrpo.production.live.session import Live, LiveRun
-from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
 RATE = 10_000
 """Events in a second on the agent's thread."""

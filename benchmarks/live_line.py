@@ -38,8 +38,8 @@ def watch(owner, name):
 
 def pytest_collection_modifyitems():
     from pytest_tfgrpo.engine.gauge import Gauge
-    from pytest_tfgrpo.plugin.progress import Progress
-    from pytest_tfgrpo.plugin.screen import DrawnScreen
+    from pytest_tfgrpo.plugin.progress.progress import Progress
+    from pytest_tfgrpo.plugin.progress.screen import DrawnScreen
 
     for name in ("attempt", "end", "finish", "score", "pay"):
         watch(Gauge, name)

@@ -20,11 +20,11 @@ import timeit
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pytest_tfgrpo.production.live.control import MORE_FAILURES, NEEDED, NEEDED_OF_FAILURES, bet
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus, RunTrace
-from pytest_tfgrpo.production.live.rewards import OutcomeReward
-from pytest_tfgrpo.production.live.selector import CONTROL_SHARE, is_control, open_selector
-from pytest_tfgrpo.production.live.update import Learning, PolicyAlgorithm, compute
+from pytest_tfgrpo.production.live.selection.control import MORE_FAILURES, NEEDED, NEEDED_OF_FAILURES, bet
+from pytest_tfgrpo.production.live.selection.rewards import OutcomeReward
+from pytest_tfgrpo.production.live.selection.selector import CONTROL_SHARE, is_control, open_selector
+from pytest_tfgrpo.production.live.selection.update import Learning, PolicyAlgorithm, compute
 
 RUNS, LAST, INTERVAL = 600, 100, 8
 STREAM = 2000

@@ -38,7 +38,7 @@ from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.report.page.html import write_page
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.stored_groups import GroupsById, GroupStore
+from pytest_tfgrpo.runs.journal.stored_groups import GroupsById, GroupStore
 
 EACH, EPOCHS, EVAL = 4, 3, 100
 KINDS = 16

@@ -20,13 +20,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import Redactor
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
-from pytest_tfgrpo.telemetry.traces.otlp import read_otlp
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp
 from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 KEY = b"k" * 32

@@ -19,8 +19,8 @@ from learning_gain import ROOT, SEEDS, Bench
 
 from pytest_tfgrpo.core.lessons import Experience, Operation
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.learning.optimizer.wording import parse

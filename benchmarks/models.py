@@ -152,7 +152,7 @@ def start_up(folder: Path, environ: dict[str, str]) -> tuple[float, float]:
 
 def call_ms(environ: dict[str, str]) -> float:
     """Return the processor time of one call, in ms: client, retries, parsing, prices and budget."""
-    from pytest_tfgrpo.llm.budget import Budget
+    from pytest_tfgrpo.llm.limits.budget import Budget
     from pytest_tfgrpo.llm.models import Models
     from pytest_tfgrpo.llm.protocol import Message, Request
     from pytest_tfgrpo.suite.models_file import load_models

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.offpolicy import OffPolicyEstimate, dr, ips, snips
+from pytest_tfgrpo.numerics.rl.offpolicy import OffPolicyEstimate, dr, ips, snips
 
 Floats = npt.NDArray[np.float64]
 Estimator = Callable[["Logs", int, Floats], OffPolicyEstimate]

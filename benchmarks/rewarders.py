@@ -27,7 +27,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import CheckResult, Phase, Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.metrics import named

@@ -20,8 +20,8 @@ import torch
 from stable_baselines3.common.buffers import RolloutBuffer
 from torchrl.objectives.value import functional
 
-from pytest_tfgrpo.numerics.losses import policy_loss
-from pytest_tfgrpo.numerics.returns import gae, gae_buffer, gae_packed
+from pytest_tfgrpo.numerics.rl.losses import policy_loss
+from pytest_tfgrpo.numerics.rl.returns import gae, gae_buffer, gae_packed
 
 Work = Callable[[], object]
 

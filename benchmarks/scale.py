@@ -29,7 +29,7 @@ from pytest_tfgrpo.actors.python import open_python
 from pytest_tfgrpo.core.records import Phase, Run
 from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.executors.registry import require_executor
 from pytest_tfgrpo.engine.observers import Notice

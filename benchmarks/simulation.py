@@ -30,7 +30,7 @@ from driver_run import EACH, EPOCHS
 from models import model_server
 
 from pytest_tfgrpo.engine.writer import COMMIT_EVERY_S
-from pytest_tfgrpo.runs.journal import Journal
+from pytest_tfgrpo.runs.journal.journal import Journal
 
 PROGRAM = Path(__file__).with_name("driver_run.py")
 SMALL, LARGE = 2_000, 8_000

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, ToolStat
-from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.learning.library.experience_lines import encode, load
 from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
 from pytest_tfgrpo.learning.library.retrieval import pick, raw_score

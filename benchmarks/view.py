@@ -34,12 +34,12 @@ from support.builders import make_frame, make_group, make_rollout, make_scenario
 from support.journals import group_events
 from support.sweeps import SETTINGS
 
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Phase, RunHeader, header_fields
-from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.runs.journal import SCHEMA, encode
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

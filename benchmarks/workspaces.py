@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
 from pytest_tfgrpo.sandbox.changes import changes_in
 from pytest_tfgrpo.sandbox.removal import remove

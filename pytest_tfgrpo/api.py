@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.settings import from_arguments
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.telemetry import OTEL
@@ -153,7 +153,7 @@ def _open(
     arguments: Mapping[str, Any],
 ) -> Launch:
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.core.text import few
+    from pytest_tfgrpo.core.texts.text import few
     from pytest_tfgrpo.engine.request import RunRequest
     from pytest_tfgrpo.launch.launch import limited, open_launch, planned, read_gates, select
     from pytest_tfgrpo.suite.collection import collect, uncollected

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import (
     Frame,
     Group,
@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.records import (
     Trajectory,
 )
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:

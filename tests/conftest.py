@@ -98,7 +98,7 @@ def impatient() -> Iterator[None]:
     How long a test waits for a server that stays away, it says itself: a tenth of a second would be too short
     for one that comes back on a busy machine.
     """
-    from pytest_tfgrpo.llm import patience
+    from pytest_tfgrpo.llm.limits import patience
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patience, "FIRST_S", 0.01)

@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.production.live.settings import PREFIX
 from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.production.settings import LOOP_TABLE
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.telemetry.sinks.otlp_destination import DEFAULT_ENDPOINT
 from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
 

@@ -172,7 +172,7 @@ BUILDERS = {
     "learning/optimizer/llm/optimizer.py",
     "learning/optimizer/llm/teacher.py",
     "learning/optimizer/llm/transcript.py",
-    "report/label_file.py",
+    "report/judging/label_file.py",
     "report/rollout.py",
     "scoring/judge/prompt.py",
     "harvest/prompt/statement_model.py",
@@ -180,7 +180,7 @@ BUILDERS = {
 """Modules that write what a judge, a teacher, a simulated user or a labelling person reads."""
 OTHERS = {
     "actors/openai/conversation.py": "the actor's own messages, one author each",
-    "llm/budget.py": "a message without content, to count",
+    "llm/limits/budget.py": "a message without content, to count",
     "llm/calls.py": "a greeting of ours",
     "llm/request_body.py": "system text for servers that take none, before the first message",
 }

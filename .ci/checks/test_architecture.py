@@ -40,19 +40,19 @@ MAY_NOT_SEE = {
 }
 """What a room stays away from, though it stands before it."""
 HOMES = {
-    "jsonschema": {"core/schema.py"},
-    "referencing": {"core/schema.py"},
-    "yaml": {"suite/yaml_text.py"},
+    "jsonschema": {"core/wire/schema.py"},
+    "referencing": {"core/wire/schema.py"},
+    "yaml": {"suite/documents/yaml_text.py"},
     "regex": {"scoring/checks/patterns.py"},
     "jinja2": {"report/page/template.py"},
     "math_verify": {"scoring/checks/math_worker.py"},
     "rapidfuzz": {"scoring/checks/similar.py"},
     "datasets": {"suite/imports/hugging_face.py"},
     "sympy": {"scoring/checks/math_worker.py"},
-    "pyreqwest": {"llm/transport.py"},
+    "pyreqwest": {"llm/server/transport.py"},
     "nats": {"production/bus/nats/link.py"},
     "opentelemetry": {
-        *("telemetry/sinks/otel.py", "telemetry/traces/otlp_protobuf.py"),
+        *("telemetry/sinks/otel.py", "telemetry/traces/otlp/otlp_protobuf.py"),
         "telemetry/traces/span_processor.py",
     },
     "ray": {"engine/executors/cluster/ray_cluster.py"},
@@ -63,15 +63,15 @@ HOMES = {
 """The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
 PASSES_ENVIRONMENT_ON = {
-    *("actors/command.py", "engine/executors/cluster/executor.py"),
+    *("actors/command/command.py", "engine/executors/cluster/executor.py"),
     "engine/executors/cluster/ray_cluster.py",
 }
 """Hands the environment to the program that it starts, without its telemetry, and reads nothing from it."""
-FINDS_FOLDERS = {"sandbox/environments.py"}
+FINDS_FOLDERS = {"sandbox/programs/environments.py"}
 """Finds the user's cache in the environment, as Python finds the home folder."""
 
 SCRIPTS = {
-    *("scoring/runners/pytest_guard.py", "scoring/runners/pytest_reporter.py"),
+    *("scoring/runners/python/pytest_guard.py", "scoring/runners/python/pytest_reporter.py"),
     "export/harbor/check_task.py",
 }
 """Run in a process of their own that imports nothing of the package, so that they are its face."""
@@ -83,16 +83,20 @@ READS_ITS_OWN_JSON = {
     *("production/imports/trace_order.py", "production/span_events.py"),
     *(
         "production/view/rows.py",
-        "production/live/store_reading.py",
+        "production/live/store/store_reading.py",
         "storage/kept_states.py",
     ),  # rows of databases that it writes
-    *("core/schema.py", "suite/models_file.py"),  # files of the package
+    *("core/wire/schema.py", "suite/models_file.py"),  # files of the package
     *("scoring/checks/math.py", "scoring/checks/math_worker.py"),  # of its own worker
     *("actors/output.py", "scoring/checks/structured.py"),  # texts that it just made
-    *("suite/json_text.py", "suite/nodes.py", "production/door/named_in.py"),  # single tokens
+    *(
+        "suite/documents/json_text.py",
+        "suite/documents/nodes.py",
+        "production/door/named_in.py",
+    ),  # single tokens
     "learning/library/experience_lines.py",  # lines that were read before
 }
-"""Parses only JSON that cannot be nested too deeply; JSON of others is for `core.strict.load_json`."""
+"""Parses only JSON that cannot be nested too deeply; JSON of others is for `core.wire.strict.load_json`."""
 
 MAX_DEPTH = 16
 """Modules on the longest chain of imports that run when one module is loaded."""
@@ -280,7 +284,7 @@ def test_json_of_others_is_never_an_error_that_nobody_foresaw() -> None:
             for call in ast.walk(statement)
         }
         wrong += [
-            f"{module.path}:{node.lineno}: use load_json of core.strict"
+            f"{module.path}:{node.lineno}: use load_json of core.wire.strict"
             for node in ast.walk(module.tree)
             if isinstance(node, ast.Call)
             and ast.unparse(node.func) in ("json.loads", "json.load")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.text import few
+from pytest_tfgrpo.core.texts.text import few
 
 ENTRIES = (
     *("solve", "run", "invoke", "answer", "respond", "ask", "act", "predict", "generate", "chat", "complete"),

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 from types import ModuleType
 
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.import_path import importable
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.python.import_path import importable
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
 
 def import_module(name: str, root: Path, spec: str) -> ModuleType:

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import fields, replace
 from typing import Any
 
-from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import reported
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.text import few
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
-from pytest_tfgrpo.llm.thoughts import part_thoughts
+from pytest_tfgrpo.core.texts.text import few
+from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.llm.replies.thoughts import part_thoughts
 
 TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""

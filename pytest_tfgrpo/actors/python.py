@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.actors.agent_signature import why_no_agent
-from pytest_tfgrpo.actors.agent_spans import UNUSED, AgentSpans
 from pytest_tfgrpo.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.actors.network import network_fault
 from pytest_tfgrpo.actors.output import read_trajectory
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.actors.spans.agent_spans import UNUSED, AgentSpans
 from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, ProviderError, describe
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.core.tracebacks import traceback_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.tracebacks import traceback_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 

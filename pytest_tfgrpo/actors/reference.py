@@ -10,8 +10,8 @@ from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Scenario, WorkspaceArchive
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.archives import check_member, lay, read_archive
 from pytest_tfgrpo.sandbox.tree_writer import TreeWriter

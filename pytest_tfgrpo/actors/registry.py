@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.actors.modules import meant
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.schema import nearest
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.permissions import SANDBOX
+from pytest_tfgrpo.core.wire.schema import nearest
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Actor
 
@@ -58,7 +58,7 @@ def _require_no(name: str, argument: str) -> None:
 
 
 def _command(argument: str, around: Surroundings) -> Actor:
-    from pytest_tfgrpo.actors.command import open_command
+    from pytest_tfgrpo.actors.command.command import open_command
 
     return open_command(argument, around.root, around.settings)
 

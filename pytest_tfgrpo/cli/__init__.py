@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (TfgrpoError, OSError) as error:
-        from pytest_tfgrpo.core.text import block
+        from pytest_tfgrpo.core.texts.text import block
 
         print(f"tfgrpo: {block(str(error))}", file=sys.stderr)
         return 1

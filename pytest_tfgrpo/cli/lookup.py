@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.cli.project import Project
-from pytest_tfgrpo.core.agent_list import listed_agents
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, read_plain
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import LIBRARY
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.launch.agents import PLACE, task_of
 from pytest_tfgrpo.learning.library.library import as_of, empty, load_library
 from pytest_tfgrpo.report.value import SCHEMA
-from pytest_tfgrpo.runs.journal_contents import list_runs, load_run, read_log
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, read_log
 from pytest_tfgrpo.runs.schedule import rollout_id
 
 LATEST = "latest"

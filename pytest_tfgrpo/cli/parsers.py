@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and `message`, and exit with 2."""
-        from pytest_tfgrpo.core.schema import nearest
+        from pytest_tfgrpo.core.wire.schema import nearest
 
         found = INVALID.search(message)
         hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"])) if found else ""
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Print the usage and which arguments are unknown, and exit with 2."""
-        from pytest_tfgrpo.core.schema import nearest
+        from pytest_tfgrpo.core.wire.schema import nearest
 
         options = re.findall(r"--([a-z-]+)", self.format_help())
         words = (word[2:].partition("=")[0] for word in unknown if word.startswith("--"))

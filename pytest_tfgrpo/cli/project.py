@@ -9,10 +9,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import INI_FILES
-from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import BY_NAME, Settings, resolve, unknown_key
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
 

@@ -13,11 +13,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from uuid import UUID, uuid5
 
-from pytest_tfgrpo.core.clock import utc_now, utc_time
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.fitting import FitPath, UnfitError, ValueScrubber, fit
-from pytest_tfgrpo.core.schema import nearest, pointer, short, violations
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_now, utc_time
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.fitting import FitPath, UnfitError, ValueScrubber, fit
+from pytest_tfgrpo.core.wire.schema import nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire.wire import Json
 
 TRAJECTORY = "agent.rl.trajectory.v1"
 REWARD = "agent.rl.reward.v1"

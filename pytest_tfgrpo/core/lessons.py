@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE
 from pytest_tfgrpo.privacy.redact import redact
 
 Polarity: TypeAlias = Literal["do", "avoid"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE
 
 Better: TypeAlias = Literal["higher", "lower"]
 

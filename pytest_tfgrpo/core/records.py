@@ -11,13 +11,13 @@ from dataclasses import field, fields, replace
 from itertools import chain
 from typing import Any, Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.named_scores import NamedScore
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.text import phase_label
-from pytest_tfgrpo.core.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
+from pytest_tfgrpo.core.texts.text import phase_label
+from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
 Mode: TypeAlias = Literal["early", "baseline", "train", "dev", "eval"]
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
@@ -321,7 +321,7 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Name in item ids and messages, as `core.text.phase_label` makes it."""
+        """Name in item ids and messages, as `core.texts.text.phase_label` makes it."""
         return phase_label(self.epoch, self.mode, self.dev_sweep)
 
     @property

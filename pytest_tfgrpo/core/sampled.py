@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Literal, TypeAlias, cast, get_args
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 
 LogProbKind: TypeAlias = Literal["raw", "processed", "unknown"]
 """``raw``: of the model's own distribution; ``processed``: after temperature and truncation, as sampled."""

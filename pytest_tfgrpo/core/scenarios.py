@@ -8,9 +8,9 @@ from dataclasses import asdict, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import SPARSE, Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json
 
 Split: TypeAlias = Literal["train", "dev", "eval"]
 """train scenarios teach, dev scenarios decide which lessons are kept, eval scenarios measure the result."""

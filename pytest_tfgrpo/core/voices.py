@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.strict import is_json
-from pytest_tfgrpo.core.text import COLOUR
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import COLOUR
+from pytest_tfgrpo.core.wire.strict import is_json
+from pytest_tfgrpo.core.wire.wire import Json
 
 INDENT = "  "
 NAME_MAX = 80

@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckerResult
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.engine.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.observers import Observers
-from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.protocols import Actor
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.runs.stored_groups import GroupStore
-from pytest_tfgrpo.sandbox.threads import DaemonThreads
+from pytest_tfgrpo.runs.journal.stored_groups import GroupStore
+from pytest_tfgrpo.sandbox.programs.threads import DaemonThreads
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.breaker import Breaker
-    from pytest_tfgrpo.engine.decoys import Decoys
+    from pytest_tfgrpo.engine.attempts.breaker import Breaker
+    from pytest_tfgrpo.engine.attempts.decoys import Decoys
+    from pytest_tfgrpo.engine.attempts.stage import Stages
     from pytest_tfgrpo.engine.executors.protocol import Executor
-    from pytest_tfgrpo.engine.stage import Stages
     from pytest_tfgrpo.engine.writer import RunWriter
     from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 

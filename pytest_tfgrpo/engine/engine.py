@@ -11,18 +11,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.collector import give_back
 from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.core.python.collector import give_back
 from pytest_tfgrpo.core.records import CheckerResult, Phase, PhaseResult, Run, header_fields, with_shared
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.engine.cohort import Cohort, carry_out
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.engine.attempts.decoys import clear_decoys
+from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
 from pytest_tfgrpo.engine.context import RunContext
-from pytest_tfgrpo.engine.decoys import clear_decoys
-from pytest_tfgrpo.engine.deliveries import Deliveries
 from pytest_tfgrpo.engine.executors.registry import open_executor
 from pytest_tfgrpo.engine.gauge import Gauge
-from pytest_tfgrpo.engine.learning_phase import LearningPhase
 from pytest_tfgrpo.engine.lifetime import (
     calling,
     open_run,
@@ -32,17 +30,19 @@ from pytest_tfgrpo.engine.lifetime import (
 )
 from pytest_tfgrpo.engine.lineup import Arm
 from pytest_tfgrpo.engine.observers import Observer, Observers, tell_again, tell_phase
+from pytest_tfgrpo.engine.phases.cohort import Cohort, carry_out
+from pytest_tfgrpo.engine.phases.learning_phase import LearningPhase
 from pytest_tfgrpo.engine.resumption import begin_budget, finished_steps, repeat_phase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
 from pytest_tfgrpo.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.learning.prompts import PromptBuilder
-from pytest_tfgrpo.llm.slots import endpoint_uses, failover_warnings
+from pytest_tfgrpo.llm.limits.slots import endpoint_uses, failover_warnings
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import Actor, OpenWatch, SweepWatch
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.runs.journal_contents import run_of
+from pytest_tfgrpo.runs.journal.journal_contents import run_of
+from pytest_tfgrpo.runs.journal.stored_groups import KEPT
 from pytest_tfgrpo.runs.schedule import steps_of
-from pytest_tfgrpo.runs.stored_groups import KEPT
 from pytest_tfgrpo.suite.packs import packs_in_use
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment, find_built
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment, find_built
 
 
 def find_environments(root: Path, scenarios: Iterable[Scenario]) -> Mapping[str, BuiltEnvironment]:

@@ -10,13 +10,13 @@ from itertools import chain
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, Rollout
-from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.limits.budget import Budget
+from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, EndpointState, adaptive_slots
 from pytest_tfgrpo.llm.protocol import Completer
-from pytest_tfgrpo.llm.slots import AdaptiveSlots, EndpointState, adaptive_slots
-from pytest_tfgrpo.runs.journal_contents import JournalContents
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches, BatchProgress

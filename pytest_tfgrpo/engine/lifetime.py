@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OutageError
 from pytest_tfgrpo.core.files import WORKSPACES
 from pytest_tfgrpo.core.records import CheckerResult, Phase
-from pytest_tfgrpo.engine.breaker import Breaker
+from pytest_tfgrpo.engine.attempts.breaker import Breaker
+from pytest_tfgrpo.engine.attempts.decoys import Decoys, clear_decoys
+from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.lag import watching_lag
 from pytest_tfgrpo.engine.context import RunContext
-from pytest_tfgrpo.engine.decoys import Decoys, clear_decoys
-from pytest_tfgrpo.engine.deliveries import Deliveries
 from pytest_tfgrpo.engine.gauge import Gauge
-from pytest_tfgrpo.engine.lag import watching_lag
 from pytest_tfgrpo.engine.observers import Notice, Observers
 from pytest_tfgrpo.engine.resumption import begin_budget
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted, uncancel
@@ -24,9 +24,9 @@ from pytest_tfgrpo.engine.stages.registry import StageSetup, open_stages
 from pytest_tfgrpo.engine.writer import RunWriter
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.protocols import Actor
-from pytest_tfgrpo.runs.stored_groups import GroupStore
+from pytest_tfgrpo.runs.journal.stored_groups import GroupStore
+from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
-from pytest_tfgrpo.sandbox.threads import call_in_daemon
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.engine.executors.protocol import Executor

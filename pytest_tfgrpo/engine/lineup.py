@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import PART_THOUGHTS
 from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED, TIMEOUT_S
-from pytest_tfgrpo.engine.attempt import Slot
+from pytest_tfgrpo.engine.attempts.attempt import Slot
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.conversations.conversation import ScriptedUser
 from pytest_tfgrpo.engine.observers import SharedPrompt

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import describe
 from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
 from pytest_tfgrpo.metrics.looks import Looks
@@ -19,8 +19,8 @@ from pytest_tfgrpo.metrics.looks import Looks
 if TYPE_CHECKING:
     from pytest_tfgrpo.engine.supplied import Supplied
     from pytest_tfgrpo.gate.config import NamedGate
-    from pytest_tfgrpo.llm.budget import Budget
-    from pytest_tfgrpo.llm.slots import EndpointSlots
+    from pytest_tfgrpo.llm.limits.budget import Budget
+    from pytest_tfgrpo.llm.limits.slots import EndpointSlots
 
 
 @dataclass(frozen=True, kw_only=True)

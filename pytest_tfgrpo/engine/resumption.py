@@ -11,21 +11,21 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout
+from pytest_tfgrpo.engine.attempts.stage import KnownAnswer
 from pytest_tfgrpo.engine.observers import Observer, Record, tell_group
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
-from pytest_tfgrpo.engine.stage import KnownAnswer
-from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.protocols import as_metered
-from pytest_tfgrpo.runs.journal_contents import finished
+from pytest_tfgrpo.runs.journal.journal_contents import finished
 from pytest_tfgrpo.runs.schedule import group_id
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.attempt import Slot
+    from pytest_tfgrpo.engine.attempts.attempt import Slot
     from pytest_tfgrpo.engine.context import RunContext
     from pytest_tfgrpo.engine.ledger import Ledger
     from pytest_tfgrpo.engine.lineup import Lineup
     from pytest_tfgrpo.runs.job import Job
-    from pytest_tfgrpo.runs.stored_groups import GroupPlace
+    from pytest_tfgrpo.runs.journal.stored_groups import GroupPlace
     from pytest_tfgrpo.sandbox.workspace import Workspace
 
 GLIMPSE = 100

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.protocols import Actor, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS

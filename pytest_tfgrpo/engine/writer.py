@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH, write_json
 from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import (
     CheckerResult,
     Failure,
@@ -30,10 +30,10 @@ from pytest_tfgrpo.core.records import (
     Status,
     header_fields,
 )
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.runs.journal import SCHEMA, Journal
+from pytest_tfgrpo.runs.journal.journal import SCHEMA, Journal
 from pytest_tfgrpo.suite.packs import packs_in_use
 
 if TYPE_CHECKING:

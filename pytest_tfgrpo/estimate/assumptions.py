@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import ceil
 
 from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import JUDGE_VOTES, MAX_STEPS, MAX_TOKENS
 from pytest_tfgrpo.core.settings.learning import LIBRARY_CAP
 from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.estimate.ranges import Figures, Range, total
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.learning.optimizer.registry import OPTIMIZERS

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.settings.agents import MAX_TOKENS
 from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD
-from pytest_tfgrpo.core.text import count, line, money, plural
+from pytest_tfgrpo.core.texts.text import count, line, money, plural
 from pytest_tfgrpo.estimate import assumptions
 from pytest_tfgrpo.estimate.assumptions import asked
 from pytest_tfgrpo.estimate.history import History, history_of

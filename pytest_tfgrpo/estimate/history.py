@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.estimate.ranges import UnitUse
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.runs.journal import Event, read
+from pytest_tfgrpo.runs.journal.journal import Event, read
 
 RUNS = 3
 """The newest runs with the same actor are read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_tfgrpo.core.text import count, money, table, wrapped
+from pytest_tfgrpo.core.texts.text import count, money, table, wrapped
 from pytest_tfgrpo.estimate.forecast import Forecast
 from pytest_tfgrpo.estimate.ranges import Figures, Range, high_ends
 

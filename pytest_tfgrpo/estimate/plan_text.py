@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.settings.gate import GATE_ALARM
 from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD
-from pytest_tfgrpo.core.text import line, money, plural, table, wrapped
+from pytest_tfgrpo.core.texts.text import line, money, plural, table, wrapped
 from pytest_tfgrpo.estimate.assumptions import asked
 from pytest_tfgrpo.estimate.forecast import Forecast, rollouts_of
 from pytest_tfgrpo.estimate.lines import estimate_lines

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ExportError, TfgrpoError
 from pytest_tfgrpo.core.files import RUNS, open_plain, write_atomic
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.export.attempts import (
     FORMULAS,
     OTHER_PROMPT,

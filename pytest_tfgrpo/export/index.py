@@ -15,9 +15,9 @@ from pytest_tfgrpo.core.files import JOURNAL, open_plain
 from pytest_tfgrpo.core.lessons import Experience, Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, RunHeader
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.wire import from_wire
-from pytest_tfgrpo.runs.journal import Event, decode, is_open, scan
-from pytest_tfgrpo.runs.journal_contents import HEADER, header_of
+from pytest_tfgrpo.core.wire.wire import from_wire
+from pytest_tfgrpo.runs.journal.journal import Event, decode, is_open, scan
+from pytest_tfgrpo.runs.journal.journal_contents import HEADER, header_of
 from pytest_tfgrpo.runs.schedule import group_id
 
 CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS = 1, 2, 4

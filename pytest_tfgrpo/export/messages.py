@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.conversations import turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.sampled import MISSING, Sampled, why_no_ratio
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.request_body import MALFORMED
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.export.attempts import FORMULAS, AdvantageKind, ExportedGroup, ExportedRollout
 from pytest_tfgrpo.export.index import RunIndex
 from pytest_tfgrpo.export.messages import prompt_messages

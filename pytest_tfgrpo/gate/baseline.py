@@ -9,19 +9,19 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.files import read_plain, write_atomic
+from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
 from pytest_tfgrpo.core.named_scores import MetricScale
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import pointer, violations
-from pytest_tfgrpo.core.setting_parsers import is_task_id
 from pytest_tfgrpo.core.settings.agents import ACTOR
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.strict import finite, unique
-from pytest_tfgrpo.core.text import few, line, plural
-from pytest_tfgrpo.core.wire import SPARSE, Json, from_wire, to_wire
+from pytest_tfgrpo.core.texts.text import few, line, plural
+from pytest_tfgrpo.core.wire.schema import pointer, violations
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.strict import finite, unique
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.metrics.named import metric_names
 from pytest_tfgrpo.metrics.values import GT, criteria_of

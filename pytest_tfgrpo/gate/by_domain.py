@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.gate import GATE_MARGIN, GATE_MIN_MEAN
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.gate import rules
 from pytest_tfgrpo.gate.baseline import Baseline
 from pytest_tfgrpo.gate.result import MIN_SCENARIOS, MIN_SHARE, RuleResult

@@ -8,16 +8,16 @@ from dataclasses import field, replace
 from pathlib import Path as FilePath
 from typing import Literal
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.named_figures import NAME as FIGURE
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario, criterion_names
-from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
-from pytest_tfgrpo.core.text import few, line
-from pytest_tfgrpo.core.wire import from_wire
+from pytest_tfgrpo.core.texts.text import few, line
+from pytest_tfgrpo.core.wire.schema import Path, nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire.wire import from_wire
 from pytest_tfgrpo.metrics.values import BUILT_IN, check_metric, source_of
-from pytest_tfgrpo.suite.document import Document, Problem, Refused, read_text
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.document import Document, Problem, Refused, read_text
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 MAX_BYTES = 1_000_000
 SCHEMA = "gates"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import interval, plural
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import interval, plural
 from pytest_tfgrpo.gate.looks import ALPHA, TIMES, Look
 from pytest_tfgrpo.gate.result import MIN_SCENARIOS, MIN_SHARE, Outcome, RuleResult
 from pytest_tfgrpo.gate.sample_size import settling_advice

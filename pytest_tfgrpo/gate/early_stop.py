@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
-from pytest_tfgrpo.core.text import interval
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import interval
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.gate.rules import GateInput
 from pytest_tfgrpo.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.gate import GATE_EXTEND, GATE_SEQUENTIAL
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 

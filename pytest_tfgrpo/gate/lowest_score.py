@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.core.records import PhaseResult
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.metrics.values import Criteria, column, evidence_of, scale_of
 
 REASON = 160

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pytest_tfgrpo.core.named_scores import SHARE
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.gate import by_domain, rules
 from pytest_tfgrpo.gate.baseline import Baseline, of_metric
 from pytest_tfgrpo.gate.config import NamedGate

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from math import fsum
 
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.gate.baseline import Baseline, SweepSums
 from pytest_tfgrpo.metrics.comparison import Tally
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "not_judged"]
 Settled: TypeAlias = Literal["pass", "fail", "inconclusive"]

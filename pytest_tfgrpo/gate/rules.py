@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import fsum
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.named_scores import SHARE
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import PhaseResult, Reference, Run
 from pytest_tfgrpo.core.settings.gate import (
     CONTAMINATION,
@@ -22,8 +22,8 @@ from pytest_tfgrpo.core.settings.gate import (
     GATE_MIN_MEAN,
     GATE_STRICT,
 )
-from pytest_tfgrpo.core.text import few, gist, line, plural
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.texts.text import few, gist, line, plural
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate.baseline import (
     UNFAIR_ADVICE,
     Baseline,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.metrics.comparison import Comparison, Tally
 from pytest_tfgrpo.numerics.planning import settling, settling_n, spread
 

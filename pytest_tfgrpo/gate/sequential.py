@@ -16,7 +16,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Reference, Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import RECORD
@@ -29,7 +29,7 @@ from pytest_tfgrpo.core.settings.gate import (
     GATES,
 )
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
 from pytest_tfgrpo.gate.result import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally, tally

@@ -7,9 +7,9 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import SPARSE
-from pytest_tfgrpo.scoring.runners.changed_tests import LineChange
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE
+from pytest_tfgrpo.scoring.runners.edits.changed_tests import LineChange
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.core.agent_list import listed_agents
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
-from pytest_tfgrpo.core.list_values import domains
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import TASK_ID_LENGTH, default_task_id
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
+from pytest_tfgrpo.core.keys.list_values import domains
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import TASK_ID_LENGTH, default_task_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.agents import ACTOR, DOMAIN_AGENTS, RECORD
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR, LIBRARY, TASK_ID
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.llm.limits.concurrency import AUTO
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -70,7 +70,7 @@ def agents_of(
     if resume is not None:
         return tuple(_going_on(agents, root, resume))
     if run_id is None:
-        from pytest_tfgrpo.runs.journal_contents import new_run_id
+        from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 
         run_id = new_run_id()
     return tuple(Agent(name=one.name, settings=one.settings, run_id=f"{run_id}-{one.name}") for one in agents)
@@ -120,7 +120,7 @@ def _shared(executor: str, count: int) -> str:
 def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     """Return the agents with the runs to go on with; one whose run had not begun starts it."""
     from pytest_tfgrpo.engine.request import out_folder
-    from pytest_tfgrpo.runs.journal_contents import list_runs, read_log
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs, read_log
     from pytest_tfgrpo.runs.resumable import is_concluded
 
     out = out_folder(root, agents[0].settings)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 
 CODE = 3
 """Exit code of a process whose run was cut off so."""

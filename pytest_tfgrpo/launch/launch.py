@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
-from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.core.settings.agents import RECORD
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATE_SEQUENTIAL, GATES
@@ -25,7 +25,7 @@ from pytest_tfgrpo.runs.seeds import draw
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Phase, Rollout, Run
     from pytest_tfgrpo.core.scenarios import Scenario
-    from pytest_tfgrpo.engine.prepare import Prepared
+    from pytest_tfgrpo.engine.preparation.prepare import Prepared
     from pytest_tfgrpo.engine.request import RunRequest
     from pytest_tfgrpo.engine.supplied import Supplied
     from pytest_tfgrpo.gate.baseline import Baseline
@@ -58,7 +58,7 @@ def _is_reference(name: str | None, root: Path) -> bool:
     """Return whether a baseline of that name is asked in the run itself, and not stored."""
     if not name:
         return False
-    from pytest_tfgrpo.engine.reference import names_reference
+    from pytest_tfgrpo.engine.preparation.reference import names_reference
 
     return names_reference(name, root)
 
@@ -260,7 +260,7 @@ class Launch:
         if not file:
             return []
         from pytest_tfgrpo.recording.writing import describe, record
-        from pytest_tfgrpo.runs.journal_contents import read_log
+        from pytest_tfgrpo.runs.journal.journal_contents import read_log
 
         rest = [*judged]
         if folder is not None and run.status != "complete":
@@ -274,7 +274,7 @@ class Launch:
 
 def open_launch(request: RunRequest) -> Launch:
     """Return a launch, its baselines opened; raises TfgrpoError on any misuse, before a call is made."""
-    from pytest_tfgrpo.engine.prepare import prepare
+    from pytest_tfgrpo.engine.preparation.prepare import prepare
     from pytest_tfgrpo.metrics.looks import merged
 
     root, settings, partial = request.root, request.settings, request.partial

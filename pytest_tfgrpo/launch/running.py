@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_tfgrpo.core.collector import collecting_seldom
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.collector import collecting_seldom
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.engine.observers import Observer, Observers, Record

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario, Task
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.learning.library.retrieval import select
 from pytest_tfgrpo.runs.job import Job

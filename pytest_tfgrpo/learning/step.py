@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, RecordingError
 from pytest_tfgrpo.core.files import MANIFEST, RUNS
 from pytest_tfgrpo.core.lessons import Library, Revision
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.settings.learning import EXPERIENCE_MAX_WORDS, LIBRARY_CAP, RETIRE_AFTER
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, SEED
@@ -18,7 +18,7 @@ from pytest_tfgrpo.learning.attribution.retirement import evidence, retire, with
 from pytest_tfgrpo.learning.library.library import apply
 from pytest_tfgrpo.learning.library.screen import Screen
 from pytest_tfgrpo.llm.calls import Calls
-from pytest_tfgrpo.llm.concurrency import most_at_once
+from pytest_tfgrpo.llm.limits.concurrency import most_at_once
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import LearningContext
 from pytest_tfgrpo.runs.job import Job

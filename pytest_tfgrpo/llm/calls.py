@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import AWAY, ModelError, OutageError
+from pytest_tfgrpo.core.python.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.records import ModelCall
-from pytest_tfgrpo.llm import patience
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
+from pytest_tfgrpo.llm.limits import patience
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Finish, Message, Request
 from pytest_tfgrpo.privacy.redact import redact
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import Sampled, temperature_of
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.llm.calls import HELLO
-from pytest_tfgrpo.llm.concurrency import AUTO
 from pytest_tfgrpo.llm.config import HOSTED, MaxTokensField
-from pytest_tfgrpo.llm.door import Door
-from pytest_tfgrpo.llm.hedging import Hedges, hedged
-from pytest_tfgrpo.llm.http_errors import HttpRefusal, read_fault, read_refusal
+from pytest_tfgrpo.llm.limits.concurrency import AUTO
+from pytest_tfgrpo.llm.limits.hedging import Hedges, hedged
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, SlotEnd, Slots
 from pytest_tfgrpo.llm.model_call import (
     BUDGET,
     NOTHING,
@@ -29,15 +29,15 @@ from pytest_tfgrpo.llm.model_call import (
     Used,
     one_line,
 )
-from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completion, Request, Spending, ToolCall
-from pytest_tfgrpo.llm.provider_faults import ProviderFault
+from pytest_tfgrpo.llm.replies.provider_faults import ProviderFault
+from pytest_tfgrpo.llm.replies.response import Malformed, parse_body, read_answer, read_sampled, read_usage
 from pytest_tfgrpo.llm.request_body import body_of, most_prompt_tokens
-from pytest_tfgrpo.llm.response import Malformed, parse_body, read_answer, read_sampled, read_usage
-from pytest_tfgrpo.llm.slots import AdaptiveSlots, SlotEnd, Slots
-from pytest_tfgrpo.llm.streamed import BrokenStream, by_stream, is_stream, put_together
-from pytest_tfgrpo.llm.transport import Reply, Transport, TransportError
+from pytest_tfgrpo.llm.server.door import Door
+from pytest_tfgrpo.llm.server.http_errors import HttpRefusal, read_fault, read_refusal
+from pytest_tfgrpo.llm.server.streamed import BrokenStream, by_stream, is_stream, put_together
+from pytest_tfgrpo.llm.server.transport import Reply, Transport, TransportError
 from pytest_tfgrpo.retry import BUSY
 
 if TYPE_CHECKING:

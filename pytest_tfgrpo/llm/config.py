@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import LogProbKind
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.prices import PriceTable
-from pytest_tfgrpo.llm.thoughts import ThoughtTags
+from pytest_tfgrpo.llm.replies.thoughts import ThoughtTags
 
 DEFAULT = "default"
 """Name of the endpoint that a spec without ``@<endpoint>`` means."""

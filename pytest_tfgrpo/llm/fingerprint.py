@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
 
 

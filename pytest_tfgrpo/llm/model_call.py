@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import Sampled
 
 BUDGET = "budget"

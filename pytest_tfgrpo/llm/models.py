@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.llm.completer import ChatCompleter
-from pytest_tfgrpo.llm.concurrency import AUTO
 from pytest_tfgrpo.llm.config import (
     BASE_URL,
     BASE_URL_ENV,
@@ -22,14 +21,15 @@ from pytest_tfgrpo.llm.config import (
     ModelsConfig,
     PoolShare,
 )
-from pytest_tfgrpo.llm.door import Door
-from pytest_tfgrpo.llm.keys import Scrubber, Secret
-from pytest_tfgrpo.llm.pace import Pace
+from pytest_tfgrpo.llm.limits.concurrency import AUTO
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, EndpointSlots, Slots, Standing
 from pytest_tfgrpo.llm.pool import PooledCompleter, PoolMember
 from pytest_tfgrpo.llm.protocol import Completer, Spending
-from pytest_tfgrpo.llm.slots import AdaptiveSlots, EndpointSlots, Slots, Standing
-from pytest_tfgrpo.llm.transport import Transport, require_client
-from pytest_tfgrpo.llm.url import Address, parse_address
+from pytest_tfgrpo.llm.server.door import Door
+from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.server.transport import Transport, require_client
+from pytest_tfgrpo.llm.server.url import Address, parse_address
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import AWAY, BudgetError, ModelError
-from pytest_tfgrpo.core.text import line, plural
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.completer import ChatCompleter
+from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.model_call import BUDGET
-from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.protocol import Completion, Request
 from pytest_tfgrpo.retry import backoff_s
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.prices import Price
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]

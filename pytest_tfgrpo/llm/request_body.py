@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.config import Endpoint, MaxTokensField
 from pytest_tfgrpo.llm.protocol import Message, Request, ToolCall, ToolSpec
 

@@ -8,8 +8,8 @@ from itertools import count
 from typing import NamedTuple
 from unicodedata import normalize
 
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import Json
 
 MARK_DIGITS = 16
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

@@ -8,13 +8,13 @@ from functools import cached_property
 from math import fsum
 from types import MappingProxyType
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.named_scores import SHARE, MetricScale
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures, MetricChange
 from pytest_tfgrpo.core.scenarios import given_families
-from pytest_tfgrpo.core.text import scenarios_of
-from pytest_tfgrpo.core.wire import SPARSE
+from pytest_tfgrpo.core.texts.text import scenarios_of
+from pytest_tfgrpo.core.wire.wire import SPARSE
 from pytest_tfgrpo.metrics.values import (
     GT,
     NOBODY,

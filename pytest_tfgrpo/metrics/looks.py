@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NotRequired, TypeAlias, TypedDict
 
 from pytest_tfgrpo.core.settings import shaping
-from pytest_tfgrpo.core.stamp import combined_stamp, stamp
+from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run

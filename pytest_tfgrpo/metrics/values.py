@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.named_figures import NAME, reported
 from pytest_tfgrpo.core.named_scores import SHARE, MetricScale
 from pytest_tfgrpo.core.records import Group, Rollout, RunHeader, Score
 from pytest_tfgrpo.core.scenarios import criterion_names
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 
 GT = "gt_score"
 BUILT_IN = (GT, "reward", "relative_rank")

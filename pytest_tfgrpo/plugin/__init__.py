@@ -16,11 +16,11 @@ import pytest
 
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.plugin import agent_folders, own_modules
+from pytest_tfgrpo.plugin.start import agent_folders, own_modules
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
-    from pytest_tfgrpo.plugin.checkers import Checkers
+    from pytest_tfgrpo.plugin.items.checkers import Checkers
 
 MARKER = (
     "tfgrpo(domain, prompt, split='train', input=None, tools=None, attachments=(), min_score=None, "
@@ -121,7 +121,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         file: pytest.Collector = ScenarioFile.from_parent(parent, path=file_path)
         return file
     if file_path == parent.config.inipath and parent.session.isinitpath(file_path):
-        from pytest_tfgrpo.plugin.items import RunFile
+        from pytest_tfgrpo.plugin.items.items import RunFile
         from pytest_tfgrpo.plugin.session import session_of
 
         session_of(parent.config)
@@ -161,7 +161,7 @@ def pytest_collection_modifyitems(
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one item per rollout of a marked test function."""
     if metafunc.definition.get_closest_marker("tfgrpo") is not None:
-        from pytest_tfgrpo.plugin import markers
+        from pytest_tfgrpo.plugin.items import markers
         from pytest_tfgrpo.plugin.session import session_of
 
         session = session_of(metafunc.config)

@@ -9,7 +9,7 @@ import pytest
 from pytest_tfgrpo.core.files import USUAL_SUFFIXES
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.telemetry import OTEL
-from pytest_tfgrpo.plugin import options
+from pytest_tfgrpo.plugin.start import options
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """How pytest ends when it has collected everything."""
@@ -30,7 +30,7 @@ def pytest_load_initial_conftests(args: list[str]) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check every setting that is set, feature on or off (decision 20)."""
     if any("--tfgrpo-" in word or word.startswith("@") for word in options.words(config)):
-        from pytest_tfgrpo.plugin import rootdir
+        from pytest_tfgrpo.plugin.start import rootdir
 
         rootdir.require_unmoved(config)
     settings = config.stash[options.SETTINGS] = options.read(config)

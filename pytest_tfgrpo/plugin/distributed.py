@@ -12,8 +12,8 @@ import pytest
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.plugin.live_line import Moment
-    from pytest_tfgrpo.plugin.screen import LiveScreen
+    from pytest_tfgrpo.plugin.progress.live_line import Moment
+    from pytest_tfgrpo.plugin.progress.screen import LiveScreen
 
 RUN_ID = "tfgrpo_run_id"
 PLACES = "tfgrpo_places"
@@ -90,7 +90,7 @@ def screen_of(config: pytest.Config) -> LiveScreen | None:
     if given is None:
         if config.get_verbosity() < 0:
             return None
-        from pytest_tfgrpo.plugin.screen import open_screen
+        from pytest_tfgrpo.plugin.progress.screen import open_screen
 
         return open_screen(config)
     channel = given.get(SCREEN)
@@ -138,7 +138,7 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Give every worker, also one that replaces another, the same run id."""
         if not self._run_id:
-            from pytest_tfgrpo.runs.journal_contents import new_run_id
+            from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 
             self._run_id = new_run_id()
         node.workerinput[RUN_ID] = self._run_id
@@ -156,7 +156,7 @@ class Controller:
             return
         match message:
             case ("show", at_s, share, parts):
-                from pytest_tfgrpo.plugin.live_line import Moment, Part
+                from pytest_tfgrpo.plugin.progress.live_line import Moment, Part
 
                 screen.show(Moment(at_s, share, [Part(*part) for part in parts]))
             case ("keep", text):
@@ -193,7 +193,7 @@ class Controller:
         if not self._scenarios:
             return
         if self._screen is None:
-            from pytest_tfgrpo.plugin.screen import open_screen
+            from pytest_tfgrpo.plugin.progress.screen import open_screen
 
             self._screen = open_screen(self._config)
         if errors and not self._config.getoption("continue_on_collection_errors"):

@@ -14,7 +14,7 @@ class ScenarioFile(pytest.File):
 
     def collect(self) -> Iterable[pytest.Item]:
         """Load the file and return one item per scenario and phase; raises ScenarioError."""
-        from pytest_tfgrpo.plugin.items import items_of
+        from pytest_tfgrpo.plugin.items.items import items_of
         from pytest_tfgrpo.plugin.session import session_of
 
         session = session_of(self.config)

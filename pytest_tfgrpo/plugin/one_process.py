@@ -13,9 +13,9 @@ from collections.abc import Generator, Iterable
 import pytest
 
 from pytest_tfgrpo.plugin import distributed
-from pytest_tfgrpo.plugin.failures import InOtherProcess
-from pytest_tfgrpo.plugin.items import GateItem
-from pytest_tfgrpo.plugin.selection import is_scenario_item
+from pytest_tfgrpo.plugin.items.failures import InOtherProcess
+from pytest_tfgrpo.plugin.items.items import GateItem
+from pytest_tfgrpo.plugin.items.selection import is_scenario_item
 
 ELSEWHERE = (
     "scenarios and gates cannot run in another process than their run, which process {run} prepared: take "

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
-from pytest_tfgrpo.core.schema import nearest
 from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
 from pytest_tfgrpo.core.settings.agents import ACTOR, OPTIMIZER, RECORD
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.gate.config import NamedGate
     from pytest_tfgrpo.launch.agents import Agent
     from pytest_tfgrpo.launch.launch import Launch
-    from pytest_tfgrpo.llm.budget import Budget
-    from pytest_tfgrpo.llm.slots import EndpointSlots
+    from pytest_tfgrpo.llm.limits.budget import Budget
+    from pytest_tfgrpo.llm.limits.slots import EndpointSlots
     from pytest_tfgrpo.protocols import Actor, Tracing
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
@@ -153,7 +153,7 @@ def _own_agents(config: pytest.Config, scenarios: Sequence[Scenario]) -> Actor |
     """Return the stand-in for an actor where each scenario has an agent that a fixture makes."""
     if not scenarios or not all(s.fixtures and s.fixtures[0] for s in scenarios):
         return None
-    from pytest_tfgrpo.plugin.fixture_agents import OwnAgents
+    from pytest_tfgrpo.plugin.fixtures.fixture_agents import OwnAgents
 
     files = {str(scenario.checker).partition("::")[0] for scenario in scenarios}
     return OwnAgents({name: stamp_bytes((config.rootpath / name).read_bytes()) for name in sorted(files)})
@@ -162,7 +162,7 @@ def _own_agents(config: pytest.Config, scenarios: Sequence[Scenario]) -> Actor |
 @usage_errors()
 def open_tracing(config: pytest.Config, settings: Settings) -> None:
     """Open where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
-    from pytest_tfgrpo.core.agent_list import listed_agents
+    from pytest_tfgrpo.core.keys.agent_list import listed_agents
     from pytest_tfgrpo.telemetry.sinks.otel import open_telemetry
 
     actors: list[str | None] = [agent.spec for agent in listed_agents(ACTOR.of(settings))]
@@ -185,7 +185,7 @@ def shared_budget(settings: Settings, runs: int) -> Budget | None:
     """Return what several runs may spend together; None for a single one, which has its own."""
     if runs < 2:
         return None
-    from pytest_tfgrpo.llm.budget import Budget
+    from pytest_tfgrpo.llm.limits.budget import Budget
 
     return Budget(settings.values)
 

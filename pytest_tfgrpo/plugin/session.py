@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
-from pytest_tfgrpo.core.list_values import domains
+from pytest_tfgrpo.core.keys.list_values import domains
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting_parsers import default_task_id
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
@@ -26,19 +26,11 @@ from pytest_tfgrpo.launch.launch import (
     select,
     stored_baseline,
 )
-from pytest_tfgrpo.plugin import (
-    agent_folders,
-    distributed,
-    garbage,
-    hook_calls,
-    markers,
-    one_process,
-    options,
-    prepare,
-)
-from pytest_tfgrpo.plugin.catalog import Catalog, Marked
-from pytest_tfgrpo.plugin.failures import ItemFailed
-from pytest_tfgrpo.plugin.items import (
+from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
+from pytest_tfgrpo.plugin.items import markers
+from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked
+from pytest_tfgrpo.plugin.items.failures import ItemFailed
+from pytest_tfgrpo.plugin.items.items import (
     GateItem,
     RunFile,
     ScenarioItem,
@@ -49,7 +41,7 @@ from pytest_tfgrpo.plugin.items import (
     require_listed,
     unused_domains,
 )
-from pytest_tfgrpo.plugin.selection import (
+from pytest_tfgrpo.plugin.items.selection import (
     Pick,
     elsewhere,
     functions_of,
@@ -61,11 +53,12 @@ from pytest_tfgrpo.plugin.selection import (
     order,
     whole,
 )
+from pytest_tfgrpo.plugin.start import agent_folders, garbage, options
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.launch.agents import Agent
-    from pytest_tfgrpo.llm.slots import EndpointSlots
-    from pytest_tfgrpo.plugin.checkers import Checkers
+    from pytest_tfgrpo.llm.limits.slots import EndpointSlots
+    from pytest_tfgrpo.plugin.items.checkers import Checkers
     from pytest_tfgrpo.plugin.session_run import SessionRun
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
@@ -309,7 +302,7 @@ class TfgrpoSession:
     def _require_known_fixtures(self, picks: Sequence[Pick]) -> None:
         functions = {one.scenario.id: one for pick in picks for one in pick.functions}
         if functions and not self.config.option.collectonly:
-            from pytest_tfgrpo.plugin.known_fixtures import require_known
+            from pytest_tfgrpo.plugin.items.known_fixtures import require_known
 
             require_known(items[0] for one in functions.values() for items in [*one.items.values()][:1])
 

@@ -15,8 +15,8 @@ from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.launch.engine_thread import LoopThread
 from pytest_tfgrpo.launch.launch import Launch, is_gated
 from pytest_tfgrpo.plugin import hook_calls
-from pytest_tfgrpo.plugin.checkers import Checkers
-from pytest_tfgrpo.plugin.failures import (
+from pytest_tfgrpo.plugin.items.checkers import Checkers
+from pytest_tfgrpo.plugin.items.failures import (
     ItemFailed,
     ItemNotRun,
     end_unrun,
@@ -24,12 +24,12 @@ from pytest_tfgrpo.plugin.failures import (
     note_group,
     report_low,
 )
-from pytest_tfgrpo.plugin.items import GateItem, ScenarioItem
-from pytest_tfgrpo.plugin.run_monitor import RunMonitor
+from pytest_tfgrpo.plugin.items.items import GateItem, ScenarioItem
+from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.plugin.screen import LiveScreen
+    from pytest_tfgrpo.plugin.progress.screen import LiveScreen
     from pytest_tfgrpo.report.conclusion import Conclusion
 
 
@@ -132,7 +132,7 @@ class SessionRun:
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""
-        from pytest_tfgrpo.plugin import gates
+        from pytest_tfgrpo.plugin.items import gates
 
         live = self.live
         live.finish()
@@ -171,7 +171,7 @@ class SessionRun:
             told_above=self._telling,
         )
         if is_gated(self._settings):
-            from pytest_tfgrpo.plugin import github
+            from pytest_tfgrpo.plugin.progress import github
 
             self.notes = github.notes(conclusion.report, os.environ)
             self.lines += github.summarise(conclusion.report, os.environ)

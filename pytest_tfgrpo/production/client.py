@@ -24,7 +24,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.client_link import ServiceLink, service_address
 from pytest_tfgrpo.retry import NOT_ITS_FAULT, backoff_s
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
-from pytest_tfgrpo.core.schema import Violation, nearest, short, violations
-from pytest_tfgrpo.core.text import line, table
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line, table
+from pytest_tfgrpo.core.wire.schema import Violation, nearest, short, violations
 from pytest_tfgrpo.production.settings import (
     CONFIG_VARIABLE,
     LOOP_TABLE,

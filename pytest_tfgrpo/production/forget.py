@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 
-from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns, trajectories_of

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import RevisionConflict
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.trajectories import trajectory_event_id
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import DAY_S, DEAD, SPANS_SUBJECT

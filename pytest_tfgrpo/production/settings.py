@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.list_values import listed
-from pytest_tfgrpo.core.setting_parsers import parse_bool, parse_text, real, whole
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.keys.list_values import listed
+from pytest_tfgrpo.core.keys.setting_parsers import parse_bool, parse_text, real, whole
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS
 from pytest_tfgrpo.production.service.limits import SHORTEST_TOKEN, is_token
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
 
 SPANS = "RL_SPANS"

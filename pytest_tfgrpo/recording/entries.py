@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Failure, FileChange, Frame, ModelCall, Rollout, Run, Status, Usage
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import SPARSE, Json, to_wire
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json, to_wire
 
 ACTOR_STAMP = 16
 """Digits of an actor's stamp that distinguish the actors of a recording."""

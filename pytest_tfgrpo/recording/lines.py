@@ -15,13 +15,13 @@ from dataclasses import field, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.schema import load_schema, violations
-from pytest_tfgrpo.core.schema_accepts import accepts
-from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import load_schema, violations
+from pytest_tfgrpo.core.wire.schema_accepts import accepts
+from pytest_tfgrpo.core.wire.strict import finite
+from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.privacy.redact import find_secret, redact
 from pytest_tfgrpo.recording.entries import (
     CallEntry,

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RecordingError
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.settings import shaping
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.recording.entries import (
     Participant,
     RecordingEntry,

@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Oper
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TriedLesson
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
-from pytest_tfgrpo.core.text import line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 
 SHORT = 3
 """Lines at the default verbosity."""

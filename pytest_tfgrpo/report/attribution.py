@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import AttributionBlock, EffectRow
-from pytest_tfgrpo.core.text import interval, line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import interval, line, plural, wrapped
 from pytest_tfgrpo.learning.attribution.exposures import (
     UNREAD,
     content_key,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Rollout, Run
-from pytest_tfgrpo.core.text import line, number
-from pytest_tfgrpo.report.compare_columns import pairs
+from pytest_tfgrpo.core.texts.text import line, number
+from pytest_tfgrpo.report.comparison.compare_columns import pairs
 from pytest_tfgrpo.report.page.beside import final_groups, telling_pair
 from pytest_tfgrpo.report.page.previews import task_text
 

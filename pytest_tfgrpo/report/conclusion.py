@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON, write_json
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.learning import GROUP_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.attribution import exposures
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.report.value import build

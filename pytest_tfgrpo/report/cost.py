@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
 from pytest_tfgrpo.core.report_blocks import CostBlock, ModelCost, Spent
-from pytest_tfgrpo.core.text import count, line, money, table, wrapped
+from pytest_tfgrpo.core.texts.text import count, line, money, table, wrapped
 
 Purpose: TypeAlias = Literal["rollouts", "learning", "judge", "user"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_tfgrpo.core.report_blocks import GateBlock, RuleFinding
-from pytest_tfgrpo.core.text import line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 
 OUTCOMES = {
     "pass": "passed",

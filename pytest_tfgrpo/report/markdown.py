@@ -19,13 +19,13 @@ from pytest_tfgrpo.core.report_blocks import (
     Report,
     RuleFinding,
 )
-from pytest_tfgrpo.core.text import count, interval, line, number, plural, scenarios_of, signed
+from pytest_tfgrpo.core.texts.text import count, interval, line, number, plural, scenarios_of, signed
 from pytest_tfgrpo.report.blocks.as_failures import as_failures_markdown
 from pytest_tfgrpo.report.blocks.endpoints import endpoint_texts
 from pytest_tfgrpo.report.blocks.low import low
 from pytest_tfgrpo.report.cost import is_paid, spent
 from pytest_tfgrpo.report.gates import in_order, named, overall, unsettled
-from pytest_tfgrpo.report.judge import label_markdown
+from pytest_tfgrpo.report.judging.judge import label_markdown
 from pytest_tfgrpo.report.tables import rollouts, shared_legend
 from pytest_tfgrpo.report.trust import claim, control, drift, over, trust_markdown
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import EpochRow, MetricFigures, Report, ScoreQuantity
-from pytest_tfgrpo.core.text import interval, label, line, number, plural, table
+from pytest_tfgrpo.core.texts.text import interval, label, line, number, plural, table
 
 CHECK = "check."
 NAME = 24

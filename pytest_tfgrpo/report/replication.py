@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.text import few, interval, number, plural, scenarios_of, table, wrapped
+from pytest_tfgrpo.core.texts.text import few, interval, number, plural, scenarios_of, table, wrapped
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare
 from pytest_tfgrpo.metrics.looks import Looks, final_variant, variant_of
 from pytest_tfgrpo.metrics.significance import ALPHA, Claim

@@ -9,9 +9,9 @@ from pytest_tfgrpo.core.conversations import USER, turns_of, without_repeats
 from pytest_tfgrpo.core.records import CheckResult, Frame, Group, JudgeResult, Rollout, Score
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import TRACEBACK, block, duration, gist, line, money, number, plural
+from pytest_tfgrpo.core.texts.text import TRACEBACK, block, duration, gist, line, money, number, plural
 from pytest_tfgrpo.core.voices import said
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.rollout_summary import summarise
 
 SHORT, LONG = 1000, 20_000

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import EpochRow, Report, ToolUse
-from pytest_tfgrpo.core.text import cost, count, duration, interval, label, line, number, signed, table
+from pytest_tfgrpo.core.texts.text import cost, count, duration, interval, label, line, number, signed, table
 from pytest_tfgrpo.report.blocks.as_failures import ERRORS_LEGEND
 
 OPEN_LEGEND = "open: within chance (Holm's p of {:.3g} or more), or too few scenarios to tell"

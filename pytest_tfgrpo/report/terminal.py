@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pytest_tfgrpo.core.report_blocks import Lesson, LibraryBlock, PlannedSweep, RefusedLesson, Report
-from pytest_tfgrpo.core.text import interval, line, plural, scenarios_of, wrapped
+from pytest_tfgrpo.core.texts.text import interval, line, plural, scenarios_of, wrapped
 from pytest_tfgrpo.report.acceptance import acceptance_lines
 from pytest_tfgrpo.report.attribution import attribution_lines
 from pytest_tfgrpo.report.blocks.as_failures import errors_as_zero
@@ -16,9 +16,9 @@ from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES, fault_lin
 from pytest_tfgrpo.report.blocks.low import low
 from pytest_tfgrpo.report.blocks.sequential import sequential_lines
 from pytest_tfgrpo.report.cost import cost_lines, cost_summary
-from pytest_tfgrpo.report.failure_clusters import cluster_lines, cluster_rows
+from pytest_tfgrpo.report.failures.failure_clusters import cluster_lines, cluster_rows
 from pytest_tfgrpo.report.gates import gate_lines
-from pytest_tfgrpo.report.judge import judge_lines, label_lines
+from pytest_tfgrpo.report.judging.judge import judge_lines, label_lines
 from pytest_tfgrpo.report.named_metrics import named_metric_lines
 from pytest_tfgrpo.report.tables import (
     changes_table,

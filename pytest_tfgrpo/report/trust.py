@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import Gain, Report
-from pytest_tfgrpo.core.text import interval, line, number, plural, scenarios_of, wrapped
+from pytest_tfgrpo.core.texts.text import interval, line, number, plural, scenarios_of, wrapped
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import ReportBlock
 

@@ -27,8 +27,8 @@ from pytest_tfgrpo.core.report_blocks import (
     ScenarioEpoch,
 )
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import cut, plural
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.texts.text import cut, plural
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate.rules import skipped
 from pytest_tfgrpo.learning.library.flags import flags_of
 from pytest_tfgrpo.metrics import costs, noise, significance
@@ -41,8 +41,8 @@ from pytest_tfgrpo.report.attribution import attribution_report
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import BlockSources
 from pytest_tfgrpo.report.blocks.fault_messages import uneven_faults
-from pytest_tfgrpo.report.failure_clusters import failures_report
-from pytest_tfgrpo.report.judge import judge_report
+from pytest_tfgrpo.report.failures.failure_clusters import failures_report
+from pytest_tfgrpo.report.judging.judge import judge_report
 from pytest_tfgrpo.suite.families import sweeps_of
 
 if TYPE_CHECKING:

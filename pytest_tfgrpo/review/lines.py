@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.core.text import few, line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import few, line, plural, wrapped
 from pytest_tfgrpo.review.disagreements import Review, ReviewedAnswer
 from pytest_tfgrpo.review.patch import SuiteChange
 from pytest_tfgrpo.review.proposals import CheckProposal, NeedsPerson

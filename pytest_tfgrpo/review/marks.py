@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.schema import short, violations
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import redact
-from pytest_tfgrpo.suite.document import Refused, read_text
-from pytest_tfgrpo.suite.json_text import parse_json
+from pytest_tfgrpo.suite.documents.document import Refused, read_text
+from pytest_tfgrpo.suite.documents.json_text import parse_json
 
 SCHEMA = "tfgrpo.marks/1"
 FILE_MAX_BYTES = 64_000_000

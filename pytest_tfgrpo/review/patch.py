@@ -6,16 +6,16 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, open_plain, write_atomic
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.review.disagreements import Review, ReviewedAnswer, has_passed, scored
 from pytest_tfgrpo.review.proposals import CheckProposal, NeedsPerson, propose
-from pytest_tfgrpo.suite.document import Refused
-from pytest_tfgrpo.suite.rewriting import yaml_block
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.rewriting import yaml_block
 from pytest_tfgrpo.suite.scenario_edits import CannotEditError, FileEditor
 from pytest_tfgrpo.suite.scenario_files import read_scenarios_text, scenarios_in
 from pytest_tfgrpo.suite.suite_files import SuiteFile, source_of

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.review.disagreements import ReviewedAnswer
 from pytest_tfgrpo.review.variants import Variant, WrittenCheck, is_exact, looser, stricter
 from pytest_tfgrpo.sandbox.workspace import Workspace

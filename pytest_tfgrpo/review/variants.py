@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.scoring.numerals.reader import certain_number
 

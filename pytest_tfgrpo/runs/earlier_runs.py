@@ -11,10 +11,10 @@ from typing import Any
 
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, open_plain, run_folder
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.metrics.looks import Looks, merged, split_stamp
-from pytest_tfgrpo.runs.journal import decode
+from pytest_tfgrpo.runs.journal.journal import decode
 
 LISTED = 20
 """Latest earlier runs that are named."""

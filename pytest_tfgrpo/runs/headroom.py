@@ -9,7 +9,7 @@ from typing import TypedDict
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS, GROUP_SIZE, HEADROOM
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.metrics.comparison import tally
 from pytest_tfgrpo.metrics.passes import Passes
 from pytest_tfgrpo.numerics.planning import (

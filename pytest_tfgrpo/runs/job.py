@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase, Reference, RunHeader
 from pytest_tfgrpo.core.scenarios import Attachment, PromptPack, Scenario, WorkspaceArchive
-from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
-from pytest_tfgrpo.runs.journal_contents import JournalContents
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import ResumeError
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, RUNS
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.runs.journal import is_open
-from pytest_tfgrpo.runs.journal_contents import JournalContents, list_runs, read_to_resume
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.runs.journal.journal import is_open
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, list_runs, read_to_resume
 
 
 def find_resumable(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.records import Mode, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.setting import Setting
 from pytest_tfgrpo.core.settings.learning import (
     ACCEPTANCE,
     ACCEPTANCE_ROLLOUTS,

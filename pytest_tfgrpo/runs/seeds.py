@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire.stamp import seed_of
 
 
 def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> tuple[str, ...]:

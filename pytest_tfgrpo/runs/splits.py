@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.runs.schedule import MIN_DEV
 from pytest_tfgrpo.suite.families import family_of, tasks_of

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.schema import short
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.sandbox.tree_writer import TreeWriter
 
 MAX_BYTES = 1_000_000_000

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, ArchiveProblem, read_entries
 from pytest_tfgrpo.sandbox.repository import repository_files

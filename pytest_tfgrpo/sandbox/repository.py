@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 
 LEVEL = 1

@@ -26,8 +26,8 @@ from threading import Thread
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
 from pytest_tfgrpo.sandbox.paths import read_untrusted
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.sandbox.removal import OPEN, open_folder, remove, remove_few
 from pytest_tfgrpo.sandbox.workspace import PRIVATE, Workspace, identity
 

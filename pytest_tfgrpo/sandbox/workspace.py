@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.sandbox.removal import open_folder, remove
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+    from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 
 PRIVATE = 0o700
 """Mode of a folder that its owner alone can enter."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError, StoreError
 from pytest_tfgrpo.core.files import make_private
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Protocol
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import RevisionConflict
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 STATE = "state"
 """The table of the rows that are published beside events."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pytest_tfgrpo.core.errors import BusError, RevisionConflict
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, Table, TablePut
 
 TTL_S = 15.0

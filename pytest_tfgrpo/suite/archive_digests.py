@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 
 ARCHIVE_MAX_BYTES = 1_000_000_000

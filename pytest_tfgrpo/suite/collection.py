@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.files import (
     read_plain,
 )
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import holds_journal
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.suite.records import checked

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario, given_families, task_key
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.metrics.values import GT
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.core.schema import Violation, short
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import Violation, short
+from pytest_tfgrpo.core.wire.wire import Json
 
 ESTIMATES = ("majority", "judge")
 """Truths that need no checks: scores without ground truth."""

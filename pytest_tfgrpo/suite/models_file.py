@@ -9,15 +9,15 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.schema import Path, nearest, pointer, short, violations
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.concurrency import AUTO
+from pytest_tfgrpo.core.wire.schema import Path, nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
+from pytest_tfgrpo.llm.limits.concurrency import AUTO
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
-from pytest_tfgrpo.llm.url import parse_address
+from pytest_tfgrpo.llm.server.url import parse_address
 from pytest_tfgrpo.privacy.redact import find_secret, redact
-from pytest_tfgrpo.suite.document import Problem, Refused, read_text
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.document import Problem, Refused, read_text
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 MAX_BYTES = 1_000_000
 SCHEMA = "models"

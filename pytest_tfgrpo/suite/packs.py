@@ -11,12 +11,12 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.schema import pointer, short, violations
-from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import pointer, short, violations
+from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
-from pytest_tfgrpo.suite.document import Refused, read_text
-from pytest_tfgrpo.suite.json_text import parse_json
+from pytest_tfgrpo.suite.documents.document import Refused, read_text
+from pytest_tfgrpo.suite.documents.json_text import parse_json
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 1_000_000

@@ -21,10 +21,10 @@ from pytest_tfgrpo.core.scenarios import (
     Truth,
     WorkspaceArchive,
 )
-from pytest_tfgrpo.core.schema import Violation, check_schema, load_schema, nearest, short, violations
-from pytest_tfgrpo.core.schema_accepts import Accepts, accepts
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import Violation, check_schema, load_schema, nearest, short, violations
+from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS

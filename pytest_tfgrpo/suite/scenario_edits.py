@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.csv_rows import csv_table
-from pytest_tfgrpo.suite.csv_text import ANSWERS
-from pytest_tfgrpo.suite.document import Refused
-from pytest_tfgrpo.suite.nodes import Node, json_nodes
-from pytest_tfgrpo.suite.rewriting import Rewriter, Splice, spliced
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.csv_rows import csv_table
+from pytest_tfgrpo.suite.documents.csv_text import ANSWERS
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.nodes import Node, json_nodes
+from pytest_tfgrpo.suite.documents.rewriting import Rewriter, Splice, spliced
+from pytest_tfgrpo.suite.documents.yaml_text import yaml_nodes
 from pytest_tfgrpo.suite.scenario_files import Candidate, candidates_in
 from pytest_tfgrpo.suite.suite_files import SuiteFile
-from pytest_tfgrpo.suite.yaml_text import yaml_nodes
 
 FieldChanges = Mapping[str, Mapping[str, Json]]
 """Fields to set, by scenario id."""

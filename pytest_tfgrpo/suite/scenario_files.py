@@ -9,15 +9,15 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
 from pytest_tfgrpo.core.scenarios import Scenario, task_key
-from pytest_tfgrpo.core.schema import LIMIT, Violation, nearest, pointer, short
-from pytest_tfgrpo.core.schema import Path as Place
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import LIMIT, Violation, nearest, pointer, short
+from pytest_tfgrpo.core.wire.schema import Path as Place
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
-from pytest_tfgrpo.suite.csv_text import parse_csv
-from pytest_tfgrpo.suite.document import Document, Problem, Refused, read_lines, read_text
-from pytest_tfgrpo.suite.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.suite.documents.csv_text import parse_csv
+from pytest_tfgrpo.suite.documents.document import Document, Problem, Refused, read_lines, read_text
+from pytest_tfgrpo.suite.documents.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.suite.scenario import Invalid, Loader
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 FILE_MAX_BYTES = 256_000_000
 """Of a file that is read whole: any but JSON lines."""

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path, PurePosixPath
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.suite.documents.document import Refused
 from pytest_tfgrpo.suite.scenario_files import (
     Candidate,
     candidates_in,

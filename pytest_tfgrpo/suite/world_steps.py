@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.import_path import importable
+from pytest_tfgrpo.core.python.import_path import importable
 from pytest_tfgrpo.core.scenarios import Attachment, WorldStep
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import check_name, confined
 from pytest_tfgrpo.scoring.checks.command import words_of
 from pytest_tfgrpo.scoring.checks.protocol import BadParam

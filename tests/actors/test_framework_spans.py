@@ -10,8 +10,8 @@ from support import ROOT
 from support.toy_agents import AGENTS
 from support.toy_model import TOLD, told
 
-from pytest_tfgrpo.actors.span_frames import frames_of_spans
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 
 RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded" / "rollouts"
 

@@ -16,7 +16,7 @@ from pytest_tfgrpo.actors.output import limited, read_output, read_trajectory
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 
 TOOL_FRAME = {"kind": "tool", "name": "count", "input": {"text": "a b"}, "output": "2", "tokens": 3}
 

@@ -14,7 +14,7 @@ from pytest_tfgrpo.actors.python import AgentContext, PythonActor
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.scenarios import Task
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.protocols import ActorCall
 
 Ask = Callable[..., AttemptResult]

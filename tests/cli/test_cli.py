@@ -18,7 +18,7 @@ from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli.lookup import find_rollout
 from pytest_tfgrpo.cli.parsers import whole
 from pytest_tfgrpo.learning.library.library import load_library
-from pytest_tfgrpo.runs.journal import encode
+from pytest_tfgrpo.runs.journal.journal import encode
 
 COMMANDS = (
     "init", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",

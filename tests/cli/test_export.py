@@ -14,7 +14,7 @@ from support.harbor import write_suite
 from support.project import Project
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 
 
 def learn(project: Project) -> None:

@@ -13,12 +13,12 @@ from support.tools import require_tool, tfgrpo
 
 from pytest_tfgrpo.cli.harvest import harvest
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
 from pytest_tfgrpo.harvest.job.tools import domain_of
 from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
 from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog
-from pytest_tfgrpo.sandbox.environments import Environment, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, to_file
 
 
 @pytest.fixture

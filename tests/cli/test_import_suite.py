@@ -7,7 +7,7 @@ from support.project import Project
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli.suite import import_suite
-from pytest_tfgrpo.suite.csv_text import ANSWERS
+from pytest_tfgrpo.suite.documents.csv_text import ANSWERS
 from pytest_tfgrpo.suite.imports.formats import FORMATS
 
 

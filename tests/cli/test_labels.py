@@ -9,7 +9,7 @@ from support.project import Project
 from support.report.labels import filled, forty, save
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.runs import journal_contents
+from pytest_tfgrpo.runs.journal import journal_contents
 
 
 def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller_one(

@@ -30,9 +30,9 @@ from pytest_tfgrpo.core.lessons import Library, Operation
 from pytest_tfgrpo.core.records import Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.library.library import carry_out, empty, of, save_library
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 AGENTS = "a = python:m:a, b = python:m:b, long.a = python:m:c"
 

@@ -7,7 +7,7 @@ from support.cli.project import write
 
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.setting_parsers import default_task_id
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced these")

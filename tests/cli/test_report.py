@@ -104,7 +104,7 @@ def test_a_damaged_journal_is_named_with_its_line(learned: Project) -> None:
 
 
 def test_a_journal_that_does_not_hold_together_is_no_bug(learned: Project) -> None:
-    from pytest_tfgrpo.runs.journal import encode
+    from pytest_tfgrpo.runs.journal.journal import encode
 
     journal = learned.runs()[0] / "journal.jsonl"
     header = json.loads(lines_of(journal.parent)[0])["data"]

@@ -12,7 +12,7 @@ import pytest
 from support.frozen import TASK_ID, Frozen
 from support.project import Project
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 
 AGENT = '''
 def tourist(context):

@@ -25,8 +25,8 @@ from pytest_tfgrpo.core.events import (
     expected_total,
     wrap,
 )
-from pytest_tfgrpo.core.schema import load_schema, violations
-from pytest_tfgrpo.core.schema_accepts import accepts
+from pytest_tfgrpo.core.wire.schema import load_schema, violations
+from pytest_tfgrpo.core.wire.schema_accepts import accepts
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "agent-rl"
 NEGATIVE = sorted(path.name for path in GOLDEN.glob("*.json"))

@@ -1,7 +1,7 @@
 """The type of a report's value says what its schema says; the checks of the schema look at the blocks."""
 
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.report.blocks.table import BLOCKS
 
 

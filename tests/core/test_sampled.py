@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.sampled import (
     temperature_of,
     why_no_ratio,
 )
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 
 
 @pytest.mark.parametrize(

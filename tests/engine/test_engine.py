@@ -12,20 +12,21 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from support.syncs import Syncs
 
 from pytest_tfgrpo.actors.offline.agent import open_offline
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import AgentFailure, JournalError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS, PER_EPOCH, run_folder
 from pytest_tfgrpo.core.lessons import Experience, Revision
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.engine import grader, writer
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.engine import writer
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.observers import AwaitingChecker, Observer, Record
+from pytest_tfgrpo.engine.phases import grader
 from pytest_tfgrpo.engine.writer import RunWriter
 from pytest_tfgrpo.metrics.costs import of_run
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 
@@ -552,7 +553,7 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
 def test_answers_do_not_pile_up_before_their_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unchecked: int
 ) -> None:
-    monkeypatch.setattr("pytest_tfgrpo.engine.checking.UNCHECKED", unchecked)
+    monkeypatch.setattr("pytest_tfgrpo.engine.phases.checking.UNCHECKED", unchecked)
     folder, waiting = run_folder(tmp_path, "demo", "run1"), list[int]()
     seen: list[object] = []
 

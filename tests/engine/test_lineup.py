@@ -25,7 +25,7 @@ from pytest_tfgrpo.metrics.costs import of_run
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 
 
 def test_control_and_final_sweep_are_asked_pair_by_pair_in_random_order(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from pytest_tfgrpo.core.errors import BudgetError, ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, JudgeResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Criterion, Scenario
-from pytest_tfgrpo.llm.budget import Budget
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.protocol import Message, Request
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 
 PRICE = 0.01
 

@@ -9,8 +9,8 @@ from support.jobs import ScriptedActor, make_job, suite, three_or_not
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.engine.writer import RunWriter
-from pytest_tfgrpo.runs.journal import read
-from pytest_tfgrpo.runs.journal_contents import JournalContents, read_to_resume
+from pytest_tfgrpo.runs.journal.journal import read
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
 
 
 def write(folder: Path, groups: Sequence[Group], resumed: JournalContents) -> list[list[str]]:

@@ -14,7 +14,7 @@ from pytest_tfgrpo.estimate import history
 from pytest_tfgrpo.estimate.history import History, history_of
 from pytest_tfgrpo.estimate.ranges import UnitUse
 from pytest_tfgrpo.llm.prices import Price
-from pytest_tfgrpo.runs.journal import encode
+from pytest_tfgrpo.runs.journal.journal import encode
 
 DOLLAR = Price(input=1_000_000.0, output=1_000_000.0)
 GUEST = {"name": "openai:g", "identity": {"model": "openai:g"}}

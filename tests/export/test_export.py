@@ -21,8 +21,8 @@ from pytest_tfgrpo.core.errors import ExportError, JournalError
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Failure, Frame, Group, Rollout, Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.export.export import Export, export
 from pytest_tfgrpo.export.rows import ExportFormat
 

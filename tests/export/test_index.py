@@ -12,7 +12,7 @@ from support.journals import JournalEvent, group_events, make_training_group, wr
 
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.export.index import open_index
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 SCENARIOS = [make_scenario(name) for name in ("a", "b")]
 SIZE = 3

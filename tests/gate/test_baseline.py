@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.sweeps import make_run, rated
 
 from pytest_tfgrpo.core.errors import BaselineError
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate.baseline import describe, from_run, load, locate, recordings_of, save
 
 RUN = make_run({"a": [0, 0]}, {"b": [1, 0.5, None], "a": [1, 1, 1]})

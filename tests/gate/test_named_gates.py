@@ -17,15 +17,15 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.named_scores import MetricScale, NamedScore
 from pytest_tfgrpo.core.records import Group, Run
 from pytest_tfgrpo.core.scenarios import Check, Criterion, Scenario
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate import rules
 from pytest_tfgrpo.gate.baseline import Baseline, from_run
 from pytest_tfgrpo.gate.config import NamedGate, load_gates, require_selections, resolve_metrics
 from pytest_tfgrpo.gate.named_gates import NamedVerdict, OpenGate, baseline_name, judge_named
 from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.gate.verdict import Verdict, judge
-from pytest_tfgrpo.plugin import github
+from pytest_tfgrpo.plugin.progress import github
 from pytest_tfgrpo.report.gates import gate_lines, overall
 from pytest_tfgrpo.report.markdown import summary
 from pytest_tfgrpo.report.page.html import html

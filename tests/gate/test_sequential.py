@@ -35,8 +35,8 @@ from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.numerics.sequential import CELLS
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.journal import read
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal import read
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.suite.families import families_of
 
 ON = {"gate_sequential": True}

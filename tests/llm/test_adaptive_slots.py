@@ -10,11 +10,11 @@ from support.fake_model import Body, FakeModel, Reply
 from support.model_clients import Client, request
 
 from pytest_tfgrpo.core.errors import ModelError
-from pytest_tfgrpo.llm.concurrency import START, Concurrency
-from pytest_tfgrpo.llm.pace import Pace
+from pytest_tfgrpo.llm.limits.concurrency import START, Concurrency
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.queueing import take_ticket
+from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, SlotEnd, adaptive_slots, endpoint_uses
 from pytest_tfgrpo.llm.protocol import Completer
-from pytest_tfgrpo.llm.queueing import take_ticket
-from pytest_tfgrpo.llm.slots import AdaptiveSlots, SlotEnd, adaptive_slots, endpoint_uses
 
 pytestmark = pytest.mark.asyncio
 

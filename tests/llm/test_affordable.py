@@ -4,7 +4,7 @@ import pytest
 from support.completers import ScriptedCompleter
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.llm.budget import require_affordable
+from pytest_tfgrpo.llm.limits.budget import require_affordable
 
 
 def model(cost_usd: float | None = 0.01, *, paid: bool = True) -> ScriptedCompleter:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.batch.routes import TAG, BatchRoutes
 
 pytestmark = pytest.mark.asyncio

@@ -11,8 +11,8 @@ from support.model_clients import Client, Ledger, request
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.llm.batch import batches as batches_module
 from pytest_tfgrpo.llm.calls import HELLO
-from pytest_tfgrpo.llm.pace import Pace
-from pytest_tfgrpo.llm.queueing import take_ticket
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.queueing import take_ticket
 
 pytestmark = pytest.mark.asyncio
 

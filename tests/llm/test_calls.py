@@ -5,9 +5,9 @@ from support.completers import ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import ModelError, OutageError
 from pytest_tfgrpo.core.records import ModelCall
-from pytest_tfgrpo.llm import patience
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.fingerprint import fingerprint
+from pytest_tfgrpo.llm.limits import patience
 from pytest_tfgrpo.llm.protocol import Completion, Message, Request
 
 pytestmark = pytest.mark.asyncio

@@ -9,8 +9,8 @@ from support.fake_model import FakeModel, Reply
 from support.model_clients import Client, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError, SettingError
+from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.models import Models
-from pytest_tfgrpo.llm.pace import Pace
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,7 +9,7 @@ from support.fake_model import Body, FakeModel, Reply
 from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
-from pytest_tfgrpo.llm.pace import BACKOFF_MOST_S, Pace
+from pytest_tfgrpo.llm.limits.pace import BACKOFF_MOST_S, Pace
 
 pytestmark = pytest.mark.asyncio
 

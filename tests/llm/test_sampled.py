@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.errors import ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.llm.protocol import Completion
-from pytest_tfgrpo.llm.response import read_sampled
+from pytest_tfgrpo.llm.replies.response import read_sampled
 
 VALUES = (-0.25, -1.0625, -3.5)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_tfgrpo.core.errors import BudgetError
-from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.limits.budget import Budget
 
 
 def test_what_one_spends_both_have_spent() -> None:

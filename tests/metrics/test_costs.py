@@ -12,11 +12,11 @@ from support.sweeps import SETTINGS, make_run
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
-from pytest_tfgrpo.llm.budget import Budget
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.metrics.costs import is_paid, of_run
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.cost import cost_lines
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 def test_what_was_asked_is_summed_by_epoch_and_purpose() -> None:

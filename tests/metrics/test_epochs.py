@@ -9,7 +9,7 @@ from support.sweeps import evenly, make_result, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Revision
 from pytest_tfgrpo.core.records import PhaseResult
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.epochs import MadeRows, epoch_row, metric_lines, per_epoch, percentile
 from pytest_tfgrpo.scoring.rewarders.scoring import group_of, score
 

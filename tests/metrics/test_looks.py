@@ -6,7 +6,7 @@ from typing import Any
 from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.metrics.looks import evaluations, final_variant, merged, variant_of
 from pytest_tfgrpo.report.terminal import terminal

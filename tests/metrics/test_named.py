@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sweeps import Credits, make_result, make_run, rated
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.metrics.epochs import epoch_row, per_epoch
 from pytest_tfgrpo.metrics.named import SweepMetrics

@@ -10,7 +10,7 @@ from support.reached import reached, reaches
 from support.sweeps import evenly, make_run
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.metrics.noise import as_failures, flaky, noise, within_spread
 from pytest_tfgrpo.report.trust import trust_lines, trust_markdown

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.named_figures import NAME, as_figure, as_scale, reported
 from pytest_tfgrpo.core.named_scores import SHARE, MetricScale, NamedScore
 from pytest_tfgrpo.core.records import CheckResult, JudgeResult, Rollout, Run
 from pytest_tfgrpo.core.scenarios import Criterion, criterion_names
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.comparison import Sweeps, metric_changes
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.metrics.named import MOST_METRICS, SweepMetrics

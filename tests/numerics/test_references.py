@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_tfgrpo.numerics import advantages, divergence, losses, normalise, preferences, returns
+from pytest_tfgrpo.numerics.rl import advantages, divergence, losses, normalise, preferences, returns
 
 VECTORS = [
     json.loads(line) for line in Path(__file__).with_name("rl_vectors.jsonl").read_text().splitlines() if line

@@ -8,7 +8,7 @@ from support.fake_model import Body, Reply, Serve
 from support.preparing import refusal
 from support.project import Project
 
-from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.llm.limits import patience
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from support.project import Project, item_names
 
 from pytest_tfgrpo import run
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 BOTH = "half = python:agent:half, learner = python:agent:learner"
 DOWN = "down = python:agent:provider, right = python:agent:right"

@@ -16,7 +16,7 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo import ActorCall, Trajectory, run, scenario
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
-from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.llm.limits import patience
 
 
 class Mute:

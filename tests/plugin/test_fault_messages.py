@@ -4,7 +4,7 @@ import json
 
 from support.project import Project
 
-from pytest_tfgrpo.core.text import gist
+from pytest_tfgrpo.core.texts.text import gist
 
 CRASHING = """
 def solve(context):

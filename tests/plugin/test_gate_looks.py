@@ -13,7 +13,7 @@ from support.plugin.gate_looks import (
 )
 from support.project import Project
 
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What JUnit reports say of a gate."""
 
 from pytest_tfgrpo.gate.result import RuleResult
-from pytest_tfgrpo.plugin.gates import _compared
+from pytest_tfgrpo.plugin.items.gates import _compared
 
 
 def test_of_baselines_by_domain_the_worst_is_reported() -> None:

@@ -153,7 +153,7 @@ def test_who_is_supplied_without_an_identity_is_a_usage_error(plugged: Project) 
 
 
 def test_a_weighted_rewarder_takes_part_in_the_reward(plugged: Project) -> None:
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     plugged.learn()
     for phase in load_run(plugged.runs()[-1]).phases:

@@ -6,8 +6,8 @@ from support.plugin.metrics import KEY, MANNERS, learn, per_epoch, write_mannere
 from support.project import Project
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 @pytest.fixture

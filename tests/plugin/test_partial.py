@@ -9,7 +9,7 @@ from support.frozen import Frozen
 from support.project import Project
 
 from pytest_tfgrpo import run
-from pytest_tfgrpo.plugin import catalog
+from pytest_tfgrpo.plugin.items import catalog
 
 FUNCTIONS = """
 import pytest
@@ -79,7 +79,7 @@ def test_a_dry_run_does_not_hide_a_failing_test(project: Project) -> None:
 def test_of_a_very_large_file_only_what_was_drawn_is_waited_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_tfgrpo.plugin.items.BULK", 3)
+    monkeypatch.setattr("pytest_tfgrpo.plugin.items.items.BULK", 3)
     project.ini(actor="python:agent:right", sample_size=2).scenarios(train=5, sweep=3)
     assert project.learn().ret == 0
 
@@ -94,7 +94,7 @@ def test_of_a_very_large_file_only_what_was_drawn_is_waited_for(
 def test_a_very_large_file_is_read_once_whatever_is_selected_of_it(
     project: Project, monkeypatch: pytest.MonkeyPatch, named: str, modes: list[str]
 ) -> None:
-    monkeypatch.setattr("pytest_tfgrpo.plugin.items.BULK", 3)
+    monkeypatch.setattr("pytest_tfgrpo.plugin.items.items.BULK", 3)
     project.scenarios().scenarios("other", train=0)
     rows = [{"id": f"s{n}", "split": "train" if n else "eval", "prompt": str(n)} for n in range(5)]
     checks = [{"kind": "exact", "value": "3"}]

@@ -9,9 +9,9 @@ from support.plugin.references import held, lesson, look_again, rule, write_pack
 from support.preparing import refusal
 from support.project import Project
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.learning.library.library import of, save_library
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 @pytest.fixture

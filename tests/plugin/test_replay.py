@@ -22,7 +22,7 @@ from support.project import Project
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 @pytest.fixture

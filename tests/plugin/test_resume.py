@@ -42,7 +42,7 @@ def test_what_a_budget_did_not_reach_is_skipped_with_the_reason_and_one_gate_is_
     result.stdout.fnmatch_lines(["*SKIPPED*did not run to the end: budget_s of 0.001 s is used up"])
     result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
     assert "Error" not in text
-    assert "plugin/checkers.py" not in text  # no traceback of ours
+    assert "plugin/items/checkers.py" not in text  # no traceback of ours
 
 
 @pytest.mark.parametrize("gate", [(), ("--tfgrpo-gate-min-mean=0.1",)])

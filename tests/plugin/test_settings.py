@@ -9,8 +9,8 @@ from support import reference
 from support.preparing import prepared
 from support.project import LIMITS, Project
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import default_task_id, whole
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id, whole
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, from_arguments
 
 SINCE_9 = pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest 9 introduced native TOML")

@@ -9,7 +9,7 @@ import pytest
 from support import ROOT
 from support.private_values import PERSONAL, credentials, harmless, places, tokens
 
-from pytest_tfgrpo.core.fitting import fit
+from pytest_tfgrpo.core.wire.fitting import fit
 from pytest_tfgrpo.privacy.redact import Redactor
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.schema import load_schema
 from pytest_tfgrpo.core.settings import unknown_variables
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.config import LoopConfig, config_lines, load_loop_config
 from pytest_tfgrpo.production.loop_file import loop_file_text, write_key
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS

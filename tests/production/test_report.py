@@ -12,8 +12,8 @@ from support.loop_spans import trace_id
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.events import SCHEMAS, TRAJECTORY, EventFault, derived_id
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.numerics.stats import mean_interval
 from pytest_tfgrpo.production.assembly.state import AssemblyState
 from pytest_tfgrpo.production.assembly.trace_events import ASSEMBLER

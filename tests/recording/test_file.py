@@ -13,7 +13,7 @@ from support.recordings import ACTOR, make_call, make_entry, make_run, record_fi
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, FileChange, Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.recording import file
 from pytest_tfgrpo.recording.entries import CallEntry, RecordingEntry, RolloutEntry, key_of
 from pytest_tfgrpo.recording.file import Recording

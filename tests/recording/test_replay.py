@@ -12,7 +12,7 @@ from support.recordings import PROMPT, STAMP, make_call, make_entry, make_run, w
 from pytest_tfgrpo.core.errors import AgentFailure, ModelError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Failure, Trajectory
 from pytest_tfgrpo.core.scenarios import Check, Prompt, Scenario
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of
 from pytest_tfgrpo.llm.protocol import Message, Request
 from pytest_tfgrpo.protocols import ActorCall

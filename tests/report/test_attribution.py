@@ -8,8 +8,8 @@ from support.builders import PACK_STAMP, make_experience, make_exposures
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.library import of
 from pytest_tfgrpo.report.attribution import attribution_lines, attribution_report

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.sweeps import Credits, evenly, make_run
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.report.compare import versus
 from pytest_tfgrpo.report.compare_example import example_lines
+from pytest_tfgrpo.report.comparison.compare import versus
 
 
 def run(final: dict[str, Credits], run_id: str, answers: dict[str, str] | None = None, **changes: Any) -> Run:

@@ -10,7 +10,7 @@ from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.report.value import build

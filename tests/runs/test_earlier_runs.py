@@ -9,8 +9,8 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, run_folder
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.runs.earlier_runs import LISTED, dev_before, earlier_evaluations, eval_stamp
-from pytest_tfgrpo.runs.journal import encode
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal import encode
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 STAMP = "a" * 64
 

@@ -12,13 +12,13 @@ from support.sweeps import SETTINGS, evenly, make_result
 
 from pytest_tfgrpo.core.lessons import Revision
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.runs.headroom import Headroom, headroom, headroom_notice, headroom_text, look_ahead
-from pytest_tfgrpo.runs.journal_contents import JournalContents, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
 
 
 def scenarios(train: Iterable[str], sweep: int, family: int = 1) -> list[Scenario]:

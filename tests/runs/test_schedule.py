@@ -9,7 +9,7 @@ from support.builders import make_scenario
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.runs.schedule import outline, plan, require_dev, steps_of
 from pytest_tfgrpo.runs.seeds import control_first, draw, rollout_seed
 

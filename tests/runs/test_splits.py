@@ -8,7 +8,7 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.scenarios import Scenario, task_key
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.runs.schedule import MIN_DEV
 from pytest_tfgrpo.runs.splits import shortage, split_lines, unseen_families, with_dev
 

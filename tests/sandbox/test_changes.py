@@ -9,7 +9,7 @@ from support.projects_in_archives import write_archive
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.records import FileChange
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox import changes
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.changes import changes_in, make_again

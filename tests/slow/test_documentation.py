@@ -18,16 +18,16 @@ from support.fake_model import Body, FakeModel
 from support.tools import require_tool, run_pytest
 
 from pytest_tfgrpo.cli.project import parse_ini
-from pytest_tfgrpo.core.schema import violations
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.engine.executors.cluster.executor_file import load_executor_file
 from pytest_tfgrpo.gate.config import load_gates
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.production.live.config import load_live_config
 from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.suite.models_file import load_models
 from pytest_tfgrpo.suite.scenario_files import load_scenarios
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 LANGUAGES = {
     "console",

@@ -11,7 +11,7 @@ from support import ROOT
 from support.buses import STREAM, texts
 
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
-from pytest_tfgrpo.production.live.store import open_live_store
+from pytest_tfgrpo.production.live.store.store import open_live_store
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state

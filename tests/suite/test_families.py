@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.comparison import Tally, compare
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.suite.families import families_of, sweeps_of, ungrouped
 

@@ -8,9 +8,9 @@ from support import ROOT
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.schema_accepts import accepts
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.schema_accepts import accepts
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.scenario import build_scenario, split_of
 from pytest_tfgrpo.suite.scenario_files import load_scenarios

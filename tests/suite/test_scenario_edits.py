@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.builders import make_scenario
 
+from pytest_tfgrpo.suite.documents.yaml_text import REAL
 from pytest_tfgrpo.suite.scenario_edits import CannotEditError, FileEditor
 from pytest_tfgrpo.suite.scenario_files import Candidate, candidates_in
 from pytest_tfgrpo.suite.suite_files import SuiteFile, suite_files
-from pytest_tfgrpo.suite.yaml_text import REAL
 
 NEW = {"kind": "contains", "not": True, "value": "it's: #1"}
 HOSTILE = (

@@ -16,16 +16,16 @@ from support.suite.scenario_files import EXACT, PLAIN, checks
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive, task_key
-from pytest_tfgrpo.core.schema import load_schema, violations
-from pytest_tfgrpo.core.schema_accepts import accepts
-from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.schema import load_schema, violations
+from pytest_tfgrpo.core.wire.schema_accepts import accepts
+from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.document import Refused
-from pytest_tfgrpo.suite.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.suite.scenario import build_scenario, split_of
 from pytest_tfgrpo.suite.scenario_files import Suite, load_scenarios
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 
 def test_every_field_arrives_in_the_record(load, tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run
 from pytest_tfgrpo.gate.verdict import judge
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.suite.prompt import render_prompt

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_tfgrpo.actors.python import open_python
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.sandbox.workspace import Workspace

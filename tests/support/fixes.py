@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack, unpack
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext

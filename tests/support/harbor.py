@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.export.harbor.tasks import export_tasks
 from pytest_tfgrpo.export.harbor.written_scenarios import WrittenScenario, written_scenarios
 from pytest_tfgrpo.sandbox.archives import unpack

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.events import SCHEMAS
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts

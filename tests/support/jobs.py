@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Frame, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.gate.sequential import watch_for
 from pytest_tfgrpo.learning.library.library import empty

@@ -11,8 +11,8 @@ from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, RunHeader, header_fields
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.runs.journal import SCHEMA, encode
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
 from pytest_tfgrpo.suite.prompt import render_prompt
 from support.builders import make_group, make_pack, make_rollout, make_scenario
 

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
-from pytest_tfgrpo.runs import journal
-from pytest_tfgrpo.runs.journal import Journal
+from pytest_tfgrpo.runs.journal import journal
+from pytest_tfgrpo.runs.journal.journal import Journal
 
 POINT = os.environ.get("KILL", "")
 MARK = Path(os.environ.get("KILL_MARK", "mark"))

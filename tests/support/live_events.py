@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.live.records import (
     ArmChoice,
     EventKind,

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate, RunTrace
-from pytest_tfgrpo.production.live.rewards import open_inference
-from pytest_tfgrpo.production.live.selector import SelectorState, is_control, open_selector
-from pytest_tfgrpo.production.live.update import Learning, compute
+from pytest_tfgrpo.production.live.selection.rewards import open_inference
+from pytest_tfgrpo.production.live.selection.selector import SelectorState, is_control, open_selector
+from pytest_tfgrpo.production.live.selection.update import Learning, compute
 
 ARMS = {"bare": "s-bare", "learned": "s-learned", "misled": "s-misled"}
 POINTS = {"config": ARMS}

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable
 
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY, derived_id
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import BusEvent
 

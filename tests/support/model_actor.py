@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_tfgrpo.actors.openai.agent import OpenAIActor, open_openai
 from pytest_tfgrpo.core.scenarios import Attachment, Task
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request, ToolCall
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace

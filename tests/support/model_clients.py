@@ -8,11 +8,11 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.slots import Standing
 from pytest_tfgrpo.llm.models import Models
-from pytest_tfgrpo.llm.pace import Pace
 from pytest_tfgrpo.llm.prices import Price, PriceTable
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
-from pytest_tfgrpo.llm.slots import Standing
 from support.fake_model import Answer, FakeModel, echo
 
 KEY = "plain-words-make-up-this-key"

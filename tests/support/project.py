@@ -24,7 +24,7 @@ import pytest_tfgrpo
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.plugin import garbage
+from pytest_tfgrpo.plugin.start import garbage
 from pytest_tfgrpo.report.page import html
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo import cli, hookspecs
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import parse_bool
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.production.loop_file import spelled
 from pytest_tfgrpo.production.settings import LOOP_TABLE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
 from pytest_tfgrpo.core.events import EventFault, EventRefusal
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake, IntakeResult
 from pytest_tfgrpo.production.door.opt_outs import OptOuts

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Literal
 
-from pytest_tfgrpo.llm.concurrency import Concurrency, SlotPlace
+from pytest_tfgrpo.llm.limits.concurrency import Concurrency, SlotPlace
 
 REFUSAL_S = 0.002
 """Time until a refusal arrives."""

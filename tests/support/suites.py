@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand, SuiteRequest
 from support.tools import require_tool
 

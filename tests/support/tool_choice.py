@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.numerics.returns import gae
-from pytest_tfgrpo.numerics.softmax import (
+from pytest_tfgrpo.numerics.rl.returns import gae
+from pytest_tfgrpo.numerics.rl.softmax import (
     ArmPolicy,
     Decisions,
     arm_log_probs,

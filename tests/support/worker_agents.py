@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo import ProviderError
-from pytest_tfgrpo.core import clock
-from pytest_tfgrpo.engine import attempt
+from pytest_tfgrpo.core.python import clock
+from pytest_tfgrpo.engine.attempts import attempt
 
 EARLIER = "2001-01-01T00:00:00+00:00"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 SET_UP = ("actions/checkout@", "actions/setup-python@")
 UPLOAD = "actions/upload-artifact@"

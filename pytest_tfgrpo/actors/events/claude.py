@@ -23,7 +23,7 @@ from pytest_tfgrpo.actors.events.stream import (
 from pytest_tfgrpo.actors.events.transcript import TranscriptBuilder
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 
 PASSED_OVER = frozenset({"system", "stream_event", "rate_limit_event", "tool_progress", "auth_status"})
 FINISH = {

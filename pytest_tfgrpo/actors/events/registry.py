@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pytest_tfgrpo.actors.events.claude import read_claude
 from pytest_tfgrpo.actors.events.codex import read_codex
 from pytest_tfgrpo.actors.output import read_output
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 
 Reader: TypeAlias = Callable[[bytes], str | dict[str, Json]]
 

@@ -10,8 +10,8 @@ from typing import Any
 from pytest_tfgrpo.actors.output import TOKENS_MAX
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Usage
-from pytest_tfgrpo.core.strict import finite, load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.strict import finite, load_json
+from pytest_tfgrpo.core.wire.wire import Json
 
 DEPTH_MAX = 64
 """Data nested deeper is kept as text."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from pytest_tfgrpo.actors.events.stream import events_of
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Usage
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 
 ProgramFault = TypeVar("ProgramFault", AgentFailure, ProviderError)
 UNFINISHED = "the stream does not tell how it ended"

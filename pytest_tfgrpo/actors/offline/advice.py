@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from pytest_tfgrpo.actors.offline.matching import Mention, described, is_telling, mentions
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
 
 MAX_TOKENS = 200
 """Most words and signs of a lesson that are read."""

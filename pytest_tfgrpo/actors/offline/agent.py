@@ -12,11 +12,11 @@ from pytest_tfgrpo.actors.offline.policy import FINISH, Policy, choose
 from pytest_tfgrpo.actors.offline.task_view import TaskView, first_value, open_brief, wording_of
 from pytest_tfgrpo.actors.offline.tools.registry import TOOLS, OfflineTool
 from pytest_tfgrpo.actors.offline.values import ToolError, Value, kind_of, render
-from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Trajectory
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import Actor, ActorCall
 
 VERSION = 2

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pytest_tfgrpo.actors.offline.advice import OPENERS, VERBS, Advice, read_advice, tokens_of
 from pytest_tfgrpo.actors.offline.matching import commonness
 from pytest_tfgrpo.actors.offline.tools.registry import BY_NAME
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.words import content
 
 MAX_LESSONS = 200
 _OPEN = re.compile(r"<experiences(?:\s[^<>]*)?>")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.actors.offline.measures import UNIT_NAMES
 from pytest_tfgrpo.actors.offline.tools.registry import BY_NAME, TOOLS
-from pytest_tfgrpo.core.words import content, stem
+from pytest_tfgrpo.core.texts.words import content, stem
 
 LIKE_DESCRIPTION = 0.6
 """Cosine of a phrase with a tool's words from which the phrase may mean that tool."""

@@ -11,7 +11,7 @@ from pytest_tfgrpo.actors.offline.lessons import ReadLesson
 from pytest_tfgrpo.actors.offline.matching import similarities
 from pytest_tfgrpo.actors.offline.tools.registry import TOOLS
 from pytest_tfgrpo.actors.offline.values import ValueKind
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 FINISH = "finish"
 

@@ -25,7 +25,7 @@ from pytest_tfgrpo.actors.offline.values import (
     checked,
     kind_of,
 )
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.sandbox.workspace import Workspace
 

@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.core.settings.agents import MAX_STEPS, TOOLS
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import Completer, Image
 from pytest_tfgrpo.protocols import ActorCall
 

@@ -6,7 +6,7 @@ import threading
 from dataclasses import field
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task
 from pytest_tfgrpo.sandbox.workspace import Workspace
 

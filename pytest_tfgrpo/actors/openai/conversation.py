@@ -11,7 +11,6 @@ from pytest_tfgrpo.actors.openai.context import ToolContext
 from pytest_tfgrpo.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
 from pytest_tfgrpo.actors.openai.toolbox import Offer
 from pytest_tfgrpo.actors.output import total_max_bytes
-from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import (
     BUDGET,
     TIMEOUT,
@@ -22,10 +21,11 @@ from pytest_tfgrpo.core.errors import (
     RolloutFault,
     describe,
 )
+from pytest_tfgrpo.core.python.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.records import Frame, Trajectory
+from pytest_tfgrpo.llm.limits.queueing import Ticket, current_ticket
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Request, ToolCall
-from pytest_tfgrpo.llm.queueing import Ticket, current_ticket
-from pytest_tfgrpo.llm.written_calls import begins_call
+from pytest_tfgrpo.llm.replies.written_calls import begins_call
 from pytest_tfgrpo.protocols import ActorCall
 
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.actors.openai.context import ToolContext
 from pytest_tfgrpo.actors.openai.toolbox import Tool
-from pytest_tfgrpo.core.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.errors import RolloutFault, describe
+from pytest_tfgrpo.core.python.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.schema import nearest, violations
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import nearest, violations
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolCall
-from pytest_tfgrpo.sandbox.threads import call_in_daemon
-from pytest_tfgrpo.suite.document import Refused
-from pytest_tfgrpo.suite.json_text import parse_json_line
+from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json_line
 
 TOOL_TIMEOUT_S = 60.0
 OUTPUT_CHARS = 50_000

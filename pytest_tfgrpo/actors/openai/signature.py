@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pytest_tfgrpo.actors.openai.context import ToolContext
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 
 SCALARS: Mapping[Any, str] = {
     str: "string",

@@ -13,11 +13,11 @@ from typing import Any
 from pytest_tfgrpo.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.actors.openai.files import FILE_TOOLS
 from pytest_tfgrpo.actors.openai.signature import Signature, signature_of
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.schema_accepts import Accepts, accepts
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolSpec
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, spent
 from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command
 from pytest_tfgrpo.core.errors import ActorError, BudgetError, SettingError, StoreError
-from pytest_tfgrpo.core.text import few, plural
+from pytest_tfgrpo.core.texts.text import few, plural
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harvest.fixes import HarvestRow
@@ -249,7 +249,7 @@ def _require_sandbox(isolation: Isolation) -> None:
     """Raise SettingError unless the tests can be isolated as asked for."""
     if isolation != "bwrap":
         return
-    from pytest_tfgrpo.sandbox.bubblewrap import open_bwrap
+    from pytest_tfgrpo.sandbox.programs.bubblewrap import open_bwrap
 
     try:
         open_bwrap()
@@ -279,7 +279,7 @@ def env_command(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
     from pytest_tfgrpo.harvest.job.tools import open_builder
     from pytest_tfgrpo.harvest.suite.suite_files import ENVIRONMENTS
-    from pytest_tfgrpo.sandbox.environments import read_environment
+    from pytest_tfgrpo.sandbox.programs.environments import read_environment
 
     files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
     if not files:

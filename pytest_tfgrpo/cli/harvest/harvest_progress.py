@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, TextIO
 
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.texts.text import plural
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harvest.job.progress import HarvestEstimate, HarvestReading, RunningCandidate

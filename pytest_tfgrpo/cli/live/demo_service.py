@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.stamp import identify, seed_of
+from pytest_tfgrpo.core.wire.stamp import identify, seed_of
 from pytest_tfgrpo.learning.library.library import empty, of, save_library
 from pytest_tfgrpo.learning.optimizer.wording import parse
 

@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.live.config import LiveConfig
-    from pytest_tfgrpo.production.live.store import LiveStore
+    from pytest_tfgrpo.production.live.store.store import LiveStore
 
 ABOUT = (
     "Let runs in production choose among arms, such as prompts or models. What learns is the selector, a "
@@ -123,9 +123,9 @@ def report(arguments: Arguments) -> Iterator[str]:
 
 def evaluate(arguments: Arguments) -> Iterator[str]:
     """Estimate from the runs there were what another policy would have earned."""
-    from pytest_tfgrpo.production.live.evaluate import evaluate as value
-    from pytest_tfgrpo.production.live.evaluate import target_policy
     from pytest_tfgrpo.production.live.report import logged_selector, newest, policies_of, value_lines
+    from pytest_tfgrpo.production.live.selection.evaluate import evaluate as value
+    from pytest_tfgrpo.production.live.selection.evaluate import target_policy
 
     with _opened(arguments) as (_, store):
         state = logged_selector(store)
@@ -146,7 +146,7 @@ def evaluate(arguments: Arguments) -> Iterator[str]:
 
 def _point(name: str | None, points: Sequence[str]) -> str:
     """Return the point that is meant; raises SettingError and StoreError."""
-    from pytest_tfgrpo.core.schema import nearest
+    from pytest_tfgrpo.core.wire.schema import nearest
 
     if not points:
         raise StoreError("no run in the store has chosen an arm")
@@ -185,10 +185,10 @@ def export(arguments: Arguments) -> Iterator[str]:
 def ingest(arguments: Arguments) -> Iterator[str]:
     """Store the runs of agents of other frameworks, from files of their OpenTelemetry spans."""
     from pytest_tfgrpo.production.live.config import load_live_config
+    from pytest_tfgrpo.production.live.intake.spans import SpanIngest, ingest_lines
     from pytest_tfgrpo.production.live.loop import rules_of
-    from pytest_tfgrpo.production.live.rewards import open_inference
-    from pytest_tfgrpo.production.live.spans import SpanIngest, ingest_lines
-    from pytest_tfgrpo.production.live.store import open_live_store
+    from pytest_tfgrpo.production.live.selection.rewards import open_inference
+    from pytest_tfgrpo.production.live.store.store import open_live_store
 
     config = load_live_config(arguments.config, {"enabled": True}, os.environ)
     path, settings = config.store, config.settings
@@ -207,7 +207,7 @@ def reset(arguments: Arguments) -> Iterator[str]:
     """Let a gate that holds pass again; its memory of failures and of control starts anew."""
     import time
 
-    from pytest_tfgrpo.production.live.guard import reset as passing
+    from pytest_tfgrpo.production.live.selection.guard import reset as passing
 
     now = time.time()
     with _opened(arguments) as (_, store):
@@ -224,7 +224,7 @@ def reset(arguments: Arguments) -> Iterator[str]:
 def _opened(arguments: Arguments) -> Iterator[tuple[LiveConfig, LiveStore]]:
     """Yield configuration and store; raises StoreError where there is no store yet."""
     from pytest_tfgrpo.production.live.config import load_live_config
-    from pytest_tfgrpo.production.live.store import open_live_store
+    from pytest_tfgrpo.production.live.store.store import open_live_store
 
     config = load_live_config(arguments.config, {}, os.environ)
     path = config.store

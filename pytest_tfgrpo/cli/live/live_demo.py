@@ -17,10 +17,8 @@ from typing import Any
 from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, Served, open_service, prepare
 from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.text import interval, table
+from pytest_tfgrpo.core.texts.text import interval, table
 from pytest_tfgrpo.production.live.config import load_live_config
-from pytest_tfgrpo.production.live.evaluate import evaluate, target_policy
-from pytest_tfgrpo.production.live.guard import reset
 from pytest_tfgrpo.production.live.loop import open_loop
 from pytest_tfgrpo.production.live.records import LiveStatus
 from pytest_tfgrpo.production.live.report import (
@@ -29,10 +27,12 @@ from pytest_tfgrpo.production.live.report import (
     probabilities_of,
     stored_selector,
 )
-from pytest_tfgrpo.production.live.selector import SelectorState
+from pytest_tfgrpo.production.live.selection.evaluate import evaluate, target_policy
+from pytest_tfgrpo.production.live.selection.guard import reset
+from pytest_tfgrpo.production.live.selection.selector import SelectorState
 from pytest_tfgrpo.production.live.session import Live
-from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
-from pytest_tfgrpo.production.live.store_schema import open_store_file
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.store.store_schema import open_store_file
 
 TASKS, STEP, TOGETHER = 600, 100, 16
 WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4

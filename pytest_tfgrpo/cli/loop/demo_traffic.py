@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, open_service, prepare
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.live.arms import LiveArm

@@ -266,7 +266,7 @@ def opt_out_remove(arguments: Arguments) -> Iterator[str]:
 
 def opt_out_list(arguments: Arguments) -> Iterator[str]:
     """Print who opted out and when, by pseudonym: nobody's id is stored."""
-    from pytest_tfgrpo.core.text import table
+    from pytest_tfgrpo.core.texts.text import table
 
     with _opened_door(arguments) as (_, _, rows):
         listed = rows.listed()

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.open_loop import current_view, load_config, open_configured, open_scrubber
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 
 PATIENCE_S = 3.0
 """How long work that waits may not become less, before another process is taken to do it."""

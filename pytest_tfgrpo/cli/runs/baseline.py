@@ -47,7 +47,7 @@ def save(arguments: Arguments) -> Iterator[str]:
     """Store the final sweep of a run as a baseline, pooled with every other sweep of its build."""
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.gate import baseline
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
@@ -66,7 +66,7 @@ def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
     """Return a baseline with the sweeps of its build in the file that is replaced, and of runs on disk."""
     from pytest_tfgrpo.gate.baseline import from_run, load
     from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
-    from pytest_tfgrpo.runs.journal_contents import list_runs, load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
 
     others = []
     with suppress(BaselineError):  # one that is broken is saved again
@@ -104,7 +104,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 def compare(arguments: Arguments) -> Iterator[str]:
     """Compare two baselines or runs: the gate's result for B with A as its baseline."""
     from pytest_tfgrpo.gate.difference import Bar
-    from pytest_tfgrpo.report.baselines import compare_baselines
+    from pytest_tfgrpo.report.comparison.baselines import compare_baselines
 
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
@@ -141,9 +141,9 @@ def find(project: Project, wanted: str) -> Baseline:
     Raises BaselineError and JournalError.
     """
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.setting_parsers import is_task_id
+    from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
     from pytest_tfgrpo.gate.baseline import from_run, load, locate
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     if wanted.endswith(".json") or (is_task_id(wanted) and locate(wanted, project.root).is_file()):
         return load(locate(wanted, project.root))

@@ -33,7 +33,7 @@ def history(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.cli.runs.report import write
     from pytest_tfgrpo.report.run_history.lines import history_lines
     from pytest_tfgrpo.report.run_history.page import history_page
-    from pytest_tfgrpo.runs.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
     project = project_of(arguments)
     folders = list_runs(project.out, project.task_id)
@@ -52,7 +52,7 @@ def _run_in(folder: Path) -> PastRun:
     """Return what is known of a run; whatever is wrong with its files is said in its place."""
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run, unreported
-    from pytest_tfgrpo.runs.journal import ended_at, is_open
+    from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
 
     journal, header = folder / JOURNAL, _header(folder / JOURNAL)
     if is_open(journal):
@@ -68,7 +68,7 @@ def _run_in(folder: Path) -> PastRun:
 
 def _header(journal: Path) -> Mapping[str, Any] | None:
     """Return the data of a journal's first event; None where it has none that can be read."""
-    from pytest_tfgrpo.runs.journal import decode
+    from pytest_tfgrpo.runs.journal.journal import decode
 
     try:
         with open_plain(journal) as file:

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON, write_jso
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.report.labels import Labels
+    from pytest_tfgrpo.report.judging.labels import Labels
 
 
 def declare(commands: Subparsers) -> None:
@@ -61,9 +61,9 @@ def _add_file(command: Parser) -> None:
 def sample(arguments: Arguments) -> Iterator[str]:
     """Draw a random sample of a run's judged answers, and write a form for people to label."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.text import line, plural
-    from pytest_tfgrpo.report.label_file import load_labels, save_labels, write_form
-    from pytest_tfgrpo.report.labels import Labels, draw
+    from pytest_tfgrpo.core.texts.text import line, plural
+    from pytest_tfgrpo.report.judging.label_file import load_labels, save_labels, write_form
+    from pytest_tfgrpo.report.judging.labels import Labels, draw
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
@@ -101,10 +101,10 @@ def read(arguments: Arguments) -> Iterator[str]:
     from dataclasses import replace
 
     from pytest_tfgrpo.cli.lookup import find_run, read_report
-    from pytest_tfgrpo.core.text import line
-    from pytest_tfgrpo.report.judge import label_lines
-    from pytest_tfgrpo.report.label_file import load_labels, read_form, save_labels
-    from pytest_tfgrpo.report.labels import labels_report, sample_of
+    from pytest_tfgrpo.core.texts.text import line
+    from pytest_tfgrpo.report.judging.judge import label_lines
+    from pytest_tfgrpo.report.judging.label_file import load_labels, read_form, save_labels
+    from pytest_tfgrpo.report.judging.labels import labels_report, sample_of
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
@@ -139,7 +139,7 @@ def _require_same(earlier: Labels, arguments: Arguments) -> None:
 
 def _finished(project: Project, folder: Path) -> Run:
     """Return the run in `folder`; raises JournalError unless it is complete."""
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     run = load_run(folder)
     if run.status != "complete":

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -64,7 +64,7 @@ def declare(commands: Subparsers) -> None:
 
 def lessons(arguments: Arguments) -> Iterator[str]:
     """List the lessons of the task with their effects, or export them as JSON lines."""
-    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.core.texts.text import line
 
     project = project_of(arguments)
     stored, tombstones = _stored(project)
@@ -98,11 +98,11 @@ def _listing(
     where: str,
     sort: str,
 ) -> Iterator[str]:
-    from pytest_tfgrpo.core.text import line, plural, wrapped
+    from pytest_tfgrpo.core.texts.text import line, plural, wrapped
     from pytest_tfgrpo.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
     from pytest_tfgrpo.learning.attribution.exposures import content_key
     from pytest_tfgrpo.learning.attribution.pooling import records
-    from pytest_tfgrpo.runs.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
     found, complaints = records(list_runs(project.out, project.task_id))
     for complaint in complaints:
@@ -141,7 +141,7 @@ def _listing(
 
 
 def _lines(lesson: LessonRow) -> Iterator[str]:
-    from pytest_tfgrpo.core.text import interval, line, plural, wrapped
+    from pytest_tfgrpo.core.texts.text import interval, line, plural, wrapped
     from pytest_tfgrpo.numerics.attribution import MIN_ARM
     from pytest_tfgrpo.report.attribution import probability
 
@@ -231,7 +231,7 @@ def _started_with(
     project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
 ) -> Iterator[Experience]:
     """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
-    from pytest_tfgrpo.runs.journal_contents import library_at_start, list_runs
+    from pytest_tfgrpo.runs.journal.journal_contents import library_at_start, list_runs
 
     changed = [(id_, stone.run_id) for id_, stone in tombstones.items()]
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
-from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.texts.text import line, plural
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
@@ -76,7 +76,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
     from pytest_tfgrpo.metrics.looks import merged
     from pytest_tfgrpo.report.gates import overall
     from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])
@@ -97,7 +97,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
 def rebase(arguments: Arguments) -> Iterator[str]:
     """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
     from pytest_tfgrpo.cli.lookup import committed_file
-    from pytest_tfgrpo.core.clock import utc_now
+    from pytest_tfgrpo.core.python.clock import utc_now
     from pytest_tfgrpo.learning.library.library import load_library, save_library
     from pytest_tfgrpo.learning.library.library import rebase as rebased
     from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs

@@ -59,7 +59,7 @@ def add(arguments: Arguments) -> Iterator[str]:
     """
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.recording.writing import check_recordable, describe, record
-    from pytest_tfgrpo.runs.journal_contents import load_run, read_log
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
     from pytest_tfgrpo.scoring.checks.registry import KINDS
 
     file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
@@ -88,6 +88,6 @@ def prune(arguments: Arguments) -> Iterator[str]:
 
 def _use_of(folder: Path) -> RunUse:
     from pytest_tfgrpo.recording import maintenance
-    from pytest_tfgrpo.runs.journal_contents import load_run, read_log
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
 
     return maintenance.use_of(load_run(folder), read_log(folder).rollouts.values())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
-from pytest_tfgrpo.core.setting import Setting
+from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD, SEED
 
@@ -72,7 +72,7 @@ def replicate(arguments: Arguments) -> Iterator[str]:
 
 
 def _require_one_agent(project: Project, args: Sequence[str]) -> None:
-    from pytest_tfgrpo.core.agent_list import listed_agents
+    from pytest_tfgrpo.core.keys.agent_list import listed_agents
 
     agents = listed_agents(ACTOR.of(project.settings))
     if agents and not any(word.startswith("--tfgrpo-actor=") for word in args):
@@ -85,7 +85,7 @@ def _require_one_agent(project: Project, args: Sequence[str]) -> None:
 def _folder(project: Project, *, new: bool) -> Path:
     """Return the folder of the replication to go on with, or of a new one."""
     from pytest_tfgrpo.core.files import REPLICATIONS
-    from pytest_tfgrpo.runs.journal_contents import new_run_id
+    from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 
     home = project.out / project.task_id / REPLICATIONS
     known = sorted(path for path in home.glob("*") if path.is_dir())
@@ -93,7 +93,7 @@ def _folder(project: Project, *, new: bool) -> Path:
 
 
 def _runs(project: Project, out: Path) -> list[Path]:
-    from pytest_tfgrpo.runs.journal_contents import list_runs
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
     return list_runs(out, project.task_id)
 
@@ -209,7 +209,7 @@ def _used(run: Path, budget: str) -> float:
 def _result(run: Path) -> SeedResult:
     """Return what the run in a folder shows; raises SettingError where it measured no gain."""
     from pytest_tfgrpo.report.replication import seed_result
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     found = seed_result(load_run(run))
     if found is None or not found.known.ids:
@@ -257,6 +257,6 @@ def _committed(project: Project) -> Iterator[Mapping[str, tuple[str, ...]]]:
 
 def _end(text: str) -> str:
     """Return the end of pytest's output."""
-    from pytest_tfgrpo.core.text import block
+    from pytest_tfgrpo.core.texts.text import block
 
     return block(text.strip()[-_LAST:])

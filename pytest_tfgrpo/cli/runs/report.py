@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.files import JOURNAL, LABELS, REPORT_HTML, REPORT_JSON, 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATES
-from pytest_tfgrpo.core.text import line, wrapped
+from pytest_tfgrpo.core.texts.text import line, wrapped
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -72,9 +72,9 @@ def declare(commands: Subparsers) -> None:
 def report(arguments: Arguments) -> Iterator[str]:
     """Print the report of a run and write its HTML page, or compare it with others."""
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.report.compare import versus
     from pytest_tfgrpo.report.compare_example import example_lines
-    from pytest_tfgrpo.report.compare_lines import compare_lines
+    from pytest_tfgrpo.report.comparison.compare import versus
+    from pytest_tfgrpo.report.comparison.compare_lines import compare_lines
     from pytest_tfgrpo.report.page.html import html, write_page
     from pytest_tfgrpo.report.terminal import terminal
 
@@ -98,7 +98,7 @@ def report(arguments: Arguments) -> Iterator[str]:
         here = shown.report | {"files": os.path.relpath(folder)}
         yield from terminal(here, verbosity=verbosity)
         if arguments.what_if is not None:
-            from pytest_tfgrpo.report.labels import what_if
+            from pytest_tfgrpo.report.judging.labels import what_if
 
             yield from wrapped(what_if(shown.run, arguments.what_if), 80, hanging="  ")
     if before or arguments.html is not None:
@@ -123,7 +123,7 @@ def _agents(project: Project, arguments: Arguments, verbosity: int) -> Sequence[
 def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]:
     """Return the folders of the runs to compare with; raises JournalError."""
     from pytest_tfgrpo.cli.lookup import run_before
-    from pytest_tfgrpo.report.compare_columns import LETTERS
+    from pytest_tfgrpo.report.comparison.compare_columns import LETTERS
 
     if len(wanted) >= len(LETTERS):
         raise JournalError(
@@ -164,8 +164,8 @@ def write(path: Path, written: Callable[[], None]) -> str:
 
 def read(project: Project, folder: Path) -> Run:
     """Return the run in `folder` from its journal; raises JournalError if it cannot be read."""
-    from pytest_tfgrpo.runs.journal import is_open
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal import is_open
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
     run = load_run(folder)
     if run.status != "complete" and run.reason == "killed":
@@ -213,8 +213,8 @@ def _labelled(folder: Path, run: Run, report: Report) -> Report:
     """Return a report with what people's labels make of the gain, where there are any."""
     if not (folder / LABELS).is_file():
         return report
-    from pytest_tfgrpo.report.label_file import load_labels
-    from pytest_tfgrpo.report.labels import labels_report
+    from pytest_tfgrpo.report.judging.label_file import load_labels
+    from pytest_tfgrpo.report.judging.labels import labels_report
 
     try:
         labels = load_labels(folder)

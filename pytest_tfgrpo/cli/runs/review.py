@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 
 def review(arguments: Arguments) -> Iterator[str]:
     """Show where checks and reviewers' marks disagree, or propose what follows from marks."""
-    from pytest_tfgrpo.core.text import line
+    from pytest_tfgrpo.core.texts.text import line
     from pytest_tfgrpo.review.lines import review_lines
 
     words = list(arguments.words)
@@ -92,7 +92,7 @@ def _open(arguments: Arguments, name: str | None) -> Opened:
     from pytest_tfgrpo.cli.lookup import find_run
     from pytest_tfgrpo.review.disagreements import review
     from pytest_tfgrpo.review.marks import load_marks
-    from pytest_tfgrpo.runs.journal_contents import load_run
+    from pytest_tfgrpo.runs.journal.journal_contents import load_run
     from pytest_tfgrpo.suite.suite_files import suite_files
 
     project = project_of(arguments)
@@ -107,8 +107,8 @@ def _open(arguments: Arguments, name: str | None) -> Opened:
 def _run_of(project: Project, marks: Sequence[Mark]) -> str:
     """Return the one run of the project that marks are of; raises SettingError where there is not one."""
     from pytest_tfgrpo.cli.lookup import LATEST
-    from pytest_tfgrpo.core.text import few, plural
-    from pytest_tfgrpo.runs.journal_contents import list_runs
+    from pytest_tfgrpo.core.texts.text import few, plural
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
     known = {folder.name for folder in list_runs(project.out, project.task_id)}
     of = list(dict.fromkeys(mark.run_id for mark in marks))
@@ -127,7 +127,7 @@ def _run_of(project: Project, marks: Sequence[Mark]) -> str:
 def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
     """Propose changes of the scenario files that follow from marks; write them if that is asked for."""
     from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.core.text import block, line
+    from pytest_tfgrpo.core.texts.text import block, line
     from pytest_tfgrpo.review.lines import change_lines, not_applied_lines
     from pytest_tfgrpo.review.patch import suite_change, write_files
 
@@ -155,7 +155,7 @@ def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
 
 
 def _consequences(change: SuiteChange, *, new: bool) -> Iterator[str]:
-    from pytest_tfgrpo.core.text import few, plural, wrapped
+    from pytest_tfgrpo.core.texts.text import few, plural, wrapped
 
     ids = [one.scenario.id for one in change.proposals]
     text = (

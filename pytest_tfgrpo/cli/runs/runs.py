@@ -18,8 +18,8 @@ def declare(commands: Subparsers) -> None:
 def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
     from pytest_tfgrpo.cli.lookup import other_tasks
-    from pytest_tfgrpo.core.text import table
-    from pytest_tfgrpo.runs.journal_contents import list_runs
+    from pytest_tfgrpo.core.texts.text import table
+    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
     project = project_of(arguments)
     rows, killed = [], ""
@@ -43,7 +43,7 @@ def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.core.files import JOURNAL
     from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run
-    from pytest_tfgrpo.runs.journal import ended_at, is_open
+    from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
 
     if is_open(folder / JOURNAL):
         return "running", None
@@ -58,7 +58,7 @@ def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
 
 
 def _row(run_id: str, report: Mapping[str, Any]) -> list[str]:
-    from pytest_tfgrpo.core.text import number
+    from pytest_tfgrpo.core.texts.text import number
     from pytest_tfgrpo.report.cost import spent
     from pytest_tfgrpo.report.gates import overall
 

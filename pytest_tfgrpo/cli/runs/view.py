@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.files import DETAILS, JOURNAL, LABELS, REPORT_HTML, REPO
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-    from pytest_tfgrpo.report.page.details import DetailsFile
+    from pytest_tfgrpo.report.page.payload.details import DetailsFile
 
 FIRST_S, SLICE_S = 0.05, 0.25
 """How long the first request, and one after it, reads the journal before it answers with what it has."""
@@ -50,8 +50,8 @@ def view(arguments: Arguments) -> Iterator[str]:
     Nothing is written. A page that is served instead of opened is there until Ctrl-C.
     """
     from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.text import line
-    from pytest_tfgrpo.runs.journal import is_open
+    from pytest_tfgrpo.core.texts.text import line
+    from pytest_tfgrpo.runs.journal.journal import is_open
 
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
@@ -111,7 +111,7 @@ def is_fresh(folder: Path) -> bool:
     """Return whether the page in a run's folder is that of its end, with all that belongs to it."""
     from pytest_tfgrpo.cli.lookup import read_report
     from pytest_tfgrpo.report.page.choice import ROWS
-    from pytest_tfgrpo.runs.journal import ended_at
+    from pytest_tfgrpo.runs.journal.journal import ended_at
 
     try:
         report = read_report(folder)
@@ -168,7 +168,7 @@ class RunSite:
 
     def _shown(self) -> WebAnswer:
         from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-        from pytest_tfgrpo.core.text import block
+        from pytest_tfgrpo.core.texts.text import block
 
         try:
             return WebAnswer("text/html", self.page() if self._is_over() else self._live())
@@ -197,7 +197,7 @@ class RunSite:
 
     def _taken(self, folder: Path) -> bytes:
         """Return the page in a folder, and keep the file beside it open; raises JournalError and OSError."""
-        from pytest_tfgrpo.report.page.details import DetailsFile
+        from pytest_tfgrpo.report.page.payload.details import DetailsFile
 
         page, details = (folder / REPORT_HTML).read_bytes(), folder / DETAILS
         self._details = DetailsFile(details) if details.exists() else None
@@ -205,7 +205,7 @@ class RunSite:
 
     def _is_over(self) -> bool:
         """Return whether nobody writes the journal, and its report is written or will not be."""
-        from pytest_tfgrpo.runs.journal import is_open
+        from pytest_tfgrpo.runs.journal.journal import is_open
 
         if is_open(self._folder / JOURNAL):
             self._closed_at = None

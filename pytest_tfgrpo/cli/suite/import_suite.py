@@ -43,7 +43,7 @@ def declare(commands: Subparsers) -> None:
 
 def import_suite(arguments: Arguments) -> Iterator[str]:
     """Write scenario files out of test files of other tools; say what was lost and which checks can fail."""
-    from pytest_tfgrpo.core.text import line, plural
+    from pytest_tfgrpo.core.texts.text import line, plural
     from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
     from pytest_tfgrpo.suite.imports.tables import TableColumns
     from pytest_tfgrpo.suite.imports.trial import CheckTrial

@@ -101,7 +101,7 @@ def _files() -> Traversable:
 
 def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
     """Return the files of an example and the keys of its ini file; raises SettingError."""
-    from pytest_tfgrpo.core.schema import nearest
+    from pytest_tfgrpo.core.wire.schema import nearest
 
     if name not in EXAMPLES:
         raise SettingError(f"unknown example {name!r}; known: {', '.join(EXAMPLES)}{nearest(name, EXAMPLES)}")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import NoChoice, parse_bool
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import NoChoice, parse_bool
 from pytest_tfgrpo.core.settings import agents, gate, learning, permissions, runs, telemetry
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_EXTEND, GATE_SEQUENTIAL
 from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP, EPOCHS, EVAL_MODE, EVAL_ROLLOUTS
@@ -103,7 +103,7 @@ def parse(setting: Setting[Any], origin: Origin) -> Any:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    from pytest_tfgrpo.core.schema import nearest  # not needed by a start without a mistake
+    from pytest_tfgrpo.core.wire.schema import nearest  # not needed by a start without a mistake
 
     return nearest(word, known)
 

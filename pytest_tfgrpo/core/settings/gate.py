@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import choice, parse_bool, parse_text, parse_text_or_none, real, whole
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import (
+    choice,
+    parse_bool,
+    parse_text,
+    parse_text_or_none,
+    real,
+    whole,
+)
 
 # fmt: off
 MIN_SCORE = Setting("min_score", "gate", real(0, 1), 1.0,

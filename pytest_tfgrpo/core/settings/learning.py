@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import choice, real, whole
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import choice, real, whole
 
 # fmt: off
 GROUP_SIZE = Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int")

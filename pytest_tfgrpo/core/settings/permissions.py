@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import choice, listed_values, parse_bool
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import choice, listed_values, parse_bool
 
 # fmt: off
 SANDBOX: Setting[Literal["none", "bwrap"]] = Setting("sandbox", "prompts", choice("none", "bwrap"), "none",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import (
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import (
     parse_executor,
     parse_task_id,
     parse_text,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import parse_bool
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import parse_bool
 
 # fmt: off
 OTEL = Setting("otel", "none", parse_bool, False,

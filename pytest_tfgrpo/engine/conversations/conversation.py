@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pytest_tfgrpo.actors.output import without_thoughts
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.errors import (
     BUDGET,
@@ -19,8 +18,9 @@ from pytest_tfgrpo.core.errors import (
     RecordingError,
     describe,
 )
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Frame, Trajectory
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import Actor, ActorCall, Conversational, Session, User
 
 SCRIPT = "script"

@@ -6,19 +6,19 @@ import json
 from collections.abc import Callable, Mapping
 
 from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import USER_AWAY, ModelError, OutageError, ProviderError
-from pytest_tfgrpo.core.fences import fences
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Scenario, SimulatedUser
-from pytest_tfgrpo.core.stamp import seed_of, stamp
+from pytest_tfgrpo.core.texts.fences import fences
 from pytest_tfgrpo.core.voices import said
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import seed_of, stamp
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.conversations.conversation import SCRIPT, UNPLAYED, user_frame
 from pytest_tfgrpo.llm.calls import Calls
+from pytest_tfgrpo.llm.limits.queueing import current_ticket
 from pytest_tfgrpo.llm.protocol import Completer, Message, Request
-from pytest_tfgrpo.llm.queueing import current_ticket
-from pytest_tfgrpo.llm.thoughts import part_thoughts
+from pytest_tfgrpo.llm.replies.thoughts import part_thoughts
 
 PURPOSE = "user"
 TEMPERATURE = 0.7

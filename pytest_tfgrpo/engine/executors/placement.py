@@ -7,7 +7,7 @@ import pickle
 from pytest_tfgrpo.core.errors import SettingError, describe
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import EXECUTOR
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.worker import WorkerSetup
 from pytest_tfgrpo.protocols import as_metered
 from pytest_tfgrpo.runs.job import Job

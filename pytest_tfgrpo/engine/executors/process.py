@@ -12,12 +12,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from pytest_tfgrpo.core.errors import ProviderError
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.local import run_in_order
 from pytest_tfgrpo.engine.executors.remote_actor import RemoteActor, lost_calls
 from pytest_tfgrpo.engine.executors.worker import AgentTurn, WorkerReply, WorkerSetup
 from pytest_tfgrpo.engine.executors.worker_process import ENDED, WorkerProcess
-from pytest_tfgrpo.llm.queueing import current_ticket
+from pytest_tfgrpo.llm.limits.queueing import current_ticket
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import Actor
 

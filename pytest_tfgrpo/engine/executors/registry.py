@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.local import LocalExecutor
 from pytest_tfgrpo.engine.executors.open_files import require_open_files
 from pytest_tfgrpo.engine.executors.protocol import Executor
-from pytest_tfgrpo.llm.concurrency import AUTO, UNSEEN, most_at_once, with_batches
+from pytest_tfgrpo.llm.limits.concurrency import AUTO, UNSEEN, most_at_once, with_batches
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import as_metered
 from pytest_tfgrpo.runs.job import Job

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.executors.protocol import AgentWorkers, LeasedWorker
 from pytest_tfgrpo.engine.executors.worker import AgentTurn, WorkerReply
 from pytest_tfgrpo.protocols import Actor, ActorCall, as_conversational

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.actors.output import total_max_bytes
 from pytest_tfgrpo.actors.registry import open_actor
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault, describe
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.engine.attempt import NOTHING, ask_once
+from pytest_tfgrpo.engine.attempts.attempt import NOTHING, ask_once
 from pytest_tfgrpo.protocols import Actor, ActorCall, Session, as_conversational
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 

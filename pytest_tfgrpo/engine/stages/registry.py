@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from pytest_tfgrpo.engine.attempts.stage import AnswerSource, Stage, Stages
 from pytest_tfgrpo.engine.resumption import Journaled
-from pytest_tfgrpo.engine.stage import AnswerSource, Stage, Stages
 from pytest_tfgrpo.engine.stages.tracing import TracedAttempts
 from pytest_tfgrpo.runs.job import Job
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.engine.stage import Stage
+from pytest_tfgrpo.engine.attempts.stage import Stage
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.attempt import AttemptResult, Slot
-    from pytest_tfgrpo.engine.stage import MakeAttempt
+    from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, Slot
+    from pytest_tfgrpo.engine.attempts.stage import MakeAttempt
     from pytest_tfgrpo.protocols import Tracing
 
 

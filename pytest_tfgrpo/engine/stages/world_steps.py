@@ -11,20 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_tfgrpo.actors.running_program import RunningProgram
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.actors.command.running_program import RunningProgram
 from pytest_tfgrpo.core.errors import ActorError, SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task, WorldStep
-from pytest_tfgrpo.core.schema import short
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.tracebacks import traceback_text
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.texts.tracebacks import traceback_text
+from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.sandbox.bubblewrap import Sandbox
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.sandbox.sandbox_settings import open_sandbox
-from pytest_tfgrpo.sandbox.threads import call_in_daemon
+from pytest_tfgrpo.sandbox.programs.bubblewrap import Sandbox
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.programs.sandbox_settings import open_sandbox
+from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.scoring.checks.command import scrubbed
 from pytest_tfgrpo.scoring.checks.python import plain_callable
 

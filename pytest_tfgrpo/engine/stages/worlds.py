@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.clock import utc_now
 from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import gist
-from pytest_tfgrpo.engine.attempt import AttemptResult, Slot
-from pytest_tfgrpo.engine.stage import MakeAttempt, Stage
+from pytest_tfgrpo.core.texts.text import gist
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, Slot
+from pytest_tfgrpo.engine.attempts.stage import MakeAttempt, Stage
 from pytest_tfgrpo.engine.stages.world_steps import StepContext, StepFailed, StepRunner
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.runs.job import Job

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.sandbox.environments import Environment
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.sandbox.programs.environments import Environment
 from pytest_tfgrpo.suite.imports.harbor.task_form import DOCKERFILE, ENVIRONMENT, WORKDIR, WORKSPACE
 
 REQUIREMENTS = "requirements.txt"

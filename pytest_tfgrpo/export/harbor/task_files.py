@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.actors.reference import removed_files
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.toml_text import toml_table, toml_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.toml_text import toml_table, toml_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.export.harbor import check_task
 from pytest_tfgrpo.export.harbor.container import DISTRIBUTIONS, container_of
 from pytest_tfgrpo.export.harbor.written_scenarios import WrittenScenario
 from pytest_tfgrpo.sandbox.archives import check_member, pack, read_archive
-from pytest_tfgrpo.sandbox.environments import ENVIRONMENTS, Environment, read_environment
-from pytest_tfgrpo.scoring.checks import protected
-from pytest_tfgrpo.scoring.checks.fresh_tree import read_base
-from pytest_tfgrpo.scoring.checks.hidden_archives import hidden_archive
+from pytest_tfgrpo.sandbox.programs.environments import ENVIRONMENTS, Environment, read_environment
+from pytest_tfgrpo.scoring.checks.hidden import protected
+from pytest_tfgrpo.scoring.checks.hidden.fresh_tree import read_base
+from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import hidden_archive
 from pytest_tfgrpo.suite.imports.harbor import task_form
 
 SCHEMA_VERSION = "1.4"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ExportError
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.export.harbor.task_files import HarborTask, NoTask, task_of
 from pytest_tfgrpo.export.harbor.written_scenarios import WrittenScenario, written_scenarios
 from pytest_tfgrpo.sandbox.removal import remove

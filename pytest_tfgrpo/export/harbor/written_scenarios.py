@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.schema import pointer
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import pointer
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import scenario_paths
-from pytest_tfgrpo.suite.document import Problem, Refused
+from pytest_tfgrpo.suite.documents.document import Problem, Refused
 from pytest_tfgrpo.suite.scenario import Invalid, Loader
 from pytest_tfgrpo.suite.scenario_files import Candidate, candidates_in, read_scenarios_text
 

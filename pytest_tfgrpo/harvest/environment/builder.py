@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain, write_atomic
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.harvest.environment.package_tools import (
     BuildProblem,
     BuildTools,
@@ -31,7 +31,7 @@ from pytest_tfgrpo.harvest.recipe.node_recipe import LOCKS
 from pytest_tfgrpo.harvest.recipe.own_distributions import write_distributions
 from pytest_tfgrpo.harvest.recipe.recipe import OLDEST, pair
 from pytest_tfgrpo.harvest.recipe.requirement_text import normal
-from pytest_tfgrpo.sandbox.environments import (
+from pytest_tfgrpo.sandbox.programs.environments import (
     BUILT,
     LARGEST,
     SETUP,

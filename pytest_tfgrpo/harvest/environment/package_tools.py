@@ -18,14 +18,14 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import CheckError
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.sandbox.cancelling import LOOK_S, require_going
-from pytest_tfgrpo.sandbox.environments import Environment
-from pytest_tfgrpo.sandbox.programs import needed
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.sandbox.programs.cancelling import LOOK_S, require_going
+from pytest_tfgrpo.sandbox.programs.environments import Environment
+from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.scoring.runners.isolation import SYSTEM_PATH, run_isolated
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.harvest.environment.package_tools import TAIL, BuildProblem, BuildTools, inside
 from pytest_tfgrpo.harvest.recipe.node_recipe import LOCKS
-from pytest_tfgrpo.sandbox.environments import SETUP, VENV, Environment
+from pytest_tfgrpo.sandbox.programs.environments import SETUP, VENV, Environment
 from pytest_tfgrpo.scoring.runners.isolation import SYSTEM_PATH
 
 LOCK_NODE = ("npm", "install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import few
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import few
 from pytest_tfgrpo.harvest.fixes import (
     ChangedFile,
     FixCandidate,
@@ -21,7 +21,7 @@ from pytest_tfgrpo.harvest.fixes import (
 from pytest_tfgrpo.harvest.history.changed_lines import changed_lines
 from pytest_tfgrpo.harvest.history.messages import title_of
 from pytest_tfgrpo.harvest.history.reverts import Reverts, reverts_another
-from pytest_tfgrpo.scoring.checks.protected import TEST_FOLDERS, is_protected, is_test
+from pytest_tfgrpo.scoring.checks.hidden.protected import TEST_FOLDERS, is_protected, is_test
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harvest.history.git_objects import GitObjects

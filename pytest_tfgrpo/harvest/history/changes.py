@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.fixes import HistoryChange
 from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.history.git_answers import GitAnswers
 from pytest_tfgrpo.harvest.history.git_contents import ContentQueue
 from pytest_tfgrpo.harvest.history.git_shadow import locate, make_shadow

@@ -12,8 +12,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 FILE_MAX = 1_000_000
 """Bytes of a ``.git`` file, ``HEAD`` or configuration that are read."""

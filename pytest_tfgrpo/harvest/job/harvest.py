@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BudgetError, SnapshotError, StoreError
-from pytest_tfgrpo.core.text import plural
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, HistoryChange
 from pytest_tfgrpo.harvest.history.candidates import CandidateRules, candidates, few_lines
 from pytest_tfgrpo.harvest.history.changes import changes, merged_changes, range_of
@@ -32,7 +32,7 @@ from pytest_tfgrpo.harvest.job.worker import HarvestWorker
 from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.harvest.suite.suite_files import lacks_archives, resplit
-from pytest_tfgrpo.sandbox.cancelling import LOOK_S, Cancelled, cancelled_by
+from pytest_tfgrpo.sandbox.programs.cancelling import LOOK_S, Cancelled, cancelled_by
 
 AGAIN = (HarvestStatus.VALIDATION_FAILED, HarvestStatus.NEEDS_MANUAL, HarvestStatus.REFUSED)
 """What ``retry`` does again."""

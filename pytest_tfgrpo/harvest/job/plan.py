@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HarvestRow, RecipePart, Statement
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.fixes import HarvestRow, HarvestStatus
 from pytest_tfgrpo.harvest.proof.validation import ORDER, ROUNDS
 

@@ -23,7 +23,7 @@ from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, recipe_of
 from pytest_tfgrpo.harvest.recipe.recipe_file import RECIPE_FILE, FolderRecipe, read_recipes
 from pytest_tfgrpo.harvest.recipe.recipe_init import init_text
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment, cache_folder, find_built
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment, cache_folder, find_built
 from pytest_tfgrpo.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 
 DOMAIN = 60

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.text import few, line, plural
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import few, line, plural
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.fixes import FixValidation, HarvestStatus, RootCause
 from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees, by_name
@@ -23,12 +23,12 @@ from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.harvest.suite.provenance import Provenance, read_provenance
 from pytest_tfgrpo.harvest.suite.suite_files import PROVENANCE, SuitePaths, scenario_value
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem, read_archive
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.scoring.checks.protected import is_test
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.scoring.checks.hidden.protected import is_test
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
-from pytest_tfgrpo.suite.document import Problem, Refused
+from pytest_tfgrpo.suite.documents.document import Problem, Refused
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.suite.scenario_files import LINES, candidates_of
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 FindEnvironment = Callable[[Path, str], BuiltEnvironment]
 """Finds the environment of a suite by stamp; raises TfgrpoError that says how to build it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SnapshotError, StoreError, TfgrpoError
-from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
 from pytest_tfgrpo.harvest.fixes import (
     FixCandidate,
@@ -41,10 +41,10 @@ from pytest_tfgrpo.harvest.suite.suite_files import (
     write_scenario,
 )
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem
-from pytest_tfgrpo.sandbox.cancelling import require_going
-from pytest_tfgrpo.sandbox.environments import Environment
 from pytest_tfgrpo.sandbox.paths import check_name
-from pytest_tfgrpo.scoring.checks.protected import matches
+from pytest_tfgrpo.sandbox.programs.cancelling import require_going
+from pytest_tfgrpo.sandbox.programs.environments import Environment
+from pytest_tfgrpo.scoring.checks.hidden.protected import matches
 from pytest_tfgrpo.scoring.runners.protocol import SuiteRequest, SuiteRun
 
 LEAST_ROOM = 50_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.history.candidates import is_code
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from pytest_tfgrpo.core.text import cut, line
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.text import cut, line
+from pytest_tfgrpo.core.texts.words import content
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, Statement
 from pytest_tfgrpo.harvest.history.messages import REQUEST, change_text
 from pytest_tfgrpo.harvest.prompt.issues_file import fixed_issues

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.proof.work_tree import Tree
 from pytest_tfgrpo.harvest.suite.suite_files import FixArchives
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.scoring.checks.fresh_tree import foreign_modules
-from pytest_tfgrpo.scoring.checks.protected import shadows
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.scoring.checks.hidden.fresh_tree import foreign_modules
+from pytest_tfgrpo.scoring.checks.hidden.protected import shadows
 
 TreeName: TypeAlias = Literal["base", "base_with_tests", "fix"]
 

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.scoring.runners.changed_tests import (
+from pytest_tfgrpo.scoring.runners.edits.changed_tests import (
     FAILED,
     ChangedTests,
     LineChange,
@@ -21,7 +21,7 @@ from pytest_tfgrpo.scoring.runners.changed_tests import (
     two_forms,
     with_lines,
 )
-from pytest_tfgrpo.scoring.runners.edits import (
+from pytest_tfgrpo.scoring.runners.edits.edits import (
     ASSERTED,
     COMPUTED,
     FIRST,
@@ -30,9 +30,9 @@ from pytest_tfgrpo.scoring.runners.edits import (
     choices_of,
     level,
 )
+from pytest_tfgrpo.scoring.runners.edits.test_functions import Target, targets
+from pytest_tfgrpo.scoring.runners.edits.text_edits import text_choices
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, SuiteRun
-from pytest_tfgrpo.scoring.runners.test_functions import Target, targets
-from pytest_tfgrpo.scoring.runners.text_edits import text_choices
 
 ROUNDS = 12
 """How often changes are tried, of all tests at once."""

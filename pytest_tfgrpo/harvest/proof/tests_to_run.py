@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator
 
-from pytest_tfgrpo.scoring.checks.protected import is_test
+from pytest_tfgrpo.scoring.checks.hidden.protected import is_test
 
 MOST = 200
 """Files with tests besides those that the fix changed."""

@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.harvest.fixes import FixValidation, RootCause, ValidationRun
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees, TreeName
 from pytest_tfgrpo.harvest.proof.proven_changes import proven_changes, still_proven
 from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.scoring.checks.protected import is_protected
-from pytest_tfgrpo.scoring.runners.changed_tests import LineChange
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.scoring.checks.hidden.protected import is_protected
+from pytest_tfgrpo.scoring.runners.edits.changed_tests import LineChange
 from pytest_tfgrpo.scoring.runners.protocol import (
     USES,
     CaseOutcome,

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.recipe.manifests import PythonProject
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles, table, within, words
 from pytest_tfgrpo.harvest.recipe.requirement_text import RequirementList, installed_by, requirement_list
 from pytest_tfgrpo.harvest.recipe.requirement_text import requirements_file as items_of
-from pytest_tfgrpo.suite.document import Refused
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 TEST_GROUPS = (
     "test",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles, table, within, words
 from pytest_tfgrpo.harvest.recipe.requirement_text import poetry
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles, within
 from pytest_tfgrpo.scoring.runners.javascript.flags import kept_flags
 

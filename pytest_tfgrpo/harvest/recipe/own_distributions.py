@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.sandbox.environments import Environment
+from pytest_tfgrpo.sandbox.programs.environments import Environment
 
 SCRIPT = """#!{python}
 import sys

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import field
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 
 LARGEST = 2_000_000
 """Characters of a manifest; a longer one says nothing."""

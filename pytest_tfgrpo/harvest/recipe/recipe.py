@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.toml_text import toml_text
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.toml_text import toml_text
 from pytest_tfgrpo.harvest.fixes import FixCandidate, RecipePart
 from pytest_tfgrpo.harvest.recipe.guesses import Guess, every_list, guess
 from pytest_tfgrpo.harvest.recipe.manifests import UNKNOWN, PythonProject, python_project
@@ -26,7 +26,7 @@ from pytest_tfgrpo.harvest.recipe.requirement_text import (
     unique,
 )
 from pytest_tfgrpo.harvest.recipe.undeclared import undeclared_import
-from pytest_tfgrpo.scoring.checks.protected import is_test
+from pytest_tfgrpo.scoring.checks.hidden.protected import is_test
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 
 PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "PKG-INFO", "requirements.txt")

@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
-from pytest_tfgrpo.core.schema import Violation, violations
-from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import Violation, violations
+from pytest_tfgrpo.core.wire.wire import Json, from_wire
 from pytest_tfgrpo.harvest.recipe.requirement_text import REQUIREMENT
 from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.toml_text import toml_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.toml_text import toml_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.fixes import RecipePart
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, folder_recipe, folders_with_tests

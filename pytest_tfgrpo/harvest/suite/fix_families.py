@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 CENTRAL_SHARE, FEW = 0.25, 3
 """A file is central, and says nothing of a fix, if more than this share and more than FEW fixes change it."""

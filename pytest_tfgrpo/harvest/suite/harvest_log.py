@@ -11,7 +11,7 @@ from types import TracebackType
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.files import sync_folder
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.harvest.fixes import HarvestRow
 
 HARVEST_LOG = "harvest.jsonl"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pytest_tfgrpo.core.text import block
-from pytest_tfgrpo.core.toml_text import toml_text
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.texts.text import block
+from pytest_tfgrpo.core.wire.toml_text import toml_text
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, RecipePart
 
 ADVICE = """# {id}

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain, write_json
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.harvest.fixes import FixValidation, RecipePart, Statement
 
 SCHEMA = "tfgrpo.provenance/1"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.scenarios import Split
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 
 SPLIT = re.compile(r"^split: (train|dev|eval)[ \t]*$", re.MULTILINE)
 """The line of a scenario file that a later harvest may change."""

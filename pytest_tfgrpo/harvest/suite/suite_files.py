@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import write_atomic, write_json
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.harvest.fixes import HarvestRow, HarvestStatus
 from pytest_tfgrpo.harvest.history.candidates import is_code
 from pytest_tfgrpo.harvest.suite.fix_families import FixPlace, families_by_files
@@ -24,7 +24,7 @@ from pytest_tfgrpo.harvest.suite.scenario_text import (
     with_split,
 )
 from pytest_tfgrpo.harvest.suite.split_by_time import splits_by_time
-from pytest_tfgrpo.sandbox.environments import Environment, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, to_file
 
 ARCHIVES, REFERENCES, ENVIRONMENTS, PROVENANCE = "archives", "references", "environments", "provenance"
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN, LIBRARY_CAP
-from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.learning.acceptance.evidence import (
     Evidence,
     LessonValues,

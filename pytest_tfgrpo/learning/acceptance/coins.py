@@ -8,7 +8,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.stamp import SEED_BITS, seed_of
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.learning.acceptance.pool import Pool
 from pytest_tfgrpo.learning.attribution.exposures import series_of
 from pytest_tfgrpo.learning.library.retrieval import select

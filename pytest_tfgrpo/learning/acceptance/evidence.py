@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.retrieval import MIN_RELEVANCE, raw_score, relevances
 from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints

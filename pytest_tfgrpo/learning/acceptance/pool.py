@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.learning.acceptance.parts import OperationSet, units_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.attribution.leaving_out import SETTLED, is_settled

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operation, Revision
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.learning.attribution.exposures import content_key, series_of

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Exposure
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.numerics.attribution import Effect, Trials, draws_for, estimate
 from pytest_tfgrpo.numerics.stats import holm

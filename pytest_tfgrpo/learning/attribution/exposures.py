@@ -15,15 +15,15 @@ from math import fsum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, open_plain, write_pieces
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run
 from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE_WEIGHT
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.strict import finite, load_json
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.strict import finite, load_json
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 
 NOT_OURS = (OSError, ValueError, KeyError, TypeError, RecursionError)
 """Raised by a file of exposures that is missing, or that we would not have written."""

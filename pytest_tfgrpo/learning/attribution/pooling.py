@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.lessons import Exposure, Library
 from pytest_tfgrpo.core.settings.learning import LESSON_DROPOUT
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.learning.attribution.exposures import (
     EARLIER,
     MAX_BYTES,
@@ -23,7 +23,7 @@ from pytest_tfgrpo.learning.attribution.exposures import (
     within,
     write,
 )
-from pytest_tfgrpo.runs.journal_contents import list_runs, load_run
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
 
 MAX_EARLIER = 5000
 """Most earlier groups that a run takes along, the latest of them: they are kept in its journal."""

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
-from pytest_tfgrpo.core.wire import Json, from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 
 MAX_WORDS = 32
 MAX_CHARS = 600

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import sync_folder
 from pytest_tfgrpo.core.lessons import Experience, Tombstone
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.learning.library.experience_lines import MAX_WORDS, check, encode, load, read_line
 from pytest_tfgrpo.learning.library.retrieval import pick, raw_score, weigh_by_relevance
 

@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.lessons import LearnedEffects, Library
 from pytest_tfgrpo.core.settings.agents import JUDGE_WEIGHT
-from pytest_tfgrpo.core.stamp import stamp
-from pytest_tfgrpo.core.wire import Json, from_wire
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import Json, from_wire
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.effect_model import EffectPrior

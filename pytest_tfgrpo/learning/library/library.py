@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.schema import short, violations
-from pytest_tfgrpo.core.stamp import identify, stamp
-from pytest_tfgrpo.core.wire import from_wire, to_wire
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
+from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.stamp import identify, stamp
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.learning.library.learned_effects import read_effects
 from pytest_tfgrpo.privacy.redact import redact
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
 
 DOMINANCE_FACTOR = 0.5
 """What each earlier pick from the same source group costs a candidate."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.stamp import canonical
+from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS, check
 from pytest_tfgrpo.learning.library.injection import find_order, find_role
 from pytest_tfgrpo.learning.library.scorers import find_scorer, find_words_to_scorer, topics_of

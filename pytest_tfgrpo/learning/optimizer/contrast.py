@@ -8,11 +8,11 @@ from dataclasses import field
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.strict import is_json
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
+from pytest_tfgrpo.core.wire.strict import is_json
 from pytest_tfgrpo.learning.optimizer.wording import wording
 
 SAME_TASK = 0.25

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pytest_tfgrpo.core.lessons import Operation
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.attribution.leaving_out import SETTLED
 from pytest_tfgrpo.protocols import LearningContext, Proposal

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation, Polarity
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group
-from pytest_tfgrpo.core.stamp import identify
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
+from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.learning.optimizer.contrast import (
     MIN_WORTH,
     Contrast,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.core.words import STOP, content, stem, words
+from pytest_tfgrpo.core.texts.words import STOP, content, stem, words
+from pytest_tfgrpo.core.wire.wire import Json
 
 MAX_TERMS = 8
 MIN_SHARE_OF_BEST = 0.6

@@ -11,17 +11,17 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.llm.batch.ledger import BatchLedger, EarlierBatch
 from pytest_tfgrpo.llm.batch.results import BatchResults, read_results
 from pytest_tfgrpo.llm.batch.routes import ENDED, BatchRoutes
 from pytest_tfgrpo.llm.config import Batching
+from pytest_tfgrpo.llm.limits import patience
+from pytest_tfgrpo.llm.limits.pace import Pace
+from pytest_tfgrpo.llm.limits.slots import Standing
 from pytest_tfgrpo.llm.model_call import BatchFailed
-from pytest_tfgrpo.llm.pace import Pace
-from pytest_tfgrpo.llm.slots import Standing
-from pytest_tfgrpo.llm.transport import Reply
+from pytest_tfgrpo.llm.server.transport import Reply
 from pytest_tfgrpo.retry import MODEL, may_pass
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.response import Malformed, parse_body
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.llm.replies.response import Malformed, parse_body
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.response import Malformed, parse_body
-from pytest_tfgrpo.llm.transport import Reply
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.llm.replies.response import Malformed, parse_body
+from pytest_tfgrpo.llm.server.transport import Reply
 
 UNMADE = frozenset({"batch_expired", "batch_cancelled"})
 """Error codes of calls that a batch ended without; nobody pays for them."""

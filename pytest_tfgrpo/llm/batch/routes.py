@@ -8,13 +8,13 @@ import secrets
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.http_errors import read_refusal
-from pytest_tfgrpo.llm.keys import Scrubber, Secret
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.model_call import BatchFailed
-from pytest_tfgrpo.llm.response import Malformed, parse_body
-from pytest_tfgrpo.llm.transport import Transport, TransportError
-from pytest_tfgrpo.llm.url import Address
+from pytest_tfgrpo.llm.replies.response import Malformed, parse_body
+from pytest_tfgrpo.llm.server.http_errors import read_refusal
+from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
+from pytest_tfgrpo.llm.server.transport import Transport, TransportError
+from pytest_tfgrpo.llm.server.url import Address
 
 TAG = "tfgrpo_batch"
 """Key of a batch's metadata, under which it is found again."""

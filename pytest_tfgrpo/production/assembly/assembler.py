@@ -30,7 +30,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.span_events import SPANS, decode_spans
 from pytest_tfgrpo.storage.event_store import BusEvent
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, RefusedTrace, SpanReading, TraceSpan
 
 IDLE_S = 60.0

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.assembly.open_traces import DONE_S, MAX_TRACES, OpenTrace
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.span_events import SPANS, decode_spans, trace_in

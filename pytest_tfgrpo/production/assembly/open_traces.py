@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, RefusedSpan, RefusedTrace, TraceOutcome, TraceSpan
 
 MAX_SPANS = 10_000

@@ -14,8 +14,8 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.fitting import fit_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.fitting import fit_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.trajectories import LONGEST_NAME, time_of
 from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace, TraceOutcome
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.fitting import fit_text
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.fitting import fit_text
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun
 
 DOMAINS = ("coding", "research", "data_analysis", "general")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, field, fields, replace
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.done_traces import DoneRun
 from pytest_tfgrpo.production.assembly.trajectories import (
     trajectory_digest,

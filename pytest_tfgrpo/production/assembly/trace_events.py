@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import field
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventRefusal
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.assembly.done_traces import DoneRun, DoneTrace
 from pytest_tfgrpo.production.assembly.open_traces import OpenTrace
 from pytest_tfgrpo.production.assembly.outcome_events import feedback_event
@@ -21,7 +21,7 @@ from pytest_tfgrpo.production.bus.streams import SPANS_SUBJECT
 from pytest_tfgrpo.production.door.payloads import bus_event
 from pytest_tfgrpo.production.span_events import SPANS
 from pytest_tfgrpo.storage.event_store import BusEvent
-from pytest_tfgrpo.telemetry.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, RefusedTrace, TraceOutcome
 
 ASSEMBLER = "assembler"

@@ -19,8 +19,8 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.fitting import LONGEST, UnfitError, fit, fit_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.fitting import LONGEST, UnfitError, fit, fit_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.run_notes import metadata_of, outcome_of, profile_of, task_of
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceStep
 

@@ -6,8 +6,8 @@ import json
 import uuid
 from dataclasses import replace
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES
 from pytest_tfgrpo.production.bus.streams import DEAD_SUBJECT
 from pytest_tfgrpo.storage.event_store import BusEvent

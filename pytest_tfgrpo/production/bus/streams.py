@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 DAY_S = 86400.0
 DEAD = "RL_DEAD"

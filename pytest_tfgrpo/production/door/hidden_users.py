@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber, is_identity
 
 _SHORTEST = 6

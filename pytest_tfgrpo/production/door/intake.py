@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 
-from pytest_tfgrpo.core.clock import utc_now
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import EventFault, EventRefusal, derived_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS, by_subject

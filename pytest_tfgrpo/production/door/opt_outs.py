@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from pytest_tfgrpo.core.clock import utc_now, utc_time
+from pytest_tfgrpo.core.python.clock import utc_now, utc_time
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.storage.event_store import STATE, Table, TableEntry, change

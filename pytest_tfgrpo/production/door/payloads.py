@@ -10,8 +10,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.clock import utc_time
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
     LARGEST_INPUT,
@@ -24,13 +22,15 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter
 from pytest_tfgrpo.production.door.hidden_users import UserHider
 from pytest_tfgrpo.production.door.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.storage.event_store import BusEvent
-from pytest_tfgrpo.telemetry.traces.dialects import is_scrubbed
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import is_scrubbed
 
 _LONGEST_DEAD = 262_144
 """Bytes of a payload that are kept of one that is refused."""

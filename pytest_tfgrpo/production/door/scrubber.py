@@ -15,13 +15,13 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Literal
 
-from pytest_tfgrpo.core.fitting import LONGEST, UnfitError, fit, fit_text
-from pytest_tfgrpo.core.text import cut
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import cut
+from pytest_tfgrpo.core.wire.fitting import LONGEST, UnfitError, fit, fit_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import Redactor
 from pytest_tfgrpo.privacy.secret_shapes import telling
 from pytest_tfgrpo.production.door.user_names import UserNames, may_name, names_user, user_kind
-from pytest_tfgrpo.telemetry.traces.dialects import is_scrubbed
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import is_scrubbed
 
 LONGEST_ATTRIBUTE = 262_144
 """Bytes of UTF-8 of an attribute that holds JSON."""

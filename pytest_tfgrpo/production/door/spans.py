@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.fitting import UnfitError, fit_text
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.fitting import UnfitError, fit_text
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES
 from pytest_tfgrpo.production.door.dropped_runs import trajectories_of
 from pytest_tfgrpo.production.door.hidden_users import UserHider
 from pytest_tfgrpo.production.door.opt_outs import DropReason, OptOuts, says_opt_out
 from pytest_tfgrpo.production.door.scrubber import LEAF_BYTES, LoopScrubber, cut_texts
 from pytest_tfgrpo.production.span_events import encode_spans
-from pytest_tfgrpo.telemetry.traces.dialects import SESSION_KEYS, USER_KEYS, is_scrubbed
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import SESSION_KEYS, USER_KEYS, is_scrubbed
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
 
 LARGEST_GROUP = 500_000

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.telemetry.traces.dialects import USER_KEYS, is_scrubbed
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import USER_KEYS, is_scrubbed
 
 UserKind = Literal["", "perhaps user", "user"]
 """Whether a user stands under a name; perhaps: under ``user`` may also stand what one wrote."""

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from types import MappingProxyType
 
 from pytest_tfgrpo.core.events import REWARD, derived_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation.inputs import (
     INPUTS,

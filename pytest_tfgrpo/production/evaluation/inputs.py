@@ -10,7 +10,7 @@ from dataclasses import fields as fields_of
 from itertools import islice
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event, died
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.view.view import (

@@ -11,7 +11,7 @@ import json
 import zlib
 
 from pytest_tfgrpo.core.errors import RevisionConflict
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES, Bus
 from pytest_tfgrpo.production.rewards.history import RewardHistory
 from pytest_tfgrpo.production.view.view import HISTORY, LoopView

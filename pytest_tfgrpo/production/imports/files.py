@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.imports.langfuse import ScoreScales, is_score, read_langfuse
 from pytest_tfgrpo.production.imports.trace_order import TraceOrder
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.strict import finite
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace
 
 ROW_BYTES = 64 * 2**20

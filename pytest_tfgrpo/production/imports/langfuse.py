@@ -17,9 +17,9 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import BinaryIO, TypeAlias
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.imports.json_rows import json_rows
-from pytest_tfgrpo.telemetry.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace, SpanEvent, TraceSpan
 
 ScoreScales: TypeAlias = Mapping[str, tuple[float, float]]

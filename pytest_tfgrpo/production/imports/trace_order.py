@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
 
 _LARGEST = 2**63 - 1

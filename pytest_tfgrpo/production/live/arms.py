@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.config import ArmSpec
 
 

@@ -12,16 +12,16 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import PackError, SettingError, StoreError
 from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
 from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.schema import nearest, short
-from pytest_tfgrpo.core.setting_parsers import is_task_id
 from pytest_tfgrpo.core.settings import Origin, parse
-from pytest_tfgrpo.core.stamp import combined_stamp, stamp
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import nearest, short
+from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.settings import PREFIX, TABLE, LiveSettings, resolve_live
 
 MAX_ARMS = 32

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.production.live.collector import Collector
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.config import DecisionPoint, LiveConfig
-from pytest_tfgrpo.production.live.guard import Guard
+from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent, LiveRollout, LiveRules, LiveUpdate
 from pytest_tfgrpo.production.live.report import status_of
-from pytest_tfgrpo.production.live.rewards import FailureReward, RewardInference, open_inference
-from pytest_tfgrpo.production.live.selector import is_control, open_selector
-from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
-from pytest_tfgrpo.production.live.update import Learning, compute
+from pytest_tfgrpo.production.live.selection.guard import Guard
+from pytest_tfgrpo.production.live.selection.rewards import FailureReward, RewardInference, open_inference
+from pytest_tfgrpo.production.live.selection.selector import is_control, open_selector
+from pytest_tfgrpo.production.live.selection.update import Learning, compute
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
 StoreOpener: TypeAlias = Callable[[Path | None, str], LiveStore]
 """Opens the store at a path, or in memory, for a namespace."""

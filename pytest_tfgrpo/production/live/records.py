@@ -12,8 +12,8 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import SPARSE, Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json
 
 EventKind: TypeAlias = Literal["start", "choice", "turn", "tool", "safety", "retry", "end", "outcome"]
 

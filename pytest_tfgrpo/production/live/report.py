@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
-from pytest_tfgrpo.core.text import interval, line, number, plural, signed, table
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.texts.text import interval, line, number, plural, signed, table
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.production.live.config import LiveConfig
-from pytest_tfgrpo.production.live.control import wealth
-from pytest_tfgrpo.production.live.evaluate import (
+from pytest_tfgrpo.production.live.records import GateState, LiveRollout, LiveStatus, LiveUpdate
+from pytest_tfgrpo.production.live.selection.control import wealth
+from pytest_tfgrpo.production.live.selection.evaluate import (
     ControlDifference,
     NumberedPolicy,
     PolicyValue,
     WorthBy,
     control_difference,
 )
-from pytest_tfgrpo.production.live.records import GateState, LiveRollout, LiveStatus, LiveUpdate
-from pytest_tfgrpo.production.live.selector import PointPolicy, SelectorState, open_selector
-from pytest_tfgrpo.production.live.store import LiveStore
-from pytest_tfgrpo.production.live.trends import CategoryTrend, reward_agreement, trends
-from pytest_tfgrpo.production.live.update import update_document
+from pytest_tfgrpo.production.live.selection.selector import PointPolicy, SelectorState, open_selector
+from pytest_tfgrpo.production.live.selection.trends import CategoryTrend, reward_agreement, trends
+from pytest_tfgrpo.production.live.selection.update import update_document
+from pytest_tfgrpo.production.live.store.store import LiveStore
 
 SCHEMA = "tfgrpo.live-status/1"
 FEW = 1000

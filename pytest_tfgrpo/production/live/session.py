@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import SettingError, describe
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.stamp import combined_stamp, stamp
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.arms import LiveArm
 from pytest_tfgrpo.production.live.config import DecisionPoint, LiveConfig
 from pytest_tfgrpo.production.live.records import ArmChoice, EventKind, LiveEvent
@@ -128,7 +128,7 @@ class Live:
             from pytest_tfgrpo.telemetry.traces.span_processor import open_idle_processor
 
             return open_idle_processor()
-        from pytest_tfgrpo.production.live.processor import open_live_processor
+        from pytest_tfgrpo.production.live.intake.processor import open_live_processor
 
         texts = self.config.settings.text != "none"
         return open_live_processor(self.backend, _open_run, texts=texts, swallow=self.swallow)
@@ -238,7 +238,7 @@ class LiveRun:
         if "opentelemetry.trace" not in sys.modules:
             return
         try:
-            from pytest_tfgrpo.production.live.processor import mark_choice
+            from pytest_tfgrpo.production.live.intake.processor import mark_choice
 
             version = next(iter(self._arms)) if len(self._arms) == 1 else combined_stamp(self._arms)
             mark_choice(self.key, self.owner, self.category, self._attempt, choice, version=version)

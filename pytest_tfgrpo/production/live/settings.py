@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.schema import nearest
-from pytest_tfgrpo.core.setting import Setting
-from pytest_tfgrpo.core.setting_parsers import (
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.keys.setting_parsers import (
     choice,
     parse_bool,
     parse_task_id,
@@ -21,7 +19,9 @@ from pytest_tfgrpo.core.setting_parsers import (
     real,
     whole,
 )
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Origin, parse
+from pytest_tfgrpo.core.wire.schema import nearest
 
 PREFIX = "TFGRPO_LIVE_RL_"
 STRATEGIES = ("trace_v1", "trace_v2", "outcome_v1")

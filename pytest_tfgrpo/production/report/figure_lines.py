@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pytest_tfgrpo.core.text import interval, line, number, plural, table, wrapped
+from pytest_tfgrpo.core.texts.text import interval, line, number, plural, table, wrapped
 from pytest_tfgrpo.production.bus.streams import DEAD
 from pytest_tfgrpo.production.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.production.report.figures import BAD, GOOD, LoopReport, TaskReward, VersionReward

@@ -9,9 +9,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.numerics.stats import Interval, mean_interval
 from pytest_tfgrpo.production.assembly.state import AssemblyState
 from pytest_tfgrpo.production.assembly.trace_events import ASSEMBLER

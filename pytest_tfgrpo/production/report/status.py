@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.assembly.state import AssemblyState
 from pytest_tfgrpo.production.assembly.trace_events import ASSEMBLER
 from pytest_tfgrpo.production.bus.protocol import Bus

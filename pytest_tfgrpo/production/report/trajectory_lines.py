@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_tfgrpo.core.text import block, duration, line, money, number, table
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import block, duration, line, money, number, table
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.report.figure_lines import WIDTH
 from pytest_tfgrpo.production.report.figures import ShownTrajectory
 

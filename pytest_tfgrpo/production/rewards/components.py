@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import RewarderError, describe
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.rewards.evidence import RewardClaim
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS
 

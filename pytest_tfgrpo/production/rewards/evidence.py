@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from pytest_tfgrpo.core.clock import utc_time
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 
 TASK_COMPLETION = "task_completion"
 EFFICIENCY = "efficiency"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.rewards.evidence import (
     CODE_QUALITY,
     EFFICIENCY,

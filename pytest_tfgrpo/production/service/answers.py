@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.telemetry.traces.otlp import OtlpForm
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import OtlpForm
 
 JSON_TYPE, PROTOBUF_TYPE = "application/json", "application/x-protobuf"
 

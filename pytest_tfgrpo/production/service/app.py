@@ -28,7 +28,7 @@ from pytest_tfgrpo.production.service.bodies import RefusedRequest, too_large, u
 from pytest_tfgrpo.production.service.ingest import ReadOtlp, take_export, take_payloads
 from pytest_tfgrpo.production.service.limits import ServiceLimits, is_loopback
 from pytest_tfgrpo.production.service.openapi import openapi
-from pytest_tfgrpo.telemetry.traces.otlp import OtlpForm
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import OtlpForm
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

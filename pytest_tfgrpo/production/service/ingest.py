@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Protocol
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.service.answers import (
     HttpAnswer,
@@ -15,7 +15,7 @@ from pytest_tfgrpo.production.service.answers import (
     otlp_status,
 )
 from pytest_tfgrpo.production.service.bodies import RefusedRequest
-from pytest_tfgrpo.telemetry.traces.otlp import UNDECODABLE, OtlpForm
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import UNDECODABLE, OtlpForm
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, TraceSpan
 
 MOST_REFUSED = 1000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 SHORTEST_TOKEN = 16
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from types import MappingProxyType
 
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 
 _NAMES = MappingProxyType({TRAJECTORY: "Trajectory", FEEDBACK: "Feedback", REWARD: "Reward"})
 _PAYLOADS = MappingProxyType({"/trajectories": TRAJECTORY, "/feedback": FEEDBACK, "/rewards": REWARD})

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
@@ -25,7 +24,8 @@ from pytest_tfgrpo.core.events import (
     expected_total,
     wrap,
 )
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.rewards.evidence import EFFICIENCY, EVALUATOR
 from pytest_tfgrpo.production.rewards.history import NormalizedScore

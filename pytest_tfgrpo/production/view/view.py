@@ -16,10 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import EventRefusal
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.dropped_traces import PREFIX as DROPPED
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.view.removal import owned, remove_before, remove_owned, remove_traces

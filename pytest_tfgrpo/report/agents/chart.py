@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.text import count, duration, money
+from pytest_tfgrpo.core.texts.text import count, duration, money
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 40, 20, 52

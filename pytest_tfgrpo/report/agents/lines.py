@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.text import line, number, plural, signed, table, wrapped
-from pytest_tfgrpo.report.compare_columns import NAMES, SHOWN, facts
-from pytest_tfgrpo.report.compare_lines import reasons, told
+from pytest_tfgrpo.core.texts.text import line, number, plural, signed, table, wrapped
+from pytest_tfgrpo.report.comparison.compare_columns import NAMES, SHOWN, facts
+from pytest_tfgrpo.report.comparison.compare_lines import reasons, told
 
 DIFFERING = 5
 """Scenarios that are shown."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.metrics.comparison import compare, figures
-from pytest_tfgrpo.report.compare import compared_pairs, side
+from pytest_tfgrpo.report.comparison.compare import compared_pairs, side
 from pytest_tfgrpo.suite.families import sweeps_of
 
 SCHEMA = "tfgrpo.agents/1"

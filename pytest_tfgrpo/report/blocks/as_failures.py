@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.text import number
+from pytest_tfgrpo.core.texts.text import number
 from pytest_tfgrpo.metrics.noise import AsFailures, as_failures
 from pytest_tfgrpo.report.blocks.block import ReportBlock
 

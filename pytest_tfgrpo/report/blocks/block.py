@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps

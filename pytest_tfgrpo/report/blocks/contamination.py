@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from pytest_tfgrpo.core.report_blocks import Counts, Report
-from pytest_tfgrpo.core.text import line, wrapped
+from pytest_tfgrpo.core.texts.text import line, wrapped
 from pytest_tfgrpo.report.blocks.block import ReportBlock
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypedDict, cast
 
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.text import line, plural, wrapped
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.texts.text import line, plural, wrapped
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
 

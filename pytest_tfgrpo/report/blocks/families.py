@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from typing import TypedDict
 
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures
-from pytest_tfgrpo.core.text import interval, plural, scenarios_of
+from pytest_tfgrpo.core.texts.text import interval, plural, scenarios_of
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, figures
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.numerics.stats import effective_families

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from pytest_tfgrpo.core.records import PhaseResult, Rollout, Run
 from pytest_tfgrpo.core.report_blocks import Counts, FailuresBlock
-from pytest_tfgrpo.core.text import gist, line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import gist, line, plural, wrapped
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.report.blocks.block import ReportBlock
 

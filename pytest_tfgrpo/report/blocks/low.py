@@ -7,7 +7,7 @@ from typing import TypedDict
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.settings.gate import MIN_SCORE
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
 SHOWN = 10

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 from pytest_tfgrpo.core.records import Rollout, Run
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 from pytest_tfgrpo.runs.reach import UNCONFINED, why_in_reach
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
-from pytest_tfgrpo.core.text import line, plural, wrapped
+from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
 if TYPE_CHECKING:

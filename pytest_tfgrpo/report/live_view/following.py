@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pytest_tfgrpo.core.errors import JournalError, describe
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.live_view.run_figures import RunFigures
-from pytest_tfgrpo.runs.journal import Event, damage, decode
-from pytest_tfgrpo.runs.journal_contents import header_of
+from pytest_tfgrpo.runs.journal.journal import Event, damage, decode
+from pytest_tfgrpo.runs.journal.journal_contents import header_of
 
 CHECK = 40
 """Bytes before the place reached that must be as they were: they hold time and checksum of an event."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from math import fsum, isnan, nan
 from typing import Any
 
-from pytest_tfgrpo.core.text import phase_label
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import phase_label
+from pytest_tfgrpo.core.wire.wire import Json
 
 OUTCOMES = ("", "ok", "failed", "error", "cancelled")
 """Statuses of a rollout by their code; 0: not made yet."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD, CONCURRENCY
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.concurrency import most_at_once
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.llm.limits.concurrency import most_at_once
 from pytest_tfgrpo.report.live_view.phase_figures import PhaseFigures
-from pytest_tfgrpo.runs.journal import Event
+from pytest_tfgrpo.runs.journal.journal import Event
 
 FAILURES, LESSONS, LOWEST, TILES, DOMAINS = 20, 40, 30, 2_000, 48
 """Most rows of what is shown of a run; a page says how many it leaves out."""

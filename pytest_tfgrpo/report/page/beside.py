@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.report.compare_columns import LETTERS
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.report.comparison.compare_columns import LETTERS
 from pytest_tfgrpo.report.page.grid import Cell, Grid, grid
 from pytest_tfgrpo.report.page.previews import previews
 from pytest_tfgrpo.report.page.trajectories import Packed, pack
-from pytest_tfgrpo.runs.stored_groups import by_scenario
+from pytest_tfgrpo.runs.journal.stored_groups import by_scenario
 from pytest_tfgrpo.suite.families import sweeps_of
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from pytest_tfgrpo.core.text import label
+from pytest_tfgrpo.core.texts.text import label
 from pytest_tfgrpo.numerics.stats import mean_interval
 from pytest_tfgrpo.report.page.grid import Grid, final_label, phase_name
 

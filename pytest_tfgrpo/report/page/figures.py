@@ -8,8 +8,8 @@ from typing import Any
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.text import label
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import label
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.blocks import table
 
 EXAMPLES = 3

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.text import label
+from pytest_tfgrpo.core.texts.text import label
 from pytest_tfgrpo.metrics.passes import solved
-from pytest_tfgrpo.runs.stored_groups import by_scenario
+from pytest_tfgrpo.runs.journal.stored_groups import by_scenario
 
 SPLITS = ("eval", "train", "dev")
 """In the order in which a reader wants them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.report_blocks import Report, RuleFinding
-from pytest_tfgrpo.core.text import duration, line, number, signed
+from pytest_tfgrpo.core.texts.text import duration, line, number, signed
 from pytest_tfgrpo.report import gates, trust
 
 DECISIVE = ("baseline", "gain", "minimum mean")

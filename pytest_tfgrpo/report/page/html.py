@@ -9,11 +9,12 @@ from typing import Any
 from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML, write_pieces, write_text
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import EffectRow, Report
-from pytest_tfgrpo.report.page import draw, figures, payload, template
+from pytest_tfgrpo.report.page import draw, figures, template
 from pytest_tfgrpo.report.page.beside import answers_beside, beside_index, pack_beside, shown_first
-from pytest_tfgrpo.report.page.details import Details
 from pytest_tfgrpo.report.page.history import anchored, history
 from pytest_tfgrpo.report.page.layout import Layout, layout
+from pytest_tfgrpo.report.page.payload import payload
+from pytest_tfgrpo.report.page.payload.details import Details
 from pytest_tfgrpo.report.page.previews import previews
 from pytest_tfgrpo.report.page.trajectories import Packed, pack
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.report import compare_columns
+from pytest_tfgrpo.report.comparison import compare_columns
 from pytest_tfgrpo.report.page import choice, figures
 from pytest_tfgrpo.report.page.beside import Beside, beside
 from pytest_tfgrpo.report.page.evidence import LessonEvidence, evidence

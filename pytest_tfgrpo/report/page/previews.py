@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.page.grid import Grid, ScenarioRow
 from pytest_tfgrpo.report.page.trajectories import told_params
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.core.text import (
+from pytest_tfgrpo.core.texts.text import (
     block,
     cost,
     count,
@@ -23,9 +23,11 @@ from pytest_tfgrpo.core.text import (
     signed,
 )
 from pytest_tfgrpo.privacy.redact import redact
-from pytest_tfgrpo.report import compare_columns, compare_lines, gates, judge, named_metrics, trust
 from pytest_tfgrpo.report import cost as spending
+from pytest_tfgrpo.report import gates, named_metrics, trust
+from pytest_tfgrpo.report.comparison import compare_columns, compare_lines
 from pytest_tfgrpo.report.gates import OUTCOMES
+from pytest_tfgrpo.report.judging import judge
 from pytest_tfgrpo.report.page import figures, headline
 from pytest_tfgrpo.report.page.grid import final_label, phase_name
 from pytest_tfgrpo.report.tables import lessons_changed

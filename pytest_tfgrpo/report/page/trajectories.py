@@ -11,11 +11,11 @@ from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.conversations import USER, without_repeats
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Group, Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Check, Scenario, SimulatedUser
-from pytest_tfgrpo.core.text import cut
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import cut
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.report.page.grid import Grid, ScenarioRow
 from pytest_tfgrpo.report.page.prompts import Asked, AskedPrompts

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from pytest_tfgrpo.core.report_blocks import Bounds
-from pytest_tfgrpo.core.text import money
+from pytest_tfgrpo.core.texts.text import money
 from pytest_tfgrpo.report.run_history.past_runs import PastRun, agents, short, span
 
 _Say = Callable[[float, int], str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.core.text import line, signed, table, wrapped
+from pytest_tfgrpo.core.texts.text import line, signed, table, wrapped
 from pytest_tfgrpo.report.run_history.past_runs import (
     UNREADABLE,
     PastRun,

@@ -8,10 +8,10 @@ from datetime import datetime
 from math import fsum
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.report_blocks import Bounds
 from pytest_tfgrpo.core.settings.agents import ACTOR
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.report.cost import spent
 from pytest_tfgrpo.report.gates import overall
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.text import plural
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import (
     BadParam,
     CheckContext,

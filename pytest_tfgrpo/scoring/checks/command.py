@@ -15,11 +15,11 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.sandbox.environment_variables import with_environment
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.sandbox.processes import Channel, Start, finish, start
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.sandbox.programs.environment_variables import with_environment
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.programs.processes import Channel, Start, finish, start
 from pytest_tfgrpo.scoring.checks.protocol import (
     BadParam,
     CheckContext,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check, Task
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_tfgrpo.core.fences import fences
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.schema import Violation, compile_foreign, short
-from pytest_tfgrpo.core.stamp import canonical
-from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.texts.fences import fences
+from pytest_tfgrpo.core.wire.schema import Violation, compile_foreign, short
+from pytest_tfgrpo.core.wire.stamp import canonical
+from pytest_tfgrpo.core.wire.strict import finite
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.answer import number_texts
 from pytest_tfgrpo.scoring.checks.js_regex import as_python
 from pytest_tfgrpo.scoring.checks.patterns import search

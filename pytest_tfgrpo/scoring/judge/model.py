@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, RecordingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import JudgeResult, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import seed_of
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 from pytest_tfgrpo.protocols import Judge

@@ -10,9 +10,9 @@ from importlib.resources import files
 from pytest_tfgrpo.core.conversations import Turn, turns_of
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import stamp
 from pytest_tfgrpo.core.voices import as_json, fitted, legible, named, quoted, said
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import stamp
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import Message
 from pytest_tfgrpo.llm.templates import fill, mark_for
 from pytest_tfgrpo.privacy.redact import redact

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from math import fsum
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.fences import fences
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import JudgeResult
 from pytest_tfgrpo.core.scenarios import Criterion, criterion_names
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.strict import unique
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.llm.thoughts import part_thoughts
+from pytest_tfgrpo.core.texts.fences import fences
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.strict import unique
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.llm.replies.thoughts import part_thoughts
 from pytest_tfgrpo.scoring.judge.prompt import key_of
 from pytest_tfgrpo.scoring.judge.vote_lines import REFUSAL, decided, has_vote, vote_in_lines
 

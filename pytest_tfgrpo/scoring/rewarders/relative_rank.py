@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.numerics.advantages import group_advantage, relative_rank
 from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.rl.advantages import group_advantage, relative_rank
 from pytest_tfgrpo.protocols import RewardBatch
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.sandbox.paths import read_untrusted
-from pytest_tfgrpo.sandbox.programs import needed
+from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.sandbox.removal import remove
-from pytest_tfgrpo.scoring.runners.canary_files import CanaryFile, write_canaries
+from pytest_tfgrpo.scoring.runners.edits.canary_files import CanaryFile, write_canaries
 from pytest_tfgrpo.scoring.runners.isolation import IsolatedRun, interpreter, run_isolated, variables
 from pytest_tfgrpo.scoring.runners.javascript.launch import link_environment
 from pytest_tfgrpo.scoring.runners.junit import MAX_BYTES, JunitCase, JunitProblem, read_junit

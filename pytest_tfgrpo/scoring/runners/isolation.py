@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ActorError, CheckError
-from pytest_tfgrpo.sandbox.bubblewrap import Network, Sandbox, open_bwrap
-from pytest_tfgrpo.sandbox.cancelling import LOOK_S, require_going
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
-from pytest_tfgrpo.sandbox.processes import Channel, Start, finish, start
-from pytest_tfgrpo.sandbox.programs import needed
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.sandbox.programs.bubblewrap import Network, Sandbox, open_bwrap
+from pytest_tfgrpo.sandbox.programs.cancelling import LOOK_S, require_going
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.programs.processes import Channel, Start, finish, start
+from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.sandbox.removal import remove
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from xml.parsers import expat
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.scoring.runners.names import case_id, first_line
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome
 

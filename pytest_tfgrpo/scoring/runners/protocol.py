@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 
 Isolation: TypeAlias = Literal["bwrap", "none"]
 

@@ -6,7 +6,7 @@ from pytest_tfgrpo.scoring.runners.command import run_command
 from pytest_tfgrpo.scoring.runners.jest import run_jest
 from pytest_tfgrpo.scoring.runners.node_test import run_node_tests
 from pytest_tfgrpo.scoring.runners.protocol import Runner, RunProblem, SuiteRequest, SuiteRun
-from pytest_tfgrpo.scoring.runners.pytest_runner import run_pytest
+from pytest_tfgrpo.scoring.runners.python.pytest_runner import run_pytest
 from pytest_tfgrpo.scoring.runners.vitest import run_vitest
 
 RUNNERS: dict[str, Runner] = {

@@ -6,8 +6,8 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 
 SignedRecord = Mapping[str, Json]
 KEY_BYTES = 32

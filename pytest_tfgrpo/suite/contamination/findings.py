@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json, to_wire
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 
 OverlapKind: TypeAlias = Literal[
     "same_task",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.stamp import canonical
+from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.suite.contamination.answers import AnswerIndex, Answers, SoughtAnswer, spellings
 from pytest_tfgrpo.suite.contamination.findings import Finding, OverlapKind, called, excerpt
 from pytest_tfgrpo.suite.contamination.lesson_answers import LABEL_TASKS, LessonAnswers, labels

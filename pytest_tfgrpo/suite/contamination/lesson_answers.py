@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.words import STOP
+from pytest_tfgrpo.core.texts.words import STOP
 from pytest_tfgrpo.suite.contamination.answers import (
     MIN_ANSWER_CHARACTERS,
     AnswerIndex,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.stamp import stamp
+from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.suite.contamination.findings import Finding, called, excerpt
 from pytest_tfgrpo.suite.contamination.paraphrases import are_telling, numbers_of, quotations
 from pytest_tfgrpo.suite.contamination.similar import similar

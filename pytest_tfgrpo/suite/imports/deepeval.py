@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.text import few
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.core.texts.text import few
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json_line
 from pytest_tfgrpo.suite.imports.chats import said
 from pytest_tfgrpo.suite.imports.imported import Imported, outcome
 from pytest_tfgrpo.suite.imports.tables import Row, read_rows
 from pytest_tfgrpo.suite.imports.values import asked, expected, name_of, shape
-from pytest_tfgrpo.suite.json_text import parse_json_line
 
 USED = ("input", "expected_output", "expected_tools", "context", "name", "id")
 SPOKEN = ("scenario", "turns", "expected_outcome", "user_description", "persona", "context", "name", "id")

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import write_pieces, write_text
-from pytest_tfgrpo.core.schema import pointer
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import pointer
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.imports.deepeval import read_goldens
 from pytest_tfgrpo.suite.imports.harbor.tasks import read_tasks

@@ -6,9 +6,9 @@ import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pytest_tfgrpo.core.text import line, plural
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.csv_text import ANSWERS
+from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.csv_text import ANSWERS
 
 LONGEST_ID = 100
 LONGEST_CRITERION = 2_000

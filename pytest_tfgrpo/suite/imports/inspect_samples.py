@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.text import few
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.core.texts.text import few
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json_line
 from pytest_tfgrpo.suite.imports.imported import Imported
 from pytest_tfgrpo.suite.imports.tables import TableColumns, placed, read_rows
 from pytest_tfgrpo.suite.imports.values import as_text, asked, expected, name_of, shape
-from pytest_tfgrpo.suite.json_text import parse_json_line
 
 LETTERS = string.ascii_uppercase
 

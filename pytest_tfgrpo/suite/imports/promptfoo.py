@@ -9,9 +9,9 @@ from itertools import islice, product
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.csv_rows import csv_table, named_cells
-from pytest_tfgrpo.suite.document import Refused, read_text
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.csv_rows import csv_table, named_cells
+from pytest_tfgrpo.suite.documents.document import Refused, read_text
 from pytest_tfgrpo.suite.imports.imported import Imported
 from pytest_tfgrpo.suite.imports.promptfoo_assertions import KINDS, WITHOUT_VALUE, carried
 from pytest_tfgrpo.suite.imports.promptfoo_files import DATA, FILE, FilesBeside

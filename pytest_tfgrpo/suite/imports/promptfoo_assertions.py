@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.schema import DRAFT
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import DRAFT
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.js_regex import as_python
 from pytest_tfgrpo.scoring.checks.patterns import check_pattern
 from pytest_tfgrpo.suite.imports.imported import LONGEST_CRITERION, expectation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
-from pytest_tfgrpo.suite.document import Refused, read_text
+from pytest_tfgrpo.suite.documents.document import Refused, read_text
 from pytest_tfgrpo.suite.imports.imported import Imported
 from pytest_tfgrpo.suite.imports.promptfoo_values import parse_file
 from pytest_tfgrpo.suite.imports.tables import FILE_MAX_BYTES

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Callable
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.suite.imports.chats import said
 from pytest_tfgrpo.suite.imports.imported import Imported
 from pytest_tfgrpo.suite.imports.promptfoo_values import VARIABLE, filled
 from pytest_tfgrpo.suite.imports.values import asked, chat_of
-from pytest_tfgrpo.suite.json_text import parse_json
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
 
 _YAML_CHAT = re.compile(r"\s*-\s+['\"]?(?:role|content)['\"]?\s*:")
 _JSON = re.compile(r"\s*(?:\[\s*\{|\{\s*\")")

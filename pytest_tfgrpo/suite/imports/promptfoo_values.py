@@ -10,11 +10,11 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import parse_json, parse_json_line
+from pytest_tfgrpo.suite.documents.yaml_text import CONSTANTS, parse_yaml
 from pytest_tfgrpo.suite.imports.imported import Imported
-from pytest_tfgrpo.suite.json_text import parse_json, parse_json_line
-from pytest_tfgrpo.suite.yaml_text import CONSTANTS, parse_yaml
 
 MERGE = "<<"
 SAFE = 2**53

@@ -6,16 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.schema import nearest, short
-from pytest_tfgrpo.core.text import few
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.csv_rows import csv_table, folded, named_cells, parted_by
-from pytest_tfgrpo.suite.document import Refused, read_text
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import few
+from pytest_tfgrpo.core.wire.schema import nearest, short
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.csv_rows import csv_table, folded, named_cells, parted_by
+from pytest_tfgrpo.suite.documents.document import Refused, read_text
+from pytest_tfgrpo.suite.documents.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.suite.imports.imported import Imported
 from pytest_tfgrpo.suite.imports.values import as_text, asked, expected, listed_in, shape
-from pytest_tfgrpo.suite.json_text import parse_json, parse_json_line
 
 FILE_MAX_BYTES = 200_000_000
 PROMPT = (

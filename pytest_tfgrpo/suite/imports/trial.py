@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.scenarios import Check, Scenario, Task
-from pytest_tfgrpo.core.text import line, plural
+from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate

@@ -10,12 +10,12 @@ from contextlib import suppress
 from datetime import date, time
 from decimal import Decimal
 
-from pytest_tfgrpo.core.text import few
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.suite.document import Refused
+from pytest_tfgrpo.core.texts.text import few
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.documents.document import Refused
+from pytest_tfgrpo.suite.documents.json_text import WrittenNumber, parse_json_line
 from pytest_tfgrpo.suite.imports.chats import said
 from pytest_tfgrpo.suite.imports.imported import Imported, expectation
-from pytest_tfgrpo.suite.json_text import WrittenNumber, parse_json_line
 
 _MISSING = re.compile(
     r"nan|NaN|<NA>|NaT|#N/A|#[A-Z][A-Z_]*(?:/[A-Z0]+)?[!?]|#GETTING_DATA|Err:[0-9]{3}|#{3,}"

@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.retry import OTLP
 
 PREFIX = "OTEL_EXPORTER_OTLP_"

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pytest_tfgrpo.core.records import Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.telemetry.sinks.otlp import attribute
 

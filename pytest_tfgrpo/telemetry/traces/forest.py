@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.telemetry.traces.genai import error_of
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.telemetry.traces.dialects.genai import error_of
 from pytest_tfgrpo.telemetry.traces.normal_form import NormalForm, SpanNode, normal_form
 from pytest_tfgrpo.telemetry.traces.run_tree import RunTree
 from pytest_tfgrpo.telemetry.traces.runs import steps_of, with_outcomes

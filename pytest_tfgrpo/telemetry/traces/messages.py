@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeGuard
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import TraceCall
 
 _THOUGHTS = ("reasoning", "thinking")

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_tfgrpo.telemetry.traces.dialects import read_steps
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_steps
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 from pytest_tfgrpo.telemetry.traces.span_processor import (
     MOST_OPEN,

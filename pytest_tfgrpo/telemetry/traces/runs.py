@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.calls import with_calls
 from pytest_tfgrpo.telemetry.traces.normal_form import NormalForm, SpanNode, joined_agents
 from pytest_tfgrpo.telemetry.traces.turns import (

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.telemetry.traces.dialects import is_agent, read_span
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import is_agent, read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
 from pytest_tfgrpo.telemetry.traces.turns import MARK, AgentRun, SpanEvent, SpanKey, TraceSpan
 

@@ -7,8 +7,8 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
 
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 """What a dialect raises for content that it cannot read."""

@@ -19,8 +19,8 @@ from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, Scenario, Task
-from pytest_tfgrpo.core.stamp import seed_of
-from pytest_tfgrpo.core.words import content
+from pytest_tfgrpo.core.texts.words import content
+from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext

@@ -28,7 +28,7 @@ from pytest_tfgrpo.actors.offline.values import (
     render,
 )
 from pytest_tfgrpo.core.scenarios import Attachment, Task
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 figures = st.lists(st.floats(-1e6, 1e6) | st.integers(-(10**6), 10**6), min_size=1, max_size=30)

@@ -11,7 +11,7 @@ from support.model_actor import Bench, script, wants
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.engine.attempt import attempt
+from pytest_tfgrpo.engine.attempts.attempt import attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
 
 ADD = '''

@@ -14,13 +14,13 @@ from support.jobs import run_job, suite
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Attachment, Check
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import to_wire
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.executors.protocol import Executor
 from pytest_tfgrpo.engine.executors.registry import open_executor
-from pytest_tfgrpo.llm.queueing import take_ticket
+from pytest_tfgrpo.llm.limits.queueing import take_ticket
 from pytest_tfgrpo.runs.job import Job
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from pathlib import Path
 from support.jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.scenarios import WorldStep
-from pytest_tfgrpo.engine.first_crashes import ALIKE, SEVERAL
+from pytest_tfgrpo.engine.attempts.first_crashes import ALIKE, SEVERAL
 from pytest_tfgrpo.protocols import ActorCall
 
 

@@ -21,7 +21,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ExportError, ScenarioError
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
-from pytest_tfgrpo.sandbox.environments import Environment, stamp_of, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 WORDS = st.text("abc-_.1", min_size=1, max_size=8).filter(lambda word: word.strip("."))

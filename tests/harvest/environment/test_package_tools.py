@@ -22,7 +22,7 @@ from pytest_tfgrpo.harvest.environment.package_tools import (
     make_venv,
 )
 from pytest_tfgrpo.harvest.environment.setup_commands import lock_node_packages, run_setup
-from pytest_tfgrpo.sandbox.environments import BUILT, SETUP, VENV, Environment
+from pytest_tfgrpo.sandbox.programs.environments import BUILT, SETUP, VENV, Environment
 
 HASH = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64

@@ -28,9 +28,9 @@ from pytest_tfgrpo.harvest.suite.harvest_log import HarvestLog, read_log_of
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
 from pytest_tfgrpo.harvest.suite.scenario_text import split_in
 from pytest_tfgrpo.harvest.suite.suite_files import SuitePaths
-from pytest_tfgrpo.sandbox.cancelling import require_going
+from pytest_tfgrpo.sandbox.programs.cancelling import require_going
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, SuiteCommand
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from pytest_tfgrpo.harvest.proof.proven_changes import ENOUGH, MOST, ROUNDS, proven_changes
-from pytest_tfgrpo.scoring.runners.changed_tests import LineChange, with_lines
+from pytest_tfgrpo.scoring.runners.edits.changed_tests import LineChange, with_lines
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, SuiteRun
 
 A, B = "t.py::test_a", "t.py::test_b"

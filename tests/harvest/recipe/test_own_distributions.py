@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.harvest.recipe.own_distributions import write_distributions
-from pytest_tfgrpo.sandbox.environments import Environment
+from pytest_tfgrpo.sandbox.programs.environments import Environment
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pytest_tfgrpo.harvest.suite.scenario_text import (
     with_family,
     with_split,
 )
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.text(
     "ab: #|-\n\t'\"{}[]&*!%@`", max_size=12

@@ -8,8 +8,8 @@ import pytest
 from support.harvests import make_provenance, make_recipe, make_row, make_validation
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.harvest.fixes import Statement
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
 from pytest_tfgrpo.harvest.suite.suite_files import (
@@ -21,9 +21,9 @@ from pytest_tfgrpo.harvest.suite.suite_files import (
     write_proof,
     write_scenario,
 )
-from pytest_tfgrpo.sandbox.environments import Environment
+from pytest_tfgrpo.sandbox.programs.environments import Environment
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
-from pytest_tfgrpo.suite.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 ARCHIVES = FixArchives(base=b"base", hidden=b"hidden", reference=b"reference")
 

@@ -14,15 +14,15 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY
 from pytest_tfgrpo.core.records import Phase, Run
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal, RewardBatch
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.journal import decode
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal import decode
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 from pytest_tfgrpo.runs.schedule import require_dev
 
 

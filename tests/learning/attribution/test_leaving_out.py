@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.learning.library.library import of
 from pytest_tfgrpo.learning.prompts import PromptBuilder, RenderedPrompt
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 
 def training(lesson_dropout: float = 0.5, epoch: int = 1) -> Phase:

@@ -9,7 +9,7 @@ from support.builders import PACK_STAMP, make_experience, make_exposures, make_p
 from support.jobs import ScriptedActor, make_job, run_job, suite
 
 from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.attribution.effects import LessonEffect, lesson_effects
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.attribution.retirement import retire, without_harmful

@@ -10,8 +10,8 @@ from support.builders import make_experience
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support, Tombstone, ToolStat
-from pytest_tfgrpo.core.schema import load_schema, violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import load_schema, violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.library.experience_lines import (
     check,
     encode,

@@ -11,8 +11,8 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision, Reward
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.library.library import (
     apply,
     as_of,

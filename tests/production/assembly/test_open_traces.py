@@ -16,7 +16,7 @@ from pytest_tfgrpo.production.assembly.open_traces import (
     StreamTime,
 )
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.telemetry.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 

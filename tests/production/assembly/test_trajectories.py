@@ -12,9 +12,9 @@ from support.loop_spans import AGENT, BORN_NS, ROOT, a_span, agent_trace, messag
 
 from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.production.assembly.trajectories import time_of, trajectory_event, trajectory_of
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceSpan
 
 RECORDED = CHECKOUT / "tests" / "telemetry" / "traces" / "recorded"

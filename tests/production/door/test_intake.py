@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from support.buses import EmbeddedPlace
 from support.intake import KEY, TRACE, payload, span, stored
 
-from pytest_tfgrpo.core.clock import utc_time
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import (
     FEEDBACK,
@@ -21,6 +20,7 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
+from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.protocol import MAX_EVENT_BYTES, Bus, check_events
 from pytest_tfgrpo.production.bus.streams import SPANS_SUBJECT, STREAMS, by_subject

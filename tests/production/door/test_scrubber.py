@@ -8,7 +8,7 @@ import pytest
 from support import ROOT
 
 from pytest_tfgrpo.core.events import FEEDBACK, SCHEMAS, TRAJECTORY, RlEvent, check_event, wrap
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.door.hidden_users import UserHider
 from pytest_tfgrpo.production.door.scrubber import (
     LEAF_BYTES,
@@ -18,8 +18,8 @@ from pytest_tfgrpo.production.door.scrubber import (
     _shortened,
     cut_texts,
 )
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 
 RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded"
 KEY = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"

@@ -13,7 +13,7 @@ from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.door.user_names import UserNames, user_kind
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 
 USER = "user-lit-77"
 NAMED: dict[str, dict[str, Any]] = {

@@ -23,8 +23,8 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation import evaluator as evaluator_module

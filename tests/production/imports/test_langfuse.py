@@ -6,8 +6,8 @@ import json
 import pytest
 
 from pytest_tfgrpo.production.imports.langfuse import read_langfuse
-from pytest_tfgrpo.telemetry.traces.genai import read_genai
-from pytest_tfgrpo.telemetry.traces.genai_logs import NO_SPAN
+from pytest_tfgrpo.telemetry.traces.dialects.genai import read_genai
+from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace
 
 TRACE, AGENT, TURN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "b7ad6b7169203332"

@@ -15,10 +15,10 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.production.live.drafts import ScenarioDraft, draft_text, drafts_of
-from pytest_tfgrpo.production.live.guard import Guard
 from pytest_tfgrpo.production.live.records import ArmChoice
 from pytest_tfgrpo.production.live.report import status_lines
-from pytest_tfgrpo.production.live.store import open_live_store
+from pytest_tfgrpo.production.live.selection.guard import Guard
+from pytest_tfgrpo.production.live.store.store import open_live_store
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
 from pytest_tfgrpo.suite.scenario_files import load_scenarios

@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.learning.library.library import of, save_library
 from pytest_tfgrpo.production.live.loop import LiveLoop, rules_of
 from pytest_tfgrpo.production.live.records import LiveStatus
-from pytest_tfgrpo.production.live.rewards import open_inference
+from pytest_tfgrpo.production.live.selection.rewards import open_inference
 from pytest_tfgrpo.production.live.session import Live
 
 

@@ -9,7 +9,7 @@ from pytest_tfgrpo.production.live.report import (
     probability_lines,
     status_lines,
 )
-from pytest_tfgrpo.production.live.trends import CategoryTrend
+from pytest_tfgrpo.production.live.selection.trends import CategoryTrend
 
 CHOICE = ArmChoice(
     point="config", place=0, arm="warm", arms={"warm": "1"}, probabilities={"warm": 1.0}, selector=1

@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.events import (
     derived_id,
     wrap,
 )
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.rewards.columns import columns
 from pytest_tfgrpo.production.rewards.columns import rewards as rewards_in_batch
 from pytest_tfgrpo.production.rewards.components import further_claims

@@ -10,7 +10,7 @@ from support.buses import EmbeddedPlace
 from support.services import Local, real_intake
 
 from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.service.app import EXPORTS, PAYLOADS
 from pytest_tfgrpo.production.service.openapi import _moved, openapi
 

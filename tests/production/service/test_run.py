@@ -15,7 +15,7 @@ from support.services import ClosingBus, FakeIntake, Running
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.service.limits import ServiceLimits
 from pytest_tfgrpo.production.service.run import run_service
-from pytest_tfgrpo.telemetry.traces import otlp_protobuf
+from pytest_tfgrpo.telemetry.traces.otlp import otlp_protobuf
 
 FEEDBACK = "/feedback"
 HURRIED = ServiceLimits(head_s=0.2, body_s=0.2)

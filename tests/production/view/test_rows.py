@@ -17,8 +17,8 @@ from pytest_tfgrpo.core.events import (
     EventRefusal,
     derived_id,
 )
-from pytest_tfgrpo.core.schema import load_schema
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.rewards.history import NormalizedScore

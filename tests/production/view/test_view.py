@@ -13,7 +13,7 @@ from support.loop_events import LATER, feedback, judged, publish, trajectory
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus

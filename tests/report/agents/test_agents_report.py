@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.sweeps import Credits, make_run
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.report.agents.chart import HEIGHT, LETTER, ROW, WIDTH, cost_chart
 from pytest_tfgrpo.report.agents.lines import agents_lines
 from pytest_tfgrpo.report.agents.page import agents_page

@@ -20,8 +20,8 @@ from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.report.live_view.following import JournalFollower
 from pytest_tfgrpo.report.live_view.run_figures import FAILURES
-from pytest_tfgrpo.runs.journal import Event, encode, read
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal import Event, encode, read
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 from pytest_tfgrpo.runs.schedule import MIN_DEV
 
 NOW = 1_800_000_000.0

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_tfgrpo.report.live_view import run_figures
 from pytest_tfgrpo.report.live_view.run_figures import RunFigures
-from pytest_tfgrpo.runs.journal import Event
+from pytest_tfgrpo.runs.journal.journal import Event
 
 BASELINE = {"epoch": 0, "mode": "baseline", "rollouts": 2, "scenarios": ["a", "b"]}
 TRAIN = {"epoch": 1, "mode": "train", "rollouts": 2, "scenarios": ["a", "b", "c"], "dev": ["c"]}

@@ -11,7 +11,7 @@ from support.page.beside import data, run
 from support.reached import reached, reaches
 from support.sweeps import Credits, make_result
 
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page import html as page_html
 from pytest_tfgrpo.report.page.beside import telling_pair
 from pytest_tfgrpo.report.page.html import html

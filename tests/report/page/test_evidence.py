@@ -11,7 +11,7 @@ from pytest_tfgrpo.report.page.evidence import LessonEvidence, evidence
 from pytest_tfgrpo.report.page.grid import grid
 from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.page.layout import layout
-from pytest_tfgrpo.report.page.payload import index
+from pytest_tfgrpo.report.page.payload.payload import index
 from pytest_tfgrpo.report.page.trajectories import Packed
 from pytest_tfgrpo.report.value import build
 

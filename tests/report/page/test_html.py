@@ -14,7 +14,7 @@ from support.sweeps import SETTINGS, evenly, make_run
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.gate.verdict import judge
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page.draw import curve
 from pytest_tfgrpo.report.page.evidence import LessonEvidence
 from pytest_tfgrpo.report.page.figures import effect_columns, reach_columns, settings_rows

@@ -20,8 +20,8 @@ from pytest_tfgrpo.report.page.grid import grid
 from pytest_tfgrpo.report.page.prompts import AskedPrompts
 from pytest_tfgrpo.report.page.trajectories import pack
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.journal import encode, read
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal import encode, read
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 from pytest_tfgrpo.suite.prompt import render_prompt
 
 PACK = make_pack(system="Solve the task.\n\nShow no work.", inject=("Count with care.",))

@@ -21,7 +21,7 @@ from pytest_tfgrpo.report.page import trajectories
 from pytest_tfgrpo.report.page.grid import grid
 from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.page.layout import layout
-from pytest_tfgrpo.report.page.payload import index, script_json
+from pytest_tfgrpo.report.page.payload.payload import index, script_json
 from pytest_tfgrpo.report.page.trajectories import (
     LONGEST,
     Item,

@@ -5,7 +5,7 @@ from support.cheats import FILES
 from support.fixes import BASE, HIDDEN, SmallFix
 
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
-from pytest_tfgrpo.scoring.checks.fresh_tree import make_tree, read_base
+from pytest_tfgrpo.scoring.checks.hidden.fresh_tree import make_tree, read_base
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "report.xml"])

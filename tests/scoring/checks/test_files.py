@@ -2,7 +2,7 @@
 
 import os
 
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 

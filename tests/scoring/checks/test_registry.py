@@ -7,7 +7,7 @@ import pytest
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, Task
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks import patterns
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind, TooSlow

@@ -12,7 +12,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.core.records import Score
-from pytest_tfgrpo.core.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.scoring.rewarders.additional import MAX_EVIDENCE, MAX_PARTS, require_rewarders
 from pytest_tfgrpo.scoring.rewarders.scoring import score
 

@@ -10,9 +10,9 @@ from support.projects_in_archives import write_archive
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.scenarios import Check, Task
-from pytest_tfgrpo.engine.attempt import AttemptResult
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult
 from pytest_tfgrpo.sandbox.changes import changes_in
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.scoring.checks.registry import KINDS

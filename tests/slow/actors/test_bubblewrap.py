@@ -11,7 +11,7 @@ from support.tools import require_tool
 
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError
-from pytest_tfgrpo.engine.attempt import AttemptResult
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult
 
 BWRAP = {"sandbox": "bwrap"}
 

@@ -11,7 +11,7 @@ import pytest
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.engine.attempt import AttemptResult
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult
 
 Ask = Callable[..., AttemptResult]
 Agent = Callable[..., str]

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.engine.attempt import attempt
+from pytest_tfgrpo.engine.attempts.attempt import attempt
 from pytest_tfgrpo.sandbox.workspace import Workspace
 call = ActorCall(task=Task(id="t", domain="d", prompt="p"), prompt=Prompt(system="", user="p"),
     temperature=0.0, seed=1, workspace=Workspace(Path("w")), timeout_s=0.05, answer_max_bytes=9)

@@ -8,7 +8,7 @@ from support.projects_in_archives import write_archive
 from support.tools import run_pytest
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
 CHECK = "import pathlib, shop, sys; sys.exit(shop.total() != 2 or pathlib.Path('old.py').exists())"
 

@@ -20,7 +20,7 @@ from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.report.run_history.page import history_page
 from pytest_tfgrpo.report.run_history.past_runs import PastRun
-from pytest_tfgrpo.runs.journal import encode
+from pytest_tfgrpo.runs.journal.journal import encode
 from pytest_tfgrpo.runs.schedule import MIN_DEV
 
 

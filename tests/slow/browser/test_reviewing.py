@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from support.browser_runs import HOSTILE, Open
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 
 SCENARIO = "#scenario/date-1/epoch2-eval"
 

@@ -17,9 +17,10 @@ from pytest_tfgrpo.cli.runs import view
 from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.records import Group, Rollout, Run
-from pytest_tfgrpo.report.page import choice, details, payload
+from pytest_tfgrpo.report.page import choice
 from pytest_tfgrpo.report.page.html import LIMIT, html, write_page
 from pytest_tfgrpo.report.page.layout import layout
+from pytest_tfgrpo.report.page.payload import details, payload
 from pytest_tfgrpo.report.value import build
 
 

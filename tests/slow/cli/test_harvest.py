@@ -11,7 +11,7 @@ from support.terminals import watching
 from support.tools import require_tool, run_pytest, tfgrpo
 
 from pytest_tfgrpo.core.files import write_json
-from pytest_tfgrpo.sandbox.environments import Environment, stamp_of, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
 BECOMES = {
     "report-a-mean-of-zero-where-there-was-no": "skipped",

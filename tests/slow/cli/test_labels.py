@@ -11,7 +11,7 @@ from support.fake_model import Body, Serve
 from support.frozen import Frozen
 from support.project import Project
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 
 AGENT = '''
 def flatter(context):

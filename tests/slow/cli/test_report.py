@@ -145,7 +145,7 @@ def test_a_run_of_another_suite_has_nothing_to_compare(twice: Project) -> None:
 
 
 def test_a_run_of_another_version_is_named(twice: Project) -> None:
-    from pytest_tfgrpo.runs.journal import encode
+    from pytest_tfgrpo.runs.journal.journal import encode
 
     journal = twice.runs()[0] / "journal.jsonl"
     first, *rest = lines_of(journal.parent)

@@ -13,10 +13,10 @@ import pytest
 from support.exports import run_shipped, write_run_of_rare_calls
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.export.export import Export, export
-from pytest_tfgrpo.numerics.advantages import group_advantage, grpo_advantage, rloo_advantage
-from pytest_tfgrpo.numerics.losses import policy_loss
+from pytest_tfgrpo.numerics.rl.advantages import group_advantage, grpo_advantage, rloo_advantage
+from pytest_tfgrpo.numerics.rl.losses import policy_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of another library are its own
 

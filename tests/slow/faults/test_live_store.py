@@ -17,9 +17,9 @@ import pytest
 from support.campaign import Campaign
 from support.live_events import RULES, Reporter, runs, until
 
-from pytest_tfgrpo.production.live.collector import Collector
+from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.records import LiveStatus
-from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
 pytestmark = [pytest.mark.faults, pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")]
 TRIAL = 6

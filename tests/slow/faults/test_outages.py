@@ -15,7 +15,7 @@ from support.fake_model import Body, FakeModel, Reply, Serve, refused
 from support.project import Project
 from support.teachers import asked, operation, says
 
-from pytest_tfgrpo.llm import pace, patience
+from pytest_tfgrpo.llm.limits import pace, patience
 
 pytestmark = [
     pytest.mark.faults,

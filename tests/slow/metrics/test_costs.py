@@ -8,7 +8,7 @@ from support.metrics.costs import calls, frames, with_calls, with_rollouts
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import Frame, ModelCall
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.metrics.costs import of_run
 from pytest_tfgrpo.report.cost import cost_lines
 from pytest_tfgrpo.report.value import build

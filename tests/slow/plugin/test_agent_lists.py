@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from support.project import Project
 
-from pytest_tfgrpo.core.schema import violations
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 BOTH = "half = python:agent:half, learner = python:agent:learner"
 

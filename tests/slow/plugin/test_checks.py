@@ -7,7 +7,7 @@ import pytest
 from support.plugin.checks import CHECKS
 from support.project import Project
 
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
 
 AGENT2 = """

@@ -47,8 +47,8 @@ def test_a_start_that_sets_nothing_loads_no_settings_and_knows_its_flag(bare: Pr
             "pytest_tfgrpo.core.files",
             "pytest_tfgrpo.hookspecs",
             "pytest_tfgrpo.plugin",
-            "pytest_tfgrpo.plugin.agent_folders",
-            "pytest_tfgrpo.plugin.own_modules",
+            "pytest_tfgrpo.plugin.start.agent_folders",
+            "pytest_tfgrpo.plugin.start.own_modules",
         ],
     }
 

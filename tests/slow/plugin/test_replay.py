@@ -85,7 +85,7 @@ def test_a_replay_loads_no_client(paid: Project) -> None:
     paid.conftest(
         "import sys\n"
         "def pytest_sessionfinish():\n"
-        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.transport'} & sys.modules.keys()\n"
+        "    assert not {'aiohttp', 'httpx', 'pytest_tfgrpo.llm.server.transport'} & sys.modules.keys()\n"
     )
     done = run(paid, *REPLAY)
     assert "INTERNALERROR" not in done

@@ -22,7 +22,7 @@ from support.tools import require_tool
 
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.engine.attempt import attempt
+from pytest_tfgrpo.engine.attempts.attempt import attempt
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
 

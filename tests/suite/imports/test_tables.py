@@ -16,7 +16,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.csv_rows import csv_table
+from pytest_tfgrpo.suite.documents.csv_rows import csv_table
 from pytest_tfgrpo.suite.imports import hugging_face
 from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
 from pytest_tfgrpo.suite.imports.imported import Imported

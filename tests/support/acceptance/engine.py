@@ -8,7 +8,7 @@ from typing import Any
 from pytest_tfgrpo.core.lessons import Acceptance, Operation
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.stamp import identify, stamp
+from pytest_tfgrpo.core.wire.stamp import identify, stamp
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from support.builders import make_experience, make_scenario
 from support.jobs import ScriptedActor, make_job, run_job

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.runs.journal_contents import read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import read_to_resume
 from support.jobs import ScriptedActor, make_job, run_job
 
 ENDLESS = 10**9

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.production.live.collector import Collector
+from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.records import LiveEvent
-from pytest_tfgrpo.production.live.store import LiveStore
+from pytest_tfgrpo.production.live.store.store import LiveStore
 
 Start = Callable[..., Collector]
 

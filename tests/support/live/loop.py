@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.production.live.records import LiveRollout
 from pytest_tfgrpo.production.live.session import Live
-from pytest_tfgrpo.production.live.store import LiveStore, open_live_store
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
 CONFIG = """
 [settings]

@@ -1,6 +1,6 @@
 """What the tests of production/live/test_session.py share with the slow ones."""
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.config import DecisionPoint
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pytest_tfgrpo.production.live.records import LiveRollout
-from pytest_tfgrpo.production.live.store import open_live_store
+from pytest_tfgrpo.production.live.store.store import open_live_store
 from support.tools import tfgrpo
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_tfgrpo.core.records import Group, Run
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.value import build
 from support.builders import make_frame

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.runs.journal_contents import load_run
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 from support.project import Project
 
 NOISY = """

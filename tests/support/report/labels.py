@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.records import JudgeResult, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.report.labels import Labels, Sample
+from pytest_tfgrpo.report.judging.labels import Labels, Sample
 from support.builders import make_scenario
 from support.sweeps import make_run
 

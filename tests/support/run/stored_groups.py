@@ -6,7 +6,7 @@ from typing import Any
 from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.records import Failure, FileChange, Group, JudgeResult, Usage
 from pytest_tfgrpo.core.sampled import Sampled
-from pytest_tfgrpo.runs.stored_groups import (
+from pytest_tfgrpo.runs.journal.stored_groups import (
     GroupsById,
     GroupStore,
 )

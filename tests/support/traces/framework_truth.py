@@ -11,7 +11,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceStep
 from support import ROOT
 

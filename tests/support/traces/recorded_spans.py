@@ -2,9 +2,9 @@
 
 from io import BytesIO
 
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, Dialect
 from support import ROOT
 

@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.records import (
     Score,
     Usage,
 )
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.sinks.genai_spans import SpanWriter, span_count
 from pytest_tfgrpo.telemetry.sinks.otlp import envelope, request
 from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent

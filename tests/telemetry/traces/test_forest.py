@@ -6,9 +6,9 @@ from typing import Any
 
 from support.otlp_spans import BORN_NS, agent, evaluation, line, span
 
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.otlp import read_otlp
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, RefusedTrace
 
 S = 10**9

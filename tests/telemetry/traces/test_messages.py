@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.telemetry.traces.messages import langchain_result, said_by_tool
 
 

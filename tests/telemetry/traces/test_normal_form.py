@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from support.otlp_spans import agent, line, span
 
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.otlp import read_otlp
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, RefusedTrace
 
 KIND = "openinference.span.kind"

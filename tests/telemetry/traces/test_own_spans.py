@@ -13,9 +13,9 @@ from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.telemetry.sinks.genai_spans import SpanWriter
 from pytest_tfgrpo.telemetry.sinks.otlp import envelope, request
 from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
+from pytest_tfgrpo.telemetry.traces.dialects.genai import read_genai
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.genai import read_genai
-from pytest_tfgrpo.telemetry.traces.otlp_lines import read_otlp_lines
+from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
 
 RUN = "20260101T000000-12345678"
 

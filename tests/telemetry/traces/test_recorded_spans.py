@@ -5,7 +5,7 @@ import random
 import pytest
 from support.traces.recorded_spans import FILES, lines_of, runs_of
 
-from pytest_tfgrpo.telemetry.traces.genai import read_genai
+from pytest_tfgrpo.telemetry.traces.dialects.genai import read_genai
 from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace
 
 GENAI = ("pydantic-ai.jsonl", "strands-latest.jsonl", "strands.jsonl")

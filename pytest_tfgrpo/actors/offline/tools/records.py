@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from pytest_tfgrpo.actors.offline.values import MAX_DEPTH, MAX_ITEMS, ToolError, Value, check_depth
-from pytest_tfgrpo.core.strict import finite
+from pytest_tfgrpo.core.wire.strict import finite
 
 
 def read_json(content: str) -> Value:

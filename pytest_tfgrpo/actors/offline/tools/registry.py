@@ -8,7 +8,7 @@ from typing import Any
 from pytest_tfgrpo.actors.offline.task_view import TaskView
 from pytest_tfgrpo.actors.offline.tools import dates, lists, numbers, records, tables, text, units
 from pytest_tfgrpo.actors.offline.values import ToolError, Value, ValueKind, checked, kind_of
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 
 ToolArguments = Mapping[str, Any]
 

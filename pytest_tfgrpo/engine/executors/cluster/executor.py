@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.runs import OUT
-from pytest_tfgrpo.core.text import few, line, plural
+from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.engine.environments import folder_of
 from pytest_tfgrpo.engine.executors.cluster.executor_file import (
     ExecutorFile,

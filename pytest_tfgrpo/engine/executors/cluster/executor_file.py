@@ -9,11 +9,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
-from pytest_tfgrpo.core.list_values import BYTES
-from pytest_tfgrpo.core.schema import violations
+from pytest_tfgrpo.core.keys.list_values import BYTES
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.schema import violations
 
 EXECUTOR_FILE = "executor.toml"
 """Its name, in the root folder of the project; there need not be one."""

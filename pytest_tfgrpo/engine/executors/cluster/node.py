@@ -14,9 +14,9 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ProviderError, RolloutFault, SettingError, describe
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
 from pytest_tfgrpo.engine.executors.worker import (
     AgentTurn,
@@ -26,7 +26,7 @@ from pytest_tfgrpo.engine.executors.worker import (
     pickled,
 )
 from pytest_tfgrpo.protocols import ActorCall
-from pytest_tfgrpo.sandbox.environments import BuiltEnvironment, find_built
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment, find_built
 from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces, temporary_folder
 from pytest_tfgrpo.sandbox.workspace import Workspace
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.sandbox.differences import INSTALLED
 
 LIMIT_S = 30.0

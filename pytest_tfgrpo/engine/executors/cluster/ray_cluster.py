@@ -12,9 +12,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import LOST_WORKER, ProviderError, SettingError, describe
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.cluster.executor_file import Resources
 from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, NodeWorker
 from pytest_tfgrpo.engine.executors.cluster.package import Package

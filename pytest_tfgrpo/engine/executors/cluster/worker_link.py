@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from pytest_tfgrpo.core.errors import describe
-from pytest_tfgrpo.core.text import line
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.cluster.node import Answered, Sent, first_bundle
 from pytest_tfgrpo.engine.executors.cluster.ray_cluster import RayWorker, WorkerLost
 

@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import LOST_WORKER, AgentFailure, ProviderError
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.engine.executors.cluster.executor_file import Resources
 from pytest_tfgrpo.engine.executors.cluster.node import NodeAnswer, NodeFacts, NodeTurn
 from pytest_tfgrpo.engine.executors.cluster.ray_cluster import (
@@ -24,7 +24,7 @@ from pytest_tfgrpo.engine.executors.cluster.worker_link import HUNG_S, Worker, q
 from pytest_tfgrpo.engine.executors.cluster.workspace_transfer import LeftFile, left_in, put_into
 from pytest_tfgrpo.engine.executors.protocol import GRACE_S
 from pytest_tfgrpo.engine.executors.worker import AgentTurn, WorkerReply
-from pytest_tfgrpo.llm.queueing import current_ticket
+from pytest_tfgrpo.llm.limits.queueing import current_ticket
 
 LOOK_S = 2.0
 """How often the nodes of the cluster are looked at."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.voices import as_json, legible, named

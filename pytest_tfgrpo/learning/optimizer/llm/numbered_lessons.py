@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Experience, Operation
-from pytest_tfgrpo.core.stamp import identify
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.voices import quoted
+from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS
 from pytest_tfgrpo.learning.library.library import visible_stamp
 from pytest_tfgrpo.learning.optimizer.contrast import Attempt

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.voices import quoted
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS
 from pytest_tfgrpo.learning.optimizer.llm.critique import GroupCritique, usable
 from pytest_tfgrpo.learning.optimizer.llm.numbered_lessons import Draft, NumberedLessons

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import read_plain
-from pytest_tfgrpo.core.strict import load_json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.llm.templates import places
 from pytest_tfgrpo.suite.packs import MANIFEST, load_pack
 

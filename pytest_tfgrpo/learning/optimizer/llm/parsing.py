@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.lessons import Polarity
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.strict import finite
-from pytest_tfgrpo.core.text import line
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.strict import finite
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS
 
 Op: TypeAlias = Literal["ADD", "UPDATE", "DELETE", "KEEP"]

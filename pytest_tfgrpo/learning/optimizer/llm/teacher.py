@@ -8,14 +8,14 @@ from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import ModelError, OutageError
-from pytest_tfgrpo.core.stamp import seed_of
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.voices import legible, said
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.stamp import seed_of
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.optimizer.llm.pack import TeacherPrompts
 from pytest_tfgrpo.learning.optimizer.llm.parsing import Change, ParsedAnswer, answer_schema, read
-from pytest_tfgrpo.llm.concurrency import with_batches
+from pytest_tfgrpo.llm.limits.concurrency import with_batches
 from pytest_tfgrpo.llm.protocol import Completer, Completion, Message, Request
 from pytest_tfgrpo.llm.templates import Block, fenced, fill
 from pytest_tfgrpo.privacy.redact import redact

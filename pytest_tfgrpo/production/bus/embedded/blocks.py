@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from uuid import UUID
 
-from pytest_tfgrpo.core.dataclass import dataclass
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.embedded.file import PAGE_BYTES, blocks
 from pytest_tfgrpo.production.bus.streams import StreamSpec
 from pytest_tfgrpo.storage.event_store import BusEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.nats.consumer import ID_HEADER, TIME_HEADER, NatsConsumer, event_of
 from pytest_tfgrpo.production.bus.nats.link import PATIENCE_S, NatsLink, NatsMessage
 from pytest_tfgrpo.production.bus.nats.scan import NatsScan

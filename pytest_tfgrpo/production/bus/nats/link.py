@@ -19,10 +19,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from pytest_tfgrpo.core.dataclass import dataclass
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.strict import load_json
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

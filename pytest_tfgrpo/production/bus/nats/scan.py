@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsRefusal
 from pytest_tfgrpo.production.bus.protocol import FETCH_BYTES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsRefusal
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S
 from pytest_tfgrpo.production.bus.streams import StreamSpec

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import RevisionConflict
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.nats.consumer import ID_HEADER
 from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsMessage, NatsRefusal
 from pytest_tfgrpo.production.bus.nats.scan import NatsScan

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.sandbox.programs import needed
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.sandbox.removal import remove
 from pytest_tfgrpo.scoring.runners.isolation import Exchange, IsolatedRun, run_isolated, variables
 from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from pytest_tfgrpo.core.dataclass import dataclass
-from pytest_tfgrpo.scoring.runners.canaries import random_word
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.scoring.runners.edits.canaries import random_word
 from pytest_tfgrpo.scoring.runners.names import case_id, first_line, worst
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem
 from pytest_tfgrpo.scoring.runners.signed import SignedRecord

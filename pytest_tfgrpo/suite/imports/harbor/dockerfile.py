@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.strict import load_json
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.suite.imports.harbor.shell_words import only_installs, words
 from pytest_tfgrpo.suite.imports.harbor.task_folder import TaskProblem

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pytest_tfgrpo.core.schema import short
-from pytest_tfgrpo.core.stamp import stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, ArchiveProblem, pack
 from pytest_tfgrpo.suite.imports.harbor import task_form
 from pytest_tfgrpo.suite.imports.harbor.dockerfile import DockerfileReader

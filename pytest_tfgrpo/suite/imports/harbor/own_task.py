@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from pytest_tfgrpo.core.schema import short, violations
-from pytest_tfgrpo.core.stamp import stamp, stamp_bytes
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem, read_entries
 from pytest_tfgrpo.suite.imports.harbor import task_form
 from pytest_tfgrpo.suite.imports.harbor.task_folder import TEXT_MAX_BYTES, TaskFolder, TaskProblem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.wire import Json
-from pytest_tfgrpo.scoring.checks.tests import TIMEOUT_S
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.scoring.checks.hidden.tests import TIMEOUT_S
 
 INSTRUCTION, CONFIG = "instruction.md", "task.toml"
 ENVIRONMENT, TESTS, SOLUTION = "environment", "tests", "solution"

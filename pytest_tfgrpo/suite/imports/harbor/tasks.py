@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.imports.harbor.foreign_task import read_foreign
 from pytest_tfgrpo.suite.imports.harbor.own_task import read_own
 from pytest_tfgrpo.suite.imports.harbor.task_folder import TaskFolder, TaskProblem

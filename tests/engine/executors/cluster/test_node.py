@@ -19,7 +19,7 @@ from support.executors import asked
 
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, SettingError
 from pytest_tfgrpo.core.scenarios import Attachment
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.engine.executors.cluster import node as node_module
 from pytest_tfgrpo.engine.executors.cluster.node import (
     BUNDLE_BYTES,

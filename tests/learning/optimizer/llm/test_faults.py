@@ -26,7 +26,7 @@ from support.teachers import (
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, OutageError, RecordingError
 from pytest_tfgrpo.core.records import ModelCall
-from pytest_tfgrpo.core.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.optimizer.llm.optimizer import open_llm
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 from pytest_tfgrpo.llm.protocol import Completion, Request

@@ -5,7 +5,7 @@ import time
 
 from support.model_actor import Bench, script, wants
 
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Request
 
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.model_actor import Bench, script, wants
 
-from pytest_tfgrpo.engine.attempt import attempt
+from pytest_tfgrpo.engine.attempts.attempt import attempt
 
 
 def test_endless_arguments_do_not_hold_up_other_rollouts(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 from support.executors import job_of, rollouts, scenario
 from support.jobs import run_job
 
-from pytest_tfgrpo.core.clock import utc_now
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.scenarios import Check
 
 EXECUTORS = ("local", "process:2", "ray")

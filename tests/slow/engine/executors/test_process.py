@@ -19,7 +19,7 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.project import Project
 
 from pytest_tfgrpo.core.errors import LOST_WORKER, SettingError
-from pytest_tfgrpo.engine.attempt import AttemptResult, attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.engine.executors import worker_process
 from pytest_tfgrpo.engine.executors.registry import (
     open_executor,

@@ -8,7 +8,7 @@ from support.fixes import FAIL_TO_PASS, SOLVED
 from support.harbor import attempt, exported, write_suite
 from support.tools import require_tool
 
-from pytest_tfgrpo.sandbox.environments import Environment, stamp_of, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
 pytestmark = pytest.mark.timeout(120)
 WRITE = "cat > {name} <<'EOF'\n{text}\nEOF\n"

@@ -21,7 +21,7 @@ from pytest_tfgrpo.harvest.environment import builder as builder_module
 from pytest_tfgrpo.harvest.environment.builder import EnvironmentBuilder, until_of
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem, BuildTools
 from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
-from pytest_tfgrpo.sandbox.environments import BUILT, Environment, find_built, stamp_of, to_file
+from pytest_tfgrpo.sandbox.programs.environments import BUILT, Environment, find_built, stamp_of, to_file
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_a_build_that_is_killed_leaves_nothing_that_counts(tmp_path):
     require_tool("bwrap")
     program = f"""
 import sys; from pathlib import Path
-from pytest_tfgrpo.sandbox.environments import Environment
+from pytest_tfgrpo.sandbox.programs.environments import Environment
 from pytest_tfgrpo.harvest.environment.builder import EnvironmentBuilder
 from pytest_tfgrpo.harvest.environment.package_tools import BuildTools
 tools = BuildTools(interpreters={{}}, uv=None, environ={{}})

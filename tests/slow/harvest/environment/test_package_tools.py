@@ -9,7 +9,7 @@ import pytest
 from support.environment.builder import tools_for
 
 from pytest_tfgrpo.harvest.environment.package_tools import outside
-from pytest_tfgrpo.sandbox.cancelling import Cancelled, cancelled_by
+from pytest_tfgrpo.sandbox.programs.cancelling import Cancelled, cancelled_by
 
 
 def process_of(tmp_path: Path) -> int:

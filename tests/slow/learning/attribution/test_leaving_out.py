@@ -7,7 +7,7 @@ from support.attribution.leaving_out import lessons
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 
 from pytest_tfgrpo.learning.library.library import of
-from pytest_tfgrpo.runs.journal_contents import load_run, read_log, read_to_resume
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
 
 
 def test_a_resumed_run_leaves_out_the_same_lessons(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from support.buses import BusPlace, Clock, EmbeddedPlace, NatsPlace
 from support.campaign import Campaign
 from support.loop_events import feedback, judged, payloads, publish, trajectory
 
-from pytest_tfgrpo.core.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, evaluator_lag
 from pytest_tfgrpo.production.view.view import LoopView

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from support.services import Running, real_intake
 
-from pytest_tfgrpo.core.schema import load_schema
+from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.client import LoopClient

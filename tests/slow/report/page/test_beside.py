@@ -3,7 +3,7 @@
 import pytest
 from support.page.beside import data, run
 
-from pytest_tfgrpo.report.compare import versus
+from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page import html as page_html
 from pytest_tfgrpo.report.page.beside import beside, shown_first
 from pytest_tfgrpo.report.page.html import html

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.tools import require_tool
 
-from pytest_tfgrpo.sandbox.cancelling import Cancelled, cancelled_by
+from pytest_tfgrpo.sandbox.programs.cancelling import Cancelled, cancelled_by
 from pytest_tfgrpo.scoring.runners.isolation import run_isolated
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 

@@ -12,7 +12,7 @@ from support.suites import SUITES, MadeSuite
 from support.tools import require_tool
 
 from pytest_tfgrpo.harvest.proof.proven_changes import proven_changes
-from pytest_tfgrpo.scoring.runners.changed_tests import with_lines
+from pytest_tfgrpo.scoring.runners.edits.changed_tests import with_lines
 from pytest_tfgrpo.scoring.runners.jest import run_jest
 from pytest_tfgrpo.scoring.runners.node_test import run_node_tests
 from pytest_tfgrpo.scoring.runners.protocol import (

@@ -8,9 +8,9 @@ from support.otlp_spans import agent, line, span
 
 from pytest_tfgrpo.core.events import EventRefusal
 from pytest_tfgrpo.production.assembly.trajectories import trajectory_event
-from pytest_tfgrpo.telemetry.traces.dialects import read_span
+from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
-from pytest_tfgrpo.telemetry.traces.otlp import read_otlp
+from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp
 
 
 def spans(chance: random.Random) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.traces.recorded_spans import FILES, lines_of, runs_of
 
-from pytest_tfgrpo.production.live.spans import events_of
+from pytest_tfgrpo.production.live.intake.spans import events_of
 
 JUNK = (
     None,

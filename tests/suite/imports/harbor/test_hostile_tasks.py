@@ -15,9 +15,9 @@ from support.harbor import (
     write_task,
 )
 
-from pytest_tfgrpo.core.toml_text import toml_table
+from pytest_tfgrpo.core.wire.toml_text import toml_table
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, pack
-from pytest_tfgrpo.sandbox.environments import Environment, to_file
+from pytest_tfgrpo.sandbox.programs.environments import Environment, to_file
 from pytest_tfgrpo.suite.imports import imported
 from pytest_tfgrpo.suite.imports.harbor import task_folder
 

@@ -15,7 +15,7 @@ from support.projects_in_archives import write_archive
 from support.ray_nodes import Nodes, load_ray
 from support.tools import require_tool
 
-from pytest_tfgrpo.sandbox.environments import BUILT, Environment, cache_folder, stamp_of, to_file
+from pytest_tfgrpo.sandbox.programs.environments import BUILT, Environment, cache_folder, stamp_of, to_file
 
 STAYS = """
 import os, time

@@ -19,11 +19,11 @@ from support.ray_nodes import Nodes, open_cluster
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Attachment
-from pytest_tfgrpo.core.stamp import stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.engine.executors.cluster import worker_link, workers
 from pytest_tfgrpo.engine.executors.registry import require_executor
 from pytest_tfgrpo.engine.observers import Notice
-from pytest_tfgrpo.llm import patience
+from pytest_tfgrpo.llm.limits import patience
 
 MIB = 2**20
 

@@ -1,0 +1,1 @@
+"""Spans that agents send during a rollout, as frames."""

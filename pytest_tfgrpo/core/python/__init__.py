@@ -1,0 +1,1 @@
+"""What Python itself lacks or does slowly: classes, threads, imports, the clock."""

@@ -1,0 +1,1 @@
+"""Texts: made safe to show, and what is found in them."""

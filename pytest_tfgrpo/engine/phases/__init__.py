@@ -1,0 +1,1 @@
+"""One phase: its attempts, checks, groups and outages, and what it teaches."""

@@ -1,0 +1,1 @@
+"""What a run needs before its first rollout, and every usage error."""

@@ -1,0 +1,1 @@
+"""The way to a server: address, key, bytes, and its errors."""

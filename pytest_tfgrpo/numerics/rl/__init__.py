@@ -1,0 +1,1 @@
+"""Reinforcement learning: advantages, returns, losses and policies."""

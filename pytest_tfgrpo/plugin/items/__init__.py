@@ -1,0 +1,1 @@
+"""Scenarios as items of pytest: collected, selected, checked and failed."""

@@ -1,0 +1,1 @@
+"""The start of pytest with this plugin: options, folders, the garbage collector."""

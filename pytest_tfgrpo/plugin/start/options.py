@@ -1,0 +1,138 @@
+"""Flags, ini keys and environment variables, and the resulting settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import warnings
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.keys.setting import Setting
+from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Settings, resolve, unknown_key
+from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE, OPTIMIZER, TEACHER
+from pytest_tfgrpo.core.settings.learning import EPOCHS, GROUP_SIZE
+from pytest_tfgrpo.core.settings.runs import SEED
+
+SETTINGS = pytest.StashKey[Settings]()
+FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
+"""Names of the flags, after ``--tfgrpo-``."""
+
+
+def declare(parser: pytest.Parser) -> None:
+    """Declare a flag and an ini key for every setting, and the flags without a setting."""
+    group = parser.getgroup("tfgrpo")
+    group.addoption(
+        "--tfgrpo-resume",
+        nargs="?",
+        const="latest",
+        default=None,
+        metavar="RUN",
+        help="continue an interrupted run: its id (default: the latest)",
+    )
+    group.addoption(
+        "--tfgrpo-dry-run",
+        action="store_true",
+        default=False,
+        help="print what would run, without running it",
+    )
+    for setting in TABLE:
+        default = "" if setting.default is None else f" (default: {setting.default})"
+        text = (setting.help + default).replace("%", "%%")
+        group.addoption(setting.flag, dest=setting.ini, default=None, metavar="X", help=text)
+        parser.addini(setting.ini, text, type=setting.ini_type, default=None)  # type: ignore[arg-type]
+
+
+def words(config: pytest.Config) -> list[str]:
+    """Return the words of the command line and of PYTEST_ADDOPTS, from which pytest finds its rootdir."""
+    return [
+        *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")),
+        *(os.fspath(word) for word in config.invocation_params.args),
+    ]
+
+
+def read(config: pytest.Config) -> Settings:
+    """Return the settings; raises pytest.UsageError naming key, value and source of a bad one."""
+    _require_known(config)
+    flags = {s.name: value for s in TABLE if (value := config.getoption(s.ini, None)) is not None}
+    try:
+        return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
+    except ValueError as error:  # a SettingError is one
+        raise pytest.UsageError(str(error)) from error
+
+
+def refuse_misspelt(args: list[str]) -> None:
+    """Raise pytest.UsageError on a flag that is nearly one of this plugin; others may be a conftest.py's."""
+    for word in args:
+        start, _, name = word.partition("=")[0].partition("--tfgrpo-")
+        if not start and name and name not in FLAGS:
+            from pytest_tfgrpo.core.wire.schema import nearest  # not needed by a start without a mistake
+
+            if hint := nearest(name, FLAGS).replace("'", "'--tfgrpo-", 1):
+                raise pytest.UsageError(f"unknown flag '--tfgrpo-{name}'{hint}")
+
+
+def _require_known(config: pytest.Config) -> None:
+    """Raise pytest.UsageError on an ini key that starts like one of this plugin, and that nobody declared."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
+        keys = [*getattr(config, "inicfg", ())]
+    keys += [given.partition("=")[0] for given in config.getoption("override_ini", None) or ()]
+    for key in keys:
+        if key.startswith("tfgrpo_") and key.removeprefix("tfgrpo_") not in BY_NAME:
+            try:
+                config.getini(key)  # another plugin may have declared it
+            except ValueError:
+                raise pytest.UsageError(str(unknown_key(key, str(config.inipath)))) from None
+
+
+def _ini(config: pytest.Config) -> dict[str, Any]:
+    found = {}
+    for setting in TABLE:
+        try:
+            value = config.getini(setting.ini)
+        except (TypeError, ValueError, pytest.UsageError) as error:
+            text = f"{setting.name}{_rule(setting)}: {error} (ini key {setting.ini})"
+            raise pytest.UsageError(text) from None
+        if value is not None:
+            found[setting.name] = value
+    return found
+
+
+def _rule(setting: Setting[Any]) -> str:
+    """Return the rule of a setting, for ini values that pytest itself fails to convert."""
+    try:
+        setting.parse(None)
+    except ValueError as rule:
+        return f" {rule}"
+    return ""
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the settings of an invocation; those that nobody sets where nothing is."""
+    if SETTINGS not in config.stash:
+        config.stash[SETTINGS] = resolve({}, os.environ, {})
+    return config.stash[SETTINGS]
+
+
+def headline(settings: Settings) -> str | None:
+    """Return the line of the report header, in learning mode."""
+    if not settings.learning:
+        return None
+    from pytest_tfgrpo.core.keys.agent_list import listed_agents
+    from pytest_tfgrpo.core.texts.text import plural
+
+    agents = ", ".join(agent.name for agent in listed_agents(ACTOR.of(settings)))
+    others = [
+        f"{role.name} {of}, "
+        for role in (OPTIMIZER, TEACHER, JUDGE)
+        if role.name in settings.origins and (of := role.of(settings))
+    ]
+    return (
+        "tfgrpo: "
+        + (f"agents {agents}, " if agents else f"actor {ACTOR.of(settings) or 'of each test'}, ")
+        + "".join(others)
+        + f"group size {GROUP_SIZE.of(settings)}, "
+        f"{plural(EPOCHS.of(settings), 'epoch')}, seed {SEED.of(settings)}"
+    )

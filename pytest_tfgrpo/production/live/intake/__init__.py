@@ -1,0 +1,1 @@
+"""How events of runs come in: from spans and marks to the store."""

@@ -1,0 +1,1 @@
+"""Failures of a run, sorted by what they have in common."""

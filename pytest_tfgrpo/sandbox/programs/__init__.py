@@ -1,0 +1,1 @@
+"""Programs: what they need, how they start, and that they end."""

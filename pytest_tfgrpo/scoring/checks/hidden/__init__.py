@@ -1,0 +1,1 @@
+"""Hidden tests: the check ``tests``, and the tree that it runs on."""

@@ -1,0 +1,1 @@
+"""Other forms of tests, and tests beside them, that show whether a runner is honest."""

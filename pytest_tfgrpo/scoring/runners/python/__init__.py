@@ -1,0 +1,1 @@
+"""The runner ``pytest``, and the scripts that it starts."""

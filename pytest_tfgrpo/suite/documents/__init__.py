@@ -1,0 +1,1 @@
+"""Documents from hostile text, with the place of each value, and edits of them."""

@@ -1,0 +1,1 @@
+"""Dialects of spans: how each framework writes what its agent did."""

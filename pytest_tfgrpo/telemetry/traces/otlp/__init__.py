@@ -1,0 +1,1 @@
+"""OTLP in its encodings."""

@@ -1,0 +1,168 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.reached import reached, reaches
+
+from pytest_tfgrpo.core.texts.text import (
+    block,
+    count,
+    cut,
+    duration,
+    interval,
+    line,
+    money,
+    plural,
+    signed,
+    table,
+    wrapped,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\tb\nc", "a b c"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("over\rwrite", "over\\x0dwrite"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("\ud800", "\\ud800"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("größe\u00a0語", "größe 語"),
+        ("\U000e0041tag", "\\U000e0041tag"),
+    ],
+)
+def test_foreign_text_becomes_one_printable_line(text: str, shown: str) -> None:
+    assert line(text) == shown
+
+
+odd = st.characters() | st.sampled_from("\x1b\r\n\x07\u202e\u200b\ud800\U000e0041")
+
+
+@reaches("cut", "whole", "unprintable")
+@given(st.text(odd, max_size=60) | st.text(odd, min_size=31, max_size=60), st.integers(3, 30))
+def test_nothing_unprintable_gets_through(text: str, limit: int) -> None:
+    short = line(text, limit)
+    assert len(short) <= limit
+    reached("cut" if len(text) > limit else "whole")
+    reached("unprintable", not text.isprintable())
+    for shown in (short, block(text), block(text, limit)):
+        shown.encode("utf-8")
+        assert all(c.isprintable() or c in "\n\t" for c in shown)
+
+
+def test_a_block_keeps_its_lines_and_says_what_it_left_out() -> None:
+    assert block("a\r\nb") == "a\nb"
+    assert block("x" * 12, 10) == "x" * 10 + "\n... 2 more characters"
+    assert block("x" * 10, 10) == "x" * 10
+
+
+def test_a_block_shows_no_half_of_a_secret_that_its_cut_goes_through() -> None:
+    secret = "wJ4lrX7tnF9MIk3MDENG"
+    assert secret[:6] not in block(f"key {secret} and more", 14)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::all is well", "\\x3a:error::all is well"),
+        ("first\n  ::stop-commands::x", "first\n  \\x3a:stop-commands::x"),
+        ("##[error]done", "#\\x23[error]done"),
+        ("see ##vso[task.complete]", "see #\\x23vso[task.complete]"),
+        ("std::vector, ## heading, a::b", "std::vector, ## heading, a::b"),
+    ],
+)
+def test_an_answer_gives_no_commands_to_a_ci_service_that_reads_the_log(text: str, shown: str) -> None:
+    assert block(text) == shown
+
+
+def test_a_line_that_is_wrapped_starts_with_no_command_either() -> None:
+    shown = wrapped(f"{'x' * 20} ::error::red", 24, "  ", "    ")
+    assert [text.strip() for text in shown] == ["x" * 20, "\\x3a:error::red"]
+
+
+def test_a_megabyte_is_cut_to_its_start() -> None:
+    assert line(" " * 1_000_000 + "x", 10) == "..."
+    assert line("x" * 1_000_000, 10) == "xxxxxxx..."
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        (0, "0"),
+        (950, "950"),
+        (12_345, "12.3k"),
+        (999_999, "1000k"),
+        (1.2e6, "1.2M"),
+        (3e9, "3.0G"),
+    ],
+)
+def test_counts_are_short(value: float | None, shown: str) -> None:
+    assert count(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "?"),
+        (0.0, "$0.00"),
+        (0.000012, "<$0.0001"),
+        (0.0012, "$0.0012"),
+        (0.5, "$0.50"),
+        (12.345, "$12.35"),
+    ],
+)
+def test_unknown_money_is_no_money(value: float | None, shown: str) -> None:
+    assert money(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "-"), (0.5, "0.5 ms"), (12.0, "12 ms"), (1234.0, "1.2 s"), (240_000.0, "240 s")],
+)
+def test_latencies_have_a_unit_that_fits(value: float | None, shown: str) -> None:
+    assert duration(value) == shown
+
+
+def test_tables_are_aligned() -> None:
+    assert table(["", "n"], [["a", "1"], ["bcd", "12"]]) == ["      n", "a     1", "bcd  12"]
+
+
+def test_intervals_and_wrapping() -> None:
+    assert (interval(None), interval([0.1, 0.25], "+.2f")) == ("-", "+0.10 to +0.25")
+    assert wrapped("aa bb cc", 7, "- ", "  ") == ["- aa bb", "  cc"]
+
+
+@reaches("whole", "cut")
+@given(st.text(max_size=60) | st.text(min_size=61, max_size=200), st.integers(3, 60))
+def test_what_is_cut_says_how_much_is_left_out(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    if len(text) <= limit:
+        reached("whole")
+        assert shown == text
+    else:
+        reached("cut")
+        assert f"(... {len(text) - limit} characters left out ...)" in shown
+        assert shown[0] == text[0]
+        assert shown[-1] == text[-1]
+
+
+def test_one_thing_is_no_plural() -> None:
+    assert [plural(n, "lesson") for n in (0, 1, 2)] == ["0 lessons", "1 lesson", "2 lessons"]
+    assert [plural(n, "lesson", "is", "are") for n in (1, 2)] == ["1 lesson is", "2 lessons are"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"),
+        (0.0, "+0.000"),
+        (-1e-17, "+0.000"),
+        (-0.0004, "+0.000"),
+        (-0.0006, "-0.001"),
+        (0.25, "+0.250"),
+    ],
+)
+def test_a_difference_has_its_sign_and_zero_has_one_form(value: float | None, shown: str) -> None:
+    assert signed(value) == shown

@@ -1,0 +1,264 @@
+"""Whatever an actor does costs one attempt: it ends in time and becomes an outcome."""
+
+import asyncio
+import contextlib
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_scenario
+from support.jobs import ScriptedActor
+
+from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
+from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.engine.attempts import attempt as module
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
+from pytest_tfgrpo.llm.limits.queueing import current_ticket, take_ticket
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.workspace import Workspace
+
+
+def ask(answer: Any, tmp_path: Path, timeout_s: float = 100.0, *, part: bool = False) -> AttemptResult:
+    call = ActorCall(
+        task=make_scenario().task(),
+        prompt=Prompt(system="", user="?"),
+        temperature=0.0,
+        seed=1,
+        workspace=Workspace(tmp_path / "work"),
+        timeout_s=timeout_s,
+        answer_max_bytes=1000,
+        part_thoughts=part,
+    )
+
+    async def in_turn() -> AttemptResult:
+        take_ticket(1)
+        return await attempt(ScriptedActor(answer), call)
+
+    return asyncio.run(in_turn())
+
+
+def code(outcome: AttemptResult) -> tuple[str, str]:
+    assert outcome.failure is not None
+    return outcome.status, outcome.failure.code
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_actor_that_raises_what_ends_a_loop_has_crashed(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise error("over")
+
+    outcome = ask(answer, tmp_path)
+    assert code(outcome) == ("failed", "crash")
+    assert outcome.failure is not None
+    assert error.__name__ in outcome.failure.message
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_actor_that_cancels_its_own_task_has_crashed(tmp_path: Path, waits: bool) -> None:
+    async def answer(call: ActorCall) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if waits:
+            await asyncio.sleep(0)
+        return "3"
+
+    assert code(ask(answer, tmp_path)) == ("failed", "crash")
+
+
+def test_an_actor_that_will_not_be_cancelled_is_left_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CANCEL_GRACE_S", 0.05)
+    refused = 0
+
+    async def answer(call: ActorCall) -> str:
+        nonlocal refused
+        while refused < 2:  # the second is from the end of the loop
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                refused += 1
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.05)) == ("failed", "timeout")
+
+
+@pytest.mark.parametrize(("reason", "status"), [("timeout", "error"), ("other", "failed")])
+def test_an_actor_stopped_at_its_time_limit_may_tell_why_and_what_it_used(
+    tmp_path: Path, reason: str, status: str
+) -> None:
+    frame = Frame(kind="model", name="m", tokens=7)
+
+    async def answer(call: ActorCall) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ProviderError("the model is slow", reason, frames=(frame,))
+
+    outcome = ask(answer, tmp_path, timeout_s=0.01)
+    assert code(outcome) == (status, "timeout")
+    assert outcome.frames == ((frame,) if reason == "timeout" else ())
+
+
+def test_waiting_for_room_in_the_budget_is_neither_time_of_the_attempt_nor_latency(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with current_ticket().waiting():
+            await asyncio.sleep(0.5)
+        return "3"
+
+    outcome = ask(answer, tmp_path, timeout_s=0.3)
+    assert outcome.status == "ok"
+    assert outcome.latency_ms < 500
+
+
+def test_after_waiting_for_the_budget_the_time_limit_still_holds(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with current_ticket().waiting():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(60)
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.05)) == ("failed", "timeout")
+
+
+def test_an_answer_after_the_time_limit_is_none(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "3"
+
+    assert code(ask(answer, tmp_path, timeout_s=0.01)) == ("failed", "timeout")
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [{"kind": "tool"}],
+        ({"kind": "tool"},),
+        (Frame(kind="tool", name="x", cost_usd=math.nan),),
+        (Frame(kind="tool", name="x", latency_ms=math.inf),),
+        (Frame(kind="tool", name="x", tokens="7"),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", tokens=-1),),
+        (Frame(kind="tool", name=None, output=b"x"),),  # type: ignore[arg-type]
+        (Frame(kind="gift", name="x"),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", usage=Usage(prompt=-1, completion=2)),),
+        (Frame(kind="model", name="x", usage={"prompt": 1}),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", finish=None),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", cost_usd="much"),),  # type: ignore[arg-type]
+        (Frame(kind="tool", name="x", cost_usd=10**400),),
+        (Frame(kind="tool", name="x", latency_ms=10**400),),
+        (Frame(kind="tool", name="x", tokens=10**400),),
+        (Frame(kind="tool", name="x", cost_usd=1e300),),
+        (Frame(kind="model", name="x", usage=Usage(prompt=10**400, completion=2)),),
+        (Frame(kind="model", name="x", sampled={"logprobs": [-1.0]}),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind="raw", logprobs=[-1.0])),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind="raw", logprobs=("x",))),),  # type: ignore[arg-type]
+        (Frame(kind="model", name="x", sampled=Sampled(kind=None)),),  # type: ignore[arg-type]
+    ],
+)
+def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
+    outcome = ask(lambda call: Trajectory(answer="3", frames=frames), tmp_path)
+    assert outcome.status == "failed"
+    assert outcome.failure is not None
+    assert outcome.failure.code in ("garbage", "crash")
+
+
+def test_log_probabilities_that_cannot_be_are_null_with_the_reason(tmp_path: Path) -> None:
+    said = Sampled(kind="raw", logprobs=(-1.0, math.nan), token_ids=(1, 2), temperature=0.5)
+    sound = replace(said, logprobs=(-1.0, -2.0))
+    frames = tuple(Frame(kind="model", name="m", sampled=one) for one in (said, sound, None))
+    none = Sampled(kind="raw", temperature=0.5, reason="not_finite")
+    answered = ask(lambda call: Trajectory(answer="3", frames=frames), tmp_path)
+    assert [frame.sampled for frame in answered.frames] == [none, sound, None]
+
+    async def fail(call: ActorCall) -> str:
+        raise AgentFailure("no more", "x", frames=frames)
+
+    assert [frame.sampled for frame in ask(fail, tmp_path).frames] == [none, sound, None]
+
+
+@pytest.mark.parametrize("fault", [AgentFailure, ProviderError])
+def test_what_a_failed_attempt_used_is_kept(tmp_path: Path, fault: type[AgentFailure]) -> None:
+    frame = Frame(kind="model", name="m", tokens=7, cost_usd=0.5)
+
+    async def answer(call: ActorCall) -> str:
+        raise fault("no more", "x", frames=(frame,), answer="half an ans", latency_ms=12.0)
+
+    outcome = ask(answer, tmp_path)
+    assert (outcome.frames, outcome.answer, outcome.latency_ms) == ((frame,), "half an ans", 12.0)
+
+
+@pytest.mark.parametrize(
+    "carried", [{"frames": [1]}, {"answer": b"x"}, {"latency_ms": math.nan}, {"frames": ({},)}]
+)
+def test_what_a_failure_carries_and_cannot_be_kept_is_dropped(
+    tmp_path: Path, carried: dict[str, Any]
+) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise AgentFailure("no more", "x", **carried)
+
+    outcome = ask(answer, tmp_path)
+    assert code(outcome) == ("failed", "x")
+    assert (outcome.frames, outcome.answer) == ((), "")
+
+
+@pytest.mark.parametrize("latency_ms", [math.nan, -1.0, "1", 10**400, 1e300])
+def test_a_recorded_latency_must_be_one(tmp_path: Path, latency_ms: Any) -> None:
+    outcome = ask(lambda call: Trajectory(answer="3", latency_ms=latency_ms), tmp_path)
+    assert code(outcome) == ("failed", "garbage")
+
+
+@pytest.mark.parametrize("letter", ["x", "ä", "日", "😀"])
+def test_an_answer_may_have_as_many_bytes_as_the_limit_and_no_more(tmp_path: Path, letter: str) -> None:
+    fits = "x" * (1000 % len(letter.encode())) + letter * (1000 // len(letter.encode()))
+    assert ask(lambda call: fits, tmp_path).answer == fits
+    assert code(ask(lambda call: f"{fits}x", tmp_path)) == ("failed", "oversize")
+
+
+def test_a_recorded_latency_counts_instead_of_the_measured_one(tmp_path: Path) -> None:
+    frame = Frame(kind="model", name="m")
+    assert (
+        ask(lambda call: Trajectory(answer="3", frames=(frame,), latency_ms=77.0), tmp_path).latency_ms == 77
+    )
+
+
+def test_an_actor_that_raises_an_error_without_a_text_has_crashed(tmp_path: Path) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(3)
+
+    async def answer(call: ActorCall) -> str:
+        raise Mute
+
+    assert code(ask(answer, tmp_path)) == ("failed", "crash")
+
+
+THINKS = "<think>Paris? No.</think>\nRome"
+
+
+def test_an_agents_answer_stays_as_it_is_unless_its_thoughts_are_to_be_parted(tmp_path: Path) -> None:
+    frames = (Frame(kind="model", name="m", output=THINKS), Frame(kind="tool", name="t"))
+
+    async def answer(call: ActorCall) -> Trajectory:
+        return Trajectory(answer=THINKS, frames=frames)
+
+    assert ask(answer, tmp_path).answer == THINKS
+    parted = ask(answer, tmp_path, part=True)
+    assert (parted.status, parted.answer) == ("ok", "Rome")
+    assert [(f.output, f.thoughts) for f in parted.frames] == [("Rome", "Paris? No."), ("", "")]
+
+
+def test_an_agent_that_only_thinks_has_not_answered(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> Trajectory:
+        return Trajectory(answer="<think>hm", frames=(Frame(kind="model", name="m"),))
+
+    outcome = ask(answer, tmp_path, part=True)
+    assert code(outcome) == ("failed", "no_answer")
+    assert outcome.frames[0].thoughts == "hm"

@@ -1,0 +1,71 @@
+"""A coroutine that blocks the loop is named, once; others are not."""
+
+import asyncio
+import time
+
+import pytest
+from support.project import Project
+
+from pytest_tfgrpo.engine.attempts import lag
+
+
+@pytest.fixture(autouse=True)
+def attentive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag, "BEAT_S", 0.02)
+    monkeypatch.setattr(lag, "LAG_S", 0.06)
+
+
+def warned(project: Project) -> list[str]:
+    return [warning for warning in project.report()["warnings"] if "blocked the event loop" in warning]
+
+
+@pytest.mark.parametrize(
+    "shape", ["async def solve(context):", "class A:\n  async def __call__(self, context):"]
+)
+def test_a_coroutine_that_blocks_is_named_once(project: Project, shape: str) -> None:
+    inside = "    time.sleep(0.02)\n    return '3'\n"
+    tail = "solve = A()\n" if "class" in shape else ""
+    project.agent(f"import time\n{shape}\n{inside}{tail}").scenarios(train=1, sweep=4)
+    project.ini(actor="python:agent2:solve", group_size=8).learn()
+    (warning,) = warned(project)
+    name = "A.__call__" if tail else "solve"
+    assert warning.startswith(f"{name} ({project.root / 'agent2.py'}:{2 + bool(tail)}) blocked")
+    assert "await what it waits for" in warning
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "async def solve(context):\n    await asyncio.sleep(0.15)\n    return '3'\n",
+        "def solve(context):\n    time.sleep(0.15)\n    return '3'\n",
+    ],
+)
+def test_an_agent_that_waits_as_it_should_is_not_named(project: Project, body: str) -> None:
+    project.agent(f"import asyncio, time\n{body}").scenarios(train=1, sweep=2)
+    assert project.ini(actor="python:agent2:solve", group_size=8).learn().ret == 0
+    assert warned(project) == []
+
+
+def test_a_replay_is_not_watched(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.scenarios(train=0, sweep=1).ini(actor="python:agent:right")
+    project.learn("--tfgrpo-record", "r.jsonl")
+    monkeypatch.setattr(lag, "watching_lag", None)
+    assert project.learn("--tfgrpo-actor", "replay:r.jsonl").ret == 0
+
+
+def test_a_loop_that_runs_does_no_more_than_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats, looks = list[float](), list[lag._Watch]()
+    monkeypatch.setattr(lag, "LAG_S", 1_000.0)
+    monkeypatch.setattr(lag._Watch, "_agent", looks.append)
+
+    async def busy() -> None:
+        loop = asyncio.get_running_loop()
+        beat = loop.call_later
+        monkeypatch.setattr(loop, "call_later", lambda *args: beats.append(time.monotonic()) or beat(*args))
+        with lag.watching_lag(print):
+            while len(beats) < 8:
+                await asyncio.sleep(0)
+
+    asyncio.run(busy())
+    assert beats[-1] - beats[0] >= 6 * lag.BEAT_S
+    assert looks == []

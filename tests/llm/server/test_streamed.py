@@ -1,0 +1,134 @@
+"""Servers that only stream."""
+
+import json
+from typing import Any
+
+import pytest
+from support import fake_model
+from support.fake_model import Body, Reply
+from support.model_clients import Client, connected, request
+
+from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm.server.streamed import BrokenStream, asks_for_stream, by_stream, put_together
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+
+
+def chunk(delta: Body, finish: str | None = None, **more: Any) -> Body:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+def stream(*chunks: Body | str, end: str = "\n\n") -> bytes:
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in chunks]
+    return "".join(f"data: {text}{end}" for text in texts).encode()
+
+
+ANSWER = stream(
+    chunk({"role": "assistant", "content": ""}, model="m"),
+    chunk({"reasoning_content": "h"}),
+    chunk({"reasoning_content": "m"}),
+    chunk({"content": "Ro"}),
+    chunk({"content": "me"}, "stop"),
+    {"choices": [], "usage": USAGE},
+    "[DONE]",
+)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "body",
+    [
+        ANSWER,
+        b": keep-alive\n\n" + ANSWER,
+        ANSWER.replace(b"\n", b"\r\n"),
+        ANSWER.replace(b"data: ", b"data:"),
+        ANSWER.replace(b"data: ", b"").replace(b"\n\n", b"\n").replace(b"[DONE]", b""),
+        ANSWER.replace(b"data: ", b"").replace(b"\n\n", b"\r\n").replace(b"[DONE]\r\n", b""),
+    ],
+)
+async def test_a_stream_that_nobody_asked_for_is_read(body: bytes) -> None:
+    async with connected(lambda *_: Reply(body=body)) as client:
+        found = await client.complete(request())
+    assert (found.text, found.thoughts, found.finish, found.model) == ("Rome", "hm", "stop", "m")
+    assert found.usage is not None
+    assert found.usage.total == 15
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "words",
+    [
+        "This model only support stream mode, please enable the stream parameter to access the model.",
+        "Stream must be set to true",
+        "parameter.enable_thinking must be set to false for non-streaming calls",
+        "Non-streaming is not supported",
+    ],
+)
+async def test_a_server_that_only_streams_is_asked_by_stream_at_once_and_from_then_on(words: str) -> None:
+    def answer(asked: Body, attempt: int) -> Reply:
+        return Reply(body=ANSWER) if asked.get("stream") is True else fake_model.refused(400, words)
+
+    with fake_model.FakeModel(answer, extra=["stream", "stream_options"]) as server:
+        client = Client(server)
+        async with client:
+            texts = [(await client.complete(request(f"q{n}"))).text for n in range(2)]
+    assert texts == ["Rome", "Rome"]
+    assert [body.get("stream", False) for body in server.requests] == [False, True, True]
+    assert client.time.waits == []
+
+
+def test_an_endpoints_own_words_on_streams_neither_stand_twice_nor_turn_the_usage_off() -> None:
+    own = {"stream": False, "stream_options": {"include_usage": False, "chunk_ms": 5}}
+    request_body = json.dumps({**own, "model": "m", "messages": []}).encode()
+    pairs = json.loads(by_stream(request_body), object_pairs_hook=list)
+    assert sorted(key for key, _ in pairs) == ["messages", "model", "stream", "stream_options"]
+    asked = dict(pairs)
+    assert asked["stream"] is True
+    assert dict(asked["stream_options"]) == {"include_usage": True, "chunk_ms": 5}
+
+
+def test_a_server_that_cannot_stream_is_not_taken_for_one_that_only_does() -> None:
+    assert not asks_for_stream("Unsupported value: 'stream' does not support true with this model.")
+    assert not asks_for_stream("too many tokens")
+
+
+def test_calls_come_in_pieces() -> None:
+    pieces = [
+        {"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"x"'}},
+        {"index": 0, "function": {"arguments": ": 1}"}},
+        {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+    ]
+    body = stream(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, "tool_calls"))
+    calls = json.loads(put_together(body))["choices"][0]["message"]["tool_calls"]
+    assert [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls] == [
+        ("a", "f", '{"x": 1}'),
+        ("b", "g", "{}"),
+    ]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (stream(chunk({"content": "Ro"})), "connection"),
+        (stream(chunk({"content": "Ro"}), "{broken"), "connection"),
+        (stream(chunk({"content": "Ro"}), {"error": {"code": 502, "message": "upstream"}}), "server"),
+        (b'event: error\ndata: {"error": {"type": "overloaded_error", "message": "x"}}\n\n', "server"),
+        (stream({"message": "slow down", "code": 429, "object": "error"}), "rate_limit"),
+        (stream({"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}, "[DONE]"), "server"),
+        (stream(chunk({"content": "Ro"}, "stop", base_resp={"status_code": 1002})), "rate_limit"),
+    ],
+)
+async def test_a_stream_that_breaks_off_is_asked_again_and_never_an_answer(body: bytes, code: str) -> None:
+    async with connected(lambda *_: Reply(body=body), retries=1) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.complete(request())
+    assert caught.value.code == code
+    assert len(client.server.requests) == 2
+
+
+@pytest.mark.parametrize("event", ["[1]", "[" * 100_000, '{"choices": [{"delta": "x"}]}'])
+def test_a_stream_of_anything_else_is_broken(event: str) -> None:
+    with pytest.raises(BrokenStream):
+        put_together(stream(event, "[DONE]"))

@@ -1,0 +1,140 @@
+"""Journals that a kill cut short, or that somebody edited by hand."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_rollout
+from support.jobs import ScriptedActor, make_job, run_job, three_or_not
+
+from pytest_tfgrpo.core.errors import JournalError, ResumeError
+from pytest_tfgrpo.core.files import JOURNAL, run_folder
+from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
+from pytest_tfgrpo.runs.journal import stored_groups
+from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, read_log, run_of
+from pytest_tfgrpo.runs.journal.settled_groups import SettledGroups, UnsettledError
+from pytest_tfgrpo.runs.journal.stored_groups import StoredGroups
+from pytest_tfgrpo.runs.judgement import judged
+from pytest_tfgrpo.runs.resumable import find_resumable
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    folder = run_folder(tmp_path, "demo", "run1")
+    run_job(make_job(ScriptedActor(three_or_not), tmp_path), folder)
+    return folder
+
+
+SKIP = CheckerResult(outcome="skip", reason="not here")
+BROKE = CheckerResult(outcome="error", reason="boom")
+FOUND = CheckerResult(outcome="score", score=0.5, reason="half")
+SILENT = JudgeResult(score=None, reason="no verdict")
+KIND = JudgeResult(score=1.0)
+
+
+@pytest.mark.parametrize(
+    ("checker_result", "opinion", "decisive", "status", "code", "credited"),
+    [
+        (None, None, True, "ok", None, [0.0]),
+        (FOUND, None, False, "ok", None, [0.5]),
+        (SKIP, None, False, "ok", None, [0.0]),
+        (BROKE, None, False, "error", "checker", []),
+        (None, KIND, True, "ok", None, [0.0]),
+        (FOUND, SILENT, False, "ok", None, [0.5]),
+        (FOUND, SILENT, True, "error", "judge", []),
+        (BROKE, SILENT, True, "error", "checker", []),
+    ],
+)
+def test_a_rollout_is_judged_by_its_checker_and_where_it_decides_by_the_judge(
+    checker_result: CheckerResult | None,
+    opinion: JudgeResult | None,
+    decisive: bool,
+    status: str,
+    code: str | None,
+    credited: list[float],
+) -> None:
+    rollout = judged(make_rollout(0, 0.0), checker_result=checker_result, opinion=opinion, decisive=decisive)
+    assert (rollout.status, rollout.failure and rollout.failure.code) == (status, code)
+    assert [check.credit for check in rollout.checks] == credited
+    assert rollout.opinion == (None if checker_result == BROKE else opinion)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_run_killed_before_its_first_line_was_whole_is_no_run(
+    tmp_path: Path, finished: Path, share: float
+) -> None:
+    first = (finished / JOURNAL).read_bytes().splitlines(keepends=True)[0]
+    other = run_folder(tmp_path, "demo", "run2")
+    other.mkdir()
+    (other / JOURNAL).write_bytes(first[: int(share * len(first))])
+    assert list_runs(tmp_path, "demo") == [finished]
+
+
+@pytest.mark.parametrize("data", [[1], {"schema": SCHEMA}, {"schema": SCHEMA, "library": 5}, None])
+def test_a_first_event_that_is_no_header_is_refused_by_name(finished: Path, data: Any) -> None:
+    (finished / JOURNAL).write_bytes(encode(1, "run", data))
+    with pytest.raises(JournalError, match="does not start as a journal"):
+        read_log(finished)
+
+
+def test_a_journal_of_another_version_is_refused_with_advice(finished: Path) -> None:
+    path = finished / JOURNAL
+    path.write_bytes(encode(1, "run", {"schema": "tfgrpo.journal/9", "new": "things"}))
+    with pytest.raises(JournalError, match=r"but of 'tfgrpo.journal/9'; use the version"):
+        read_log(finished)
+
+
+def test_a_copied_journal_is_not_resumed_as_the_run_that_it_tells_of(tmp_path: Path, finished: Path) -> None:
+    shutil.copytree(finished, finished.with_name("run2"))
+    lines = (finished.with_name("run2") / JOURNAL).read_bytes().splitlines(keepends=True)
+    (finished.with_name("run2") / JOURNAL).write_bytes(b"".join(lines[:9]))
+    for wanted in ("run2", "latest"):
+        with pytest.raises(ResumeError, match=r"run2/journal.jsonl is the journal of run 'run1'; name its"):
+            find_resumable(tmp_path, "demo", wanted, {"settings": "s"}, rollouts=2, unset="")
+
+
+def test_events_that_do_not_fit_each_other_are_named_by_their_journal(finished: Path) -> None:
+    lines = [json.loads(line) for line in (finished / JOURNAL).read_bytes().splitlines()]
+    first = next(n for n, line in enumerate(lines) if line["event"] == "rollout")
+    del lines[first]  # and the others get new numbers, as no accident does it
+    text = b"".join(encode(n, line["event"], line["data"]) for n, line in enumerate(lines, start=1))
+    (finished / JOURNAL).write_bytes(text)
+    with pytest.raises(JournalError, match="is not a consistent journal: KeyError"):
+        load_run(finished)
+
+
+@pytest.mark.parametrize("event", ["rollout", "judgement", "group", "revision", "phase", "finish"])
+@pytest.mark.parametrize("data", [[1], "x", {}, None, 10**400])
+def test_an_event_of_the_wrong_shape_is_refused_by_line(finished: Path, event: str, data: Any) -> None:
+    first = (finished / JOURNAL).read_bytes().splitlines(keepends=True)[0]
+    (finished / JOURNAL).write_bytes(first + encode(2, event, data))
+    with pytest.raises(JournalError, match=f":2: event '{event}' cannot be read"):
+        read_log(finished)
+
+
+def test_the_groups_of_a_long_run_stay_on_disk(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = load_run(finished)
+    monkeypatch.setattr(stored_groups, "KEPT", 0)
+    again = load_run(finished)
+    assert {type(result.groups) for result in again.phases} == {StoredGroups}
+    assert again == whole
+    settled = SettledGroups()
+    assert read_log(finished, settled).rollouts == {}
+
+
+def test_a_journal_that_comes_back_to_a_group_is_read_as_before(finished: Path) -> None:
+    journal = finished / JOURNAL
+    before = run_of(read_log(finished))
+    rows = journal.read_bytes().splitlines(keepends=True)
+    seen = [json.loads(row) for row in rows]
+    rollout = next(row for row in seen if row["event"] == "rollout")
+    group = next(row for row in seen if row["event"] == "group" and row["data"]["group_id"] in str(rollout))
+    for again in (rollout, group):
+        rows.append(encode(len(rows) + 1, again["event"], again["data"]))
+    journal.write_bytes(b"".join(rows))
+    with pytest.raises(UnsettledError):
+        read_log(finished, SettledGroups())
+    assert load_run(finished) == run_of(read_log(finished)) == before
