@@ -155,7 +155,8 @@ def _open(
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.core.texts.text import few
     from pytest_tfgrpo.engine.request import RunRequest
-    from pytest_tfgrpo.launch.launch import limited, open_launch, planned, read_gates, select
+    from pytest_tfgrpo.launch.choice import choose
+    from pytest_tfgrpo.launch.launch import open_launch, read_gates
     from pytest_tfgrpo.suite.collection import collect, uncollected
 
     root = root.resolve()
@@ -170,7 +171,7 @@ def _open(
     sources: Sequence[Source]
     sources = (".",) if scenarios is None else (scenarios,) if one else scenarios  # type: ignore[assignment]
     found = collect(root, sources, supplied.kinds)
-    chosen, partial = limited(select(found, settings, root, resume), settings)
+    choice = choose(found, settings, root, resume)
 
     def elsewhere(ids: Sequence[str]) -> str:
         looked_in = [root / source for source in sources if isinstance(source, str | Path)]
@@ -180,13 +181,13 @@ def _open(
     request = RunRequest(
         root=root,
         settings=settings,
-        scenarios=chosen,
-        phases=planned(chosen, settings, root),
+        scenarios=choice.scenarios,
+        phases=choice.phases,
         supplied=supplied,
         environ=os.environ,
         gates=tuple(read_gates(settings, root, found, partial=False)),
         resume=resume,
-        partial=partial,
+        partial=choice.left_out,
         elsewhere=None if scenarios is None else elsewhere,
     )
     return open_launch(request)

@@ -16,7 +16,7 @@ from support.syntax_trees import PACKAGE, each, modules, name_of, ours
 GROUND = ("privacy", "core", "numerics", "retry", "storage", "llm", "telemetry")
 OF_A_RUN = (
     *("sandbox", "metrics", "protocols", "scoring", "recording", "suite", "actors", "gate", "runs"),
-    *("learning", "estimate", "engine", "export", "report", "review", "launch"),
+    *("learning", "features", "estimate", "engine", "export", "report", "review", "launch"),
 )
 FACES = ("hookspecs", "plugin", "api", "cli", "")
 ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)

@@ -14,7 +14,7 @@ OPTIONAL = (
     *("actors.spans.agent_spans", "actors.spans.program_spans", "actors.spans.span_receiver"),
     *("engine.stages.tracing", "engine.stages.world", "suite.world_steps"),
     *("gate.early_stop", "gate.looks", "gate.sequential"),
-    "learning.attribution",
+    *("learning.attribution", "runs.headroom", "suite.contamination"),
 )
 """Features that the trunk should not know."""
 TRUNK = ("engine", "engine/attempts", "engine/phases", "engine/preparation", "launch")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.collector import give_back
@@ -34,7 +35,6 @@ from pytest_tfgrpo.engine.phases.cohort import Cohort, carry_out
 from pytest_tfgrpo.engine.phases.learning_phase import LearningPhase
 from pytest_tfgrpo.engine.resumption import begin_budget, finished_steps, repeat_phase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
-from pytest_tfgrpo.learning.attribution.leaving_out import probed
 from pytest_tfgrpo.learning.prompts import PromptBuilder
 from pytest_tfgrpo.llm.limits.slots import endpoint_uses, failover_warnings
 from pytest_tfgrpo.privacy.redact import redact
@@ -188,7 +188,8 @@ class Engine:
 
     async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunEnd:
         """Run one phase, or a control and the final sweep pair by pair."""
-        left_out = probed(self._job, phases[-1], self._library, self._results)
+        now = (self._job, phases[-1], self._library, self._results)
+        left_out = frozenset[str]().union(*(choose(*now) for choose in features.LEAVE_OUT))
         builders = [
             PromptBuilder(self._job, self._library_of(phase), phase, left_out, context.scenarios)
             for phase in phases

@@ -10,20 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
-from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Settings, sets_gate
 from pytest_tfgrpo.core.settings.agents import RECORD
-from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATE_SEQUENTIAL, GATES
-from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE, TEMPERATURE_EVAL
-from pytest_tfgrpo.core.settings.runs import LIMIT, SEED, TASK_ID
+from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATES
+from pytest_tfgrpo.core.settings.learning import TEMPERATURE_EVAL
+from pytest_tfgrpo.launch.choice import is_reference
 from pytest_tfgrpo.privacy.redact import redact
-from pytest_tfgrpo.runs.schedule import outline, plan
-from pytest_tfgrpo.runs.seeds import draw
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Phase, Rollout, Run
+    from pytest_tfgrpo.core.records import Rollout, Run
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.engine.preparation.prepare import Prepared
     from pytest_tfgrpo.engine.request import RunRequest
@@ -39,79 +37,9 @@ if TYPE_CHECKING:
 
 def load_conclusion() -> None:
     """Load what `Launch.conclude` needs, ahead of the end of a run, when somebody waits for it."""
-    from pytest_tfgrpo.numerics import resampling  # noqa: F401
     from pytest_tfgrpo.report import conclusion, terminal  # noqa: F401
-    from pytest_tfgrpo.suite.contamination import overlap  # noqa: F401
 
-
-def phases_of(settings: Settings, root: Path) -> list[Phase]:
-    """Return the phases that a run has, still without scenarios."""
-    return outline(
-        settings.values,
-        learning=settings.learning,
-        sweep_rollouts=settings.eval_rollouts,
-        against=_is_reference(BASELINE.of(settings), root),
-    )
-
-
-def _is_reference(name: str | None, root: Path) -> bool:
-    """Return whether a baseline of that name is asked in the run itself, and not stored."""
-    if not name:
-        return False
-    from pytest_tfgrpo.engine.preparation.reference import names_reference
-
-    return names_reference(name, root)
-
-
-def select(
-    scenarios: Iterable[Scenario], settings: Settings, root: Path, resume: str | None = None
-) -> list[Scenario]:
-    """Return the scenarios that a run takes, with their dev split: eval scenarios alone where none learns.
-
-    The run `resume` goes on with the dev split that it has.
-    """
-    taken = [s for s in scenarios if settings.learning or s.split == "eval"]
-    if settings.learning and ACCEPTANCE.of(settings) != "off":
-        from pytest_tfgrpo.runs.splits import with_dev
-
-        before = _dev_before(settings, root, resume) if resume else None
-        return with_dev(taken, DEV_SHARE.of(settings), before)
-    return taken
-
-
-def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Scenario], str]:
-    """Return `scenarios` with at most `limit` of the eval split, and what that leaves out; empty for nothing.
-
-    Those are drawn by the seed and each one's identity, so that a larger limit keeps those of a smaller one.
-    """
-    known, most = [s for s in scenarios if s.split == "eval"], LIMIT.of(settings)
-    if most is None or len(known) <= most:
-        return [*scenarios], ""
-    drawn = frozenset(draw(known, size=most, seed=SEED.of(settings), epoch=0))
-    kept = [s for s in scenarios if s.split != "eval" or s.id in drawn]
-    return kept, f"tfgrpo_limit takes {most} of {len(known)} eval scenarios"
-
-
-def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] | None:
-    """Return the ids of the dev scenarios of the run to resume; None where it cannot be read."""
-    from pytest_tfgrpo.engine.request import out_folder
-    from pytest_tfgrpo.runs.earlier_runs import dev_before
-
-    out = out_folder(root, settings)
-    task = TASK_ID.of(settings) or default_task_id(root.name)
-    return None if out is None else dev_before(out, task, resume)
-
-
-def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> list[Phase]:
-    """Return the phases of a run over `scenarios`; those without a scenario are left out.
-
-    So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice,
-    unless it asks something else, which the gate compares with.
-    """
-    known, phases = list(scenarios), phases_of(settings, root)
-    if not any(s.split == "train" for s in known) and not _is_reference(BASELINE.of(settings), root):
-        phases = [phase for phase in phases if not phase.is_control]
-    return plan(phases, known, settings.values)
+    conclusion.load()
 
 
 def is_gated(settings: Settings) -> bool:
@@ -154,11 +82,9 @@ class Launch:
     @property
     def watch(self) -> OpenWatch | None:
         """Opens the watch over a final sweep that may end early; None where none may."""
-        if not GATE_SEQUENTIAL.of(self.settings):
-            return None
-        from pytest_tfgrpo.gate.sequential import watch_for
-
-        return watch_for(self.prepared.job, self.baseline, foreign_rules=bool(self.supplied.rules))
+        job, foreign = self.prepared.job, bool(self.supplied.rules)
+        watches = (watch(job, self.baseline, foreign) for watch in features.WATCH_SWEEP)
+        return next(filter(None, watches), None)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -315,7 +241,7 @@ def stored_baseline(settings: Settings, root: Path) -> Baseline | None:
 
 
 def _baseline(name: str | None, root: Path) -> Baseline | None:
-    if not name or _is_reference(name, root):
+    if not name or is_reference(name, root):
         return None
     from pytest_tfgrpo.gate.baseline import load, locate
 
@@ -327,7 +253,7 @@ def _open_gate(gate: NamedGate, settings: Settings, root: Path) -> OpenGate:
     from pytest_tfgrpo.gate.named_gates import OpenGate, baseline_name
 
     name = baseline_name(gate, settings.values)
-    live = _is_reference(name, root)
+    live = is_reference(name, root)
     if live and name != BASELINE.of(settings):
         raise gate.error(
             f"{name!r} is a library or holds prompt packs, which are asked once for all gates: name it in "

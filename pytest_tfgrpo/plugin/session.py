@@ -17,15 +17,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
-from pytest_tfgrpo.launch.launch import (
-    is_gated,
-    limited,
-    phases_of,
-    planned,
-    read_gates,
-    select,
-    stored_baseline,
-)
+from pytest_tfgrpo.launch.choice import choose, phases_of
+from pytest_tfgrpo.launch.launch import is_gated, read_gates, stored_baseline
 from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked
@@ -230,12 +223,13 @@ class TfgrpoSession:
         functions: list[Marked],
     ) -> Pick:
         """Return what an agent runs of what is `wanted`, without what was selected for `others` only."""
-        root = self.config.rootpath
         own = [s for s in wanted if s.id not in others and is_tried(s, agent.name, self.domain_agents)]
-        whole_suite = select(own, agent.settings, root, agent.resume)
-        taken, over = limited(whole_suite, agent.settings)
-        added = make_items(home, [s for s in taken if s.id not in selected], self, (agent.name,))
-        phases = planned(taken, agent.settings, root)
+        choice = choose(own, agent.settings, self.config.rootpath, agent.resume)
+        added = [s for s in choice.scenarios if s.id not in selected]
+        items = [
+            *(whole(files) if self.learning else files),
+            *make_items(home, added, self, (agent.name,)),
+        ]
         collected = [
             s.id
             for s in self._catalog.scenarios.values()
@@ -243,13 +237,13 @@ class TfgrpoSession:
         ]
         return Pick(
             agent=agent,
-            scenarios=taken,
-            phases=phases,
+            scenarios=choice.scenarios,
+            phases=choice.phases,
             functions=functions,
-            items=order(phases, [*(whole(files) if self.learning else files), *added], functions),
+            items=order(choice.phases, items, functions),
             partial=self._partial
-            or left_out(collected, selected.keys() - others, {s.id for s in whole_suite})
-            or over,
+            or left_out(collected, selected.keys() - others, {s.id for s in choice.suite})
+            or choice.left_out,
         )
 
     def _prepare_all(self, home: RunFile, picks: list[Pick], known: list[Scenario]) -> list[pytest.Item]:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
 
+def load() -> None:
+    """Load what `conclude` needs only then."""
+    from pytest_tfgrpo.numerics import resampling  # noqa: F401
+    from pytest_tfgrpo.suite.contamination import overlap  # noqa: F401
+
+
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     """The result of a run."""

@@ -14,15 +14,8 @@ from pytest_tfgrpo.core.errors import RecordingError, SettingError
 from pytest_tfgrpo.core.settings import Settings, resolve
 from pytest_tfgrpo.gate import baseline as baselines
 from pytest_tfgrpo.gate.named_gates import OpenGate
-from pytest_tfgrpo.launch.launch import (
-    Launch,
-    is_gated,
-    limited,
-    phases_of,
-    planned,
-    read_gates,
-    select,
-)
+from pytest_tfgrpo.launch.choice import limited, phases_of, planned, select
+from pytest_tfgrpo.launch.launch import Launch, is_gated, read_gates
 from pytest_tfgrpo.launch.running import RunResult
 from pytest_tfgrpo.recording import writing
 
@@ -119,7 +112,7 @@ def test_gates_without_a_rule_for_this_run_are_left_out_and_empty_selections_ref
 def launch_of(settings: Settings, root: Path = Path(), **fields: Any) -> Launch:
     own = make_scenario("own", split="eval", min_score=0.5)
     job = of(partial_selection=fields.pop("partial", ""), reference=fields.pop("reference", None))
-    job.scenarios = (EVALS[0], EVALS[1], own)
+    job.settings, job.scenarios = settings.values, (EVALS[0], EVALS[1], own)
     values: dict[str, Any] = {"baseline": None, "gates": (), "supplied": of(rules=(), tracing=None)}
     prepared = of(job=job, replay=fields.pop("replay", None), folder=fields.pop("folder", None))
     return Launch(root=root, settings=settings, prepared=cast(Any, prepared), **values | fields)

@@ -16,7 +16,8 @@ from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE, Settings, resolve
 from pytest_tfgrpo.launch.agents import Agent
-from pytest_tfgrpo.launch.launch import Launch, limited, planned, read_gates, select
+from pytest_tfgrpo.launch.choice import choose
+from pytest_tfgrpo.launch.launch import Launch, read_gates
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.prepare import open_agents, open_tracing, prepare, usage_errors
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
@@ -94,17 +95,17 @@ def _prepared(
     kinds: Mapping[str, CheckKind],
 ) -> Launch:
     settings, root = agent.settings, config.rootpath
-    chosen, partial = limited(select(wanted, settings, root, agent.resume), settings)
+    choice = choose(wanted, settings, root, agent.resume)
     with usage_errors():
-        gates = read_gates(settings, root, [*found, *wanted], partial=bool(partial))
+        gates = read_gates(settings, root, [*found, *wanted], partial=bool(choice.left_out))
     return prepare(
         config,
         agent,
-        scenarios=chosen,
-        phases=planned(chosen, settings, root),
+        scenarios=choice.scenarios,
+        phases=choice.phases,
         kinds=kinds,
         gates=gates,
-        partial=partial,
+        partial=choice.left_out,
         elsewhere=lambda ids: "",
     )
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.core.errors import BudgetError, OptimizerError, OutageError, RecordingError
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout
@@ -60,14 +61,14 @@ class LearningPhase:
 
     async def _learn(self, groups: Sequence[Group]) -> RunEnd:
         from pytest_tfgrpo.learning.step import learn
-        from pytest_tfgrpo.runs.headroom import look_ahead
 
         context, job, phase = self._context, self._context.job, self._phase
-        text, reason = await asyncio.to_thread(look_ahead, job, phase, groups, self._earlier)
-        if text:
-            context.observe(Notice(text=text))
-        if reason:
-            return incomplete(reason)
+        for look in features.BEFORE_LEARNING:
+            text, reason = await asyncio.to_thread(look, job, phase, groups, self._earlier)
+            if text:
+                context.observe(Notice(text=text))
+            if reason:
+                return incomplete(reason)
         candidate = await learn(job, phase, groups, self._library, context.calls, self._earlier)
         revision = await self._accept(groups, candidate)
         for complaint in context.writer.revision(revision):

@@ -9,8 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.actors.reference import ReferenceActor
-from pytest_tfgrpo.core.errors import ActorError, ScenarioError, SettingError
+from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.files import BATCHES, JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.clock import utc_now
@@ -19,7 +20,7 @@ from pytest_tfgrpo.core.records import Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings, runs, sets_gate, shaping
 from pytest_tfgrpo.core.settings.agents import JUDGE, JUDGE_WEIGHT, RECORD, TEACHER
-from pytest_tfgrpo.core.settings.gate import BASELINE, CONTAMINATION
+from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire.wire import Json, from_wire
@@ -27,6 +28,7 @@ from pytest_tfgrpo.engine.environments import find_environments
 from pytest_tfgrpo.engine.executors.registry import require_executor, unplaced
 from pytest_tfgrpo.engine.preparation.components import Components, open_components, reached_first
 from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.features import RunPlan
 from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
@@ -131,11 +133,30 @@ def _opened(request: RunRequest, people: Components) -> _Opened:
 def _preflight(
     request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str], run_id: str
 ) -> dict[str, Json]:
-    """Return what is known before a new run; raises ScenarioError where its suite is contaminated."""
-    found = _findings(request, opened)
+    """Return what is known before a new run; raises TfgrpoError where a feature refuses it."""
+    found = dict[str, Json]()
+    if request.settings.learning:
+        run = _plan(request, people, opened, stamps)
+        for add in features.BEFORE_RUN:
+            found |= add(run)
     looks = merged(request.looks, opened.library.looks)
     found["evaluations"] = earlier_evaluations(request.out, request.task_id, run_id, stamps["eval"], looks)
-    return found | _exposures(request, opened.library, stamps=stamps, people=people)
+    return found
+
+
+def _plan(request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str]) -> RunPlan:
+    scenarios = request.scenarios
+    return RunPlan(
+        scenarios=scenarios,
+        packs={s.domain: pack_for(opened.packs, s.domain) for s in scenarios},
+        library=opened.library,
+        kinds=request.supplied.kinds,
+        settings=request.settings.values,
+        out=request.out,
+        task_id=request.task_id,
+        stamps=stamps,
+        identities=people.identities,
+    )
 
 
 def _job(
@@ -215,39 +236,6 @@ def _stamps(request: RunRequest, people: Components, opened: _Opened) -> dict[st
 
 def _settings_stamp(values: Mapping[str, Json]) -> str:
     return stamp({name: values[name] for name in shaping("prompts", "answers")})
-
-
-def _findings(request: RunRequest, opened: _Opened) -> dict[str, Json]:
-    """Return what a learning run is contaminated with; raises ScenarioError unless that only warns."""
-    scenarios = request.scenarios
-    if not request.settings.learning:
-        return {}
-    from pytest_tfgrpo.suite.contamination.findings import complaint, found_value
-    from pytest_tfgrpo.suite.contamination.inspection import inspect
-
-    in_use = {s.domain: pack_for(opened.packs, s.domain) for s in scenarios}
-    findings = inspect(scenarios, kinds=request.supplied.kinds, packs=in_use, library=opened.library)
-    if findings and CONTAMINATION.of(request.settings) == "fail":
-        raise ScenarioError(complaint(findings))
-    return {"contamination": found_value(findings)}
-
-
-def _exposures(
-    request: RunRequest, library: Library, *, stamps: Mapping[str, str], people: Components
-) -> dict[str, Json]:
-    """Return what a learning run can know from runs before it of the lessons that it starts with."""
-    if not request.settings.learning:
-        return {}
-    from pytest_tfgrpo.learning.attribution.pooling import earlier_exposures
-
-    return earlier_exposures(
-        request.out,
-        request.task_id,
-        library,
-        stamps=stamps,
-        identities=people.identities,
-        settings=request.settings.values,
-    )
 
 
 def _judging(people: Components, settings: Settings) -> tuple[Rewarder, ...]:
