@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import subprocess
+import time
 import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, suppress
@@ -93,18 +94,29 @@ def project(
 
 @pytest.fixture(scope="session", autouse=True)
 def impatient() -> Iterator[None]:
-    """Look often whether a server is back, and wait seconds for it, not minutes.
+    """Look often whether a server is back, wait seconds for it, not minutes, and never for the disk.
 
     How long a test waits for a server that stays away, it says itself: a tenth of a second would be too short
-    for one that comes back on a busy machine.
+    for one that comes back on a busy machine. What is synced before what, tests see in the calls: no test
+    cuts the power. Closed clients are not waited for until all tests have ended, see `pytest_unconfigure`.
     """
     from pytest_tfgrpo.llm.limits import patience
+    from pytest_tfgrpo.llm.server import transport
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patience, "FIRST_S", 0.01)
         patch.setattr(patience, "MOST_S", 0.04)
         patch.setattr(patience, "TOTAL_S", 20.0)
+        patch.setattr(transport, "SETTLE_S", 0.0)
+        patch.setattr(os, "fsync", os.fstat)  # it refuses what is no open file
         yield
+
+
+def pytest_unconfigure() -> None:
+    """Let the threads of closed HTTP clients let go: this interpreter ends soon."""
+    from pytest_tfgrpo.llm.transport import SETTLE_S
+
+    time.sleep(SETTLE_S)
 
 
 @pytest.fixture(scope="session")
