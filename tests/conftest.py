@@ -119,6 +119,15 @@ def pytest_unconfigure() -> None:
     time.sleep(SETTLE_S)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def lean_runs() -> Iterator[None]:
+    """Spare the pytest runs inside tests what is the same in all of them."""
+    from support.inner_runs import lean
+
+    with lean():
+        yield
+
+
 @pytest.fixture(scope="session")
 def frozen_projects(tmp_path_factory: pytest.TempPathFactory) -> FrozenProjects:
     """Return the projects that tests share copies of."""
