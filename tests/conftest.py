@@ -23,6 +23,7 @@ from support.guard import Guard
 from threadpoolctl import threadpool_limits
 
 import pytest_tfgrpo
+from pytest_tfgrpo.storage.database import DatabaseKind
 
 if TYPE_CHECKING:
     from support.campaign import Campaign
@@ -94,11 +95,11 @@ def project(
 
 @pytest.fixture(scope="session", autouse=True)
 def impatient() -> Iterator[None]:
-    """Look often whether a server is back, wait seconds for it, not minutes, and never for the disk.
+    """Look often whether a server is back, and wait seconds for it, not minutes.
 
     How long a test waits for a server that stays away, it says itself: a tenth of a second would be too short
-    for one that comes back on a busy machine. What is synced before what, tests see in the calls: no test
-    cuts the power. Closed clients are not waited for until all tests have ended, see `pytest_unconfigure`.
+    for one that comes back on a busy machine. Closed clients are not waited for until all tests have ended,
+    see `pytest_unconfigure`.
     """
     from pytest_tfgrpo.llm.limits import patience
     from pytest_tfgrpo.llm.server import transport
@@ -108,7 +109,6 @@ def impatient() -> Iterator[None]:
         patch.setattr(patience, "MOST_S", 0.04)
         patch.setattr(patience, "TOTAL_S", 20.0)
         patch.setattr(transport, "SETTLE_S", 0.0)
-        patch.setattr(os, "fsync", os.fstat)  # it refuses what is no open file
         yield
 
 
@@ -121,11 +121,20 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def lean_runs() -> Iterator[None]:
-    """Spare the pytest runs inside tests what is the same in all of them."""
+    """Spare the pytest runs inside tests what is the same in all of them, and all tests the disk."""
+    from support.disk import unsynced
     from support.inner_runs import lean
 
-    with lean():
+    with lean(), unsynced():
         yield
+
+
+@pytest.fixture
+def durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set databases up as the product does, to look at how they reach the disk."""
+    from support.disk import PREPARE
+
+    monkeypatch.setattr(DatabaseKind, "_prepare", PREPARE)
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,7 @@ def bus(embedded: EmbeddedPlace) -> Bus:
     return embedded.open()
 
 
+@pytest.mark.usefixtures("durable")
 def test_what_is_published_is_on_disk_when_that_returns(tmp_path: Path) -> None:
     """SQLite flushes the log at each commit, and not only at a checkpoint."""
     with closing(open_file(tmp_path / "bus.db", STREAMS)) as db:

@@ -37,6 +37,7 @@ def refused(path: Path, match: str) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.usefixtures("durable")
 def test_the_file_is_written_ahead_and_synchronously(path):
     db = open_store_file(path, "shop")
     assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
