@@ -123,7 +123,7 @@ ENDS = {
     "forges": ("failed", "garbage", "an agent is not its user", 1),
     "forges_late": ("failed", "crash", "turn 2: fell over", 4),
     "down": ("error", "provider", "turn 2: 503", 4),
-    "hangs": ("failed", "timeout", "no answer to turn 2 within the 2 s of the conversation", 4),
+    "hangs": ("failed", "timeout", "no answer to turn 2 within the 1 s of the conversation", 4),
     "long": ("failed", "oversize", "the answers have 1200 bytes by turn 2, more than 1000", 4),
 }
 """By agent: status, code, message and the number of frames."""
@@ -133,7 +133,7 @@ def test_whose_fault_the_end_of_a_conversation_is_and_what_was_said_until_then(p
     project.ini(actor="python:agent2:any_of_them", out="out", answer_max_bytes=1000)
     values = [
         {"id": agent, "split": "eval", "turns": [f"{agent}, a table.", *BOOKING[1:]]}
-        | {"timeout_s": 2 if agent == "hangs" else 100}
+        | {"timeout_s": 1 if agent == "hangs" else 100}
         | SAME
         for agent in ENDS
     ]

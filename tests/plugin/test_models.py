@@ -175,9 +175,9 @@ def test_a_burst_of_errors_is_got_over(project: Project, serve: Serve) -> None:
 
 
 def test_waiting_for_room_in_the_budget_is_no_part_of_a_rollouts_time(project: Project, serve: Serve) -> None:
-    server = serve(lambda request, _: "3", delay_s=0.1)
+    server = serve(lambda request, _: "3", delay_s=0.06)
     settings(project, max_tokens=50_000, budget_tokens=90_000)  # room for one call at a time
-    assert project.scenarios(train=0, sweep=15, timeout_s=2.0).learn().ret == 0
+    assert project.scenarios(train=0, sweep=15, timeout_s=1.2).learn().ret == 0
     assert server.most_in_flight == 1
     assert len(server.requests) == 30
     assert project.report()["faults"] == {"errors": {}, "failed": {}}

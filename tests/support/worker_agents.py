@@ -76,6 +76,13 @@ def sleeps(context: Any) -> str:
     return "3"
 
 
+def waits(context: Any) -> str:
+    """Block until the file that the prompt names is there."""
+    while not Path(context.prompt.user).exists():
+        time.sleep(0.005)
+    return "3"
+
+
 def stays(context: Any) -> str:
     """Tell who it is in the folder that the prompt names, and never end."""
     _tell(context)

@@ -11,8 +11,9 @@ from support.model_actor import Bench, script, wants
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.engine.attempts.attempt import attempt
+from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, attempt
 from pytest_tfgrpo.llm.protocol import Completion, Request
+from pytest_tfgrpo.sandbox.workspace import Workspace
 
 ADD = '''
 def add(a: int, b: int) -> int:
@@ -220,36 +221,51 @@ def test_a_model_that_never_answers_is_the_providers_fault_and_its_frame_is_kept
     assert outcome.frames[0].error == "the model did not answer within 0.1 s"
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
-        "def work() -> str:\n    gate.wait()",
-        "async def work() -> str:\n    await asyncio.Event().wait()",
-        "async def work() -> str:\n"
-        "    while not gate.is_set():\n"
-        "        try:\n            await asyncio.sleep(0.01)\n"
-        "        except asyncio.CancelledError:\n            pass\n",
-    ],
-)
-def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(bench: Bench, tool: str) -> None:
-    bench.tools(
-        f"import asyncio, threading\ngate = threading.Event()\n{tool}\ndef quick() -> str:\n    return 'q'"
-    )
-    actor = bench.actor(script(wants(("quick", ""), ("work", ""))))
+STILL_AT_WORK = """
+import asyncio, threading
+gate = threading.Event()
 
-    async def scene() -> Any:
-        outcome = await attempt(actor, bench.make_call(timeout_s=2.0))
+def thread() -> str:
+    gate.wait()
+
+async def coroutine() -> str:
+    await asyncio.Event().wait()
+
+async def stubborn() -> str:
+    while not gate.is_set():
+        try:
+            await asyncio.sleep(0.01)
+        except asyncio.CancelledError:
+            pass
+
+def quick() -> str:
+    return "q"
+"""
+
+
+def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(bench: Bench) -> None:
+    bench.tools(STILL_AT_WORK)
+    tools = ("thread", "coroutine", "stubborn")
+
+    async def at_limit(tool: str) -> AttemptResult:
+        actor = bench.actor(script(wants(("quick", ""), (tool, ""))))
+        call = bench.make_call(timeout_s=2.0, workspace=Workspace(bench.root / tool))
+        return await attempt(actor, call)
+
+    async def scene() -> list[AttemptResult]:
+        outcomes = await asyncio.gather(*map(at_limit, tools))
         import tools_under_test
 
         tools_under_test.gate.set()
-        return outcome
+        return outcomes
 
-    outcome = asyncio.run(scene())
-    assert outcome.failure is not None
-    assert (outcome.status, outcome.failure.code) == ("failed", "timeout")
-    assert "'work' was still running" in outcome.failure.message
-    assert [(f.name, f.output) for f in outcome.frames] == [("scripted", ""), ("quick", "q"), ("work", "")]
-    assert outcome.frames[0].cost_usd == 0.01
+    for tool, outcome in zip(tools, asyncio.run(scene()), strict=True):
+        assert outcome.failure is not None
+        assert (outcome.status, outcome.failure.code) == ("failed", "timeout")
+        assert f"'{tool}' was still running" in outcome.failure.message
+        frames = [(f.name, f.output) for f in outcome.frames]
+        assert frames == [("scripted", ""), ("quick", "q"), (tool, "")]
+        assert outcome.frames[0].cost_usd == 0.01
 
 
 def test_cancelling_the_rollout_cancels_its_tools(bench: Bench) -> None:

@@ -25,7 +25,7 @@ def warned(project: Project) -> list[str]:
 def test_a_coroutine_that_blocks_is_named_once(project: Project, shape: str) -> None:
     inside = "    time.sleep(0.02)\n    return '3'\n"
     tail = "solve = A()\n" if "class" in shape else ""
-    project.agent(f"import time\n{shape}\n{inside}{tail}").scenarios(train=1, sweep=4)
+    project.agent(f"import time\n{shape}\n{inside}{tail}").scenarios(train=1, sweep=1)
     project.ini(actor="python:agent2:solve", group_size=8).learn()
     (warning,) = warned(project)
     name = "A.__call__" if tail else "solve"
@@ -36,12 +36,12 @@ def test_a_coroutine_that_blocks_is_named_once(project: Project, shape: str) -> 
 @pytest.mark.parametrize(
     "body",
     [
-        "async def solve(context):\n    await asyncio.sleep(0.15)\n    return '3'\n",
-        "def solve(context):\n    time.sleep(0.15)\n    return '3'\n",
+        "async def solve(context):\n    await asyncio.sleep(0.1)\n    return '3'\n",
+        "def solve(context):\n    time.sleep(0.1)\n    return '3'\n",
     ],
 )
 def test_an_agent_that_waits_as_it_should_is_not_named(project: Project, body: str) -> None:
-    project.agent(f"import asyncio, time\n{body}").scenarios(train=1, sweep=2)
+    project.agent(f"import asyncio, time\n{body}").scenarios(train=1, sweep=1)
     assert project.ini(actor="python:agent2:solve", group_size=8).learn().ret == 0
     assert warned(project) == []
 

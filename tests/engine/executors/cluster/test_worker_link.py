@@ -94,13 +94,18 @@ def test_turns_that_begin_together_are_one_call_and_so_are_answers_that_end_toge
 
 def test_an_answer_waits_for_no_other_of_its_bundle(tmp_path: Path) -> None:
     async def use(worker: Worker, link: Near) -> None:
-        late, soon = (worker.begin(f"t{n}", turn(n, tmp_path, f"{n}"), None) for n in (1, 0))
+        gate = tmp_path / "gate"
+        late, soon = (
+            worker.begin(f"t{n}", turn(n, tmp_path, str(path)), None)
+            for n, path in enumerate((gate, tmp_path))
+        )
         assert said(await soon) == "3"
         assert not late.done()
+        gate.touch()
         assert said(await late) == "3"
         assert link.calls["begin"] == 1
 
-    with_worker(use, tmp_path, "sleeps")
+    with_worker(use, tmp_path, "waits")
 
 
 def test_a_turn_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:

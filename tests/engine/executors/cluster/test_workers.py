@@ -47,8 +47,8 @@ class Cluster:
 
 
 def host_of_a_worker(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(workers, "LOOK_S", 0.05)
-    monkeypatch.setattr(workers, "NOBODY_S", 0.3)
+    monkeypatch.setattr(workers, "LOOK_S", 0.02)
+    monkeypatch.setattr(workers, "NOBODY_S", 0.1)
 
     async def main() -> str:
         all_workers = ClusterWorkers(cluster, OUTFIT)
@@ -62,7 +62,7 @@ def host_of_a_worker(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_node_that_never_starts_a_worker_ends_no_wait_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(bad=Link("bad", 0, "an environment"), good=Link("good", 1))
+    cluster = Cluster(bad=Link("bad", 0, "an environment"), good=Link("good", 0.4))
     assert host_of_a_worker(cluster, monkeypatch) == "good"
 
 
