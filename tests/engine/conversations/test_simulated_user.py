@@ -7,9 +7,10 @@ import pytest
 from support.builders import make_scenario
 from support.completers import ScriptedCompleter, make_calls
 
+from pytest_tfgrpo.core.conversations import SAID_MAX
 from pytest_tfgrpo.core.scenarios import SimulatedUser
 from pytest_tfgrpo.engine.conversations import simulated_user
-from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser
+from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser, _read
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,41 @@ def test_a_played_user_says_as_many_messages_as_it_may_and_its_model_is_asked_no
     )
     assert asyncio.run(said(user)) == ["Hello."] + ["More."] * (max_turns - 1)
     assert len(model.requests) == max_turns - 1
+
+
+SAYS = '{"over": false, "message": " Two, please. "}'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SAYS, "Two, please."),
+        (f"\ufeff\n {SAYS}\n", "Two, please."),
+        (f'First:\n```json\n{{"over": true}}\n```\nno:\n```json\n{SAYS}\n```\n', "Two, please."),
+        (f"<think>hm</think>\n{SAYS}", "Two, please."),
+        ('{"over": true, "message": ""}', None),
+        ('{"over": true, "message": "Bye."}', None),
+        ('{"over": 1, "message": "Two."}', "Two."),
+        ('{"message": "' + "x" * SAID_MAX + '"}', "x" * SAID_MAX),
+    ],
+)
+def test_what_a_user_says_is_read_from_its_reply(text: str, found: str | None) -> None:
+    assert _read(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Two, please.", "Expecting value"),
+        ("[1]", "no object with over and message"),
+        ('"a message"', "no object with over and message"),
+        ('{"over": false}', "no object with over and message"),
+        ('{"over": true, "message": 2}', "no object with over and message"),
+        ('{"over": false, "message": "  "}', "its message has 0 characters"),
+        ('{"message": "' + "x" * (SAID_MAX + 1) + '"}', f"its message has {SAID_MAX + 1} characters"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_reply_that_says_nothing_usable_is_asked_for_again(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        _read(text)
