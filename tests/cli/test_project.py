@@ -66,3 +66,17 @@ def test_an_unknown_key_is_an_error_with_its_file(tmp_path: Path) -> None:
     assert str(error.value) == (
         f"{tmp_path}/pytest.ini: unknown ini key 'tfgrpo_sead'; did you mean 'tfgrpo_seed'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "command"),
+    [
+        ({}, "pytest --tfgrpo --tfgrpo-resume='a b'"),
+        ({"out": "my out"}, "pytest --tfgrpo '--tfgrpo-out=my out' --tfgrpo-resume='a b'"),
+        ({"task_id": "demo"}, "pytest --tfgrpo --tfgrpo-task-id=demo --tfgrpo-resume='a b'"),
+    ],
+)
+def test_the_command_that_finishes_a_run_has_the_flags_that_find_it(
+    tmp_path: Path, flags: dict[str, str], command: str
+) -> None:
+    assert open_project(tmp_path, flags, {"TFGRPO_SEED": "3"}).resume("a b") == command

@@ -42,3 +42,27 @@ def test_a_number_has_the_tolerance_that_all_right_answers_need(
     found = [one["abs_tol"] for one in wider({"kind": "number", "value": 10}, *right) if "abs_tol" in one]
     assert found == ([] if tolerance is None else [pytest.approx(tolerance, rel=1e-6)])
     assert all(abs(float(text) - 10) <= found[0] for text in right if found)
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "value"),
+    [
+        ({"kind": "exact", "value": "3"}, ["4 ", "4"], "4"),
+        ({"kind": "exact", "value": "3"}, ["4", "5"], None),
+        ({"kind": "number", "value": 3}, ["it is 4", "4.0"], 4),
+        ({"kind": "number", "value": 3}, ["it is 4", "5"], None),
+        ({"kind": "number", "value": 3}, ["four"], None),
+    ],
+)
+def test_an_expected_answer_gives_way_to_one_that_people_agree_on(
+    check: dict[str, Any], right: list[str], value: object
+) -> None:
+    def replaced(*, replace: bool) -> list[object]:
+        return [
+            one["value"]
+            for one in wider(check, *right, replace=replace)
+            if one.keys() == check.keys() and one["kind"] == check["kind"] and one["value"] != check["value"]
+        ]
+
+    assert replaced(replace=False) == []
+    assert replaced(replace=True) == ([] if value is None else [value])
