@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.builders import make_experience, make_scenario
+from support.builders import make_experience, make_rollout, make_scenario
 from support.journals import group_events, make_training_group, write_run
 from support.report.families import report_of
 from support.sweeps import make_run
@@ -328,6 +328,30 @@ def test_a_rollout_is_found_by_the_end_of_its_id_in_the_latest_run_that_has_it(
     assert one.rollout.rollout_id == found
     assert one.scenario.id == one.rollout.scenario_id
     assert (None if one.score is None else one.score.reward) == reward
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("words.r0", ""),
+        ("e2.words.r0", ""),
+        ("e0.words.r0", "run1.e0.words.r0"),
+        ("e0.more.r0", "run1.e0.more.r0"),
+    ],
+)
+def test_an_answer_that_serves_the_control_too_is_found_by_both_ids_and_shown_as_asked(
+    wanted: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollouts = [
+        lookup.FoundRollout(make_rollout(epoch=2, scenario_id=name), None, make_scenario(name), alias)
+        for name in ("words", "more")
+        for alias in ("", f"run1.e0.{name}.r0")
+    ]
+    monkeypatch.setattr(lookup, "list_runs", lambda out, task: [tmp_path])
+    monkeypatch.setattr(lookup, "_rollouts", lambda folder: rollouts)
+    one = find_rollout(project_of(tmp_path), wanted)
+    assert one.shared == found
+    assert one.rollout.scenario_id == wanted.split(".")[-2]
 
 
 def test_an_id_that_fits_several_rollouts_of_a_run_lists_them(

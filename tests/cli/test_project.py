@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.cli.project import write
 
-from pytest_tfgrpo.cli.project import open_project
+from pytest_tfgrpo.cli.project import open_project, parse_ini
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 
@@ -80,3 +80,36 @@ def test_the_command_that_finishes_a_run_has_the_flags_that_find_it(
     tmp_path: Path, flags: dict[str, str], command: str
 ) -> None:
     assert open_project(tmp_path, flags, {"TFGRPO_SEED": "3"}).resume("a b") == command
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "seed", "section"),
+    [
+        ("pyproject.toml", "[tool.pytest.ini_options]\ntfgrpo_seed = 7", "7", "tool.pytest.ini_options"),
+        ("pyproject.toml", "[tool.pytest]\ntfgrpo_seed = 7", "7", "tool.pytest"),
+        (
+            "pyproject.toml",
+            '[tool.pytest]\ntfgrpo_seed = 7\n[tool.pytest.ini_options]\na = "b"',
+            "7",
+            "tool.pytest",
+        ),
+        ("pyproject.toml", "[tool.other]\ntfgrpo_seed = 7", None, ""),
+        ("pyproject.toml", "tool = 7", None, ""),
+        ("pytest.toml", "[pytest]\ntfgrpo_seed = 7", "7", "pytest"),
+        ("pytest.toml", "", "", "pytest"),
+        (".pytest.ini", "", "", "pytest"),
+        ("tox.ini", "[pytest]\ntfgrpo_seed = 7", "7", "pytest"),
+        ("tox.ini", "[tox]\ntfgrpo_seed = 7", None, ""),
+        ("setup.cfg", "[tool:pytest]\ntfgrpo_seed = 7 %", "7 %", "tool:pytest"),
+        ("setup.cfg", "[pytest]\ntfgrpo_seed = 7", None, ""),
+    ],
+)
+def test_each_file_has_the_section_that_pytest_reads(
+    name: str, text: str, seed: str | None, section: str
+) -> None:
+    found = parse_ini(Path(name), text)
+    if seed is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert (str(found.keys.get("tfgrpo_seed", "")), found.section) == (seed, section)

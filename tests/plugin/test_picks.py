@@ -98,7 +98,7 @@ def test_a_file_of_many_scenarios_has_one_item_in_each_phase() -> None:
     whole = Item("whole", 1)
     whole.scenarios = [SimpleNamespace(id=name) for name in "ab"]
     items: Any = [whole]
-    assert selection.order([phase(1, "train", "b", "a")], items, []) == [whole]
+    assert selection.order([phase(1, "train", "b")], items, []) == [whole]
 
 
 def test_the_items_of_runs_side_by_side_go_phase_by_phase(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,12 @@ def test_a_run_is_concluded_once_the_reports_of_this_end_are_written(
     assert is_concluded(runs.root / "1", cast(Any, runs.logs["1"])) is concluded
 
 
+def test_a_run_that_ended_before_it_was_complete_is_not_concluded(runs: Runs) -> None:
+    runs.add("1", manifest=ENDED)
+    runs.logs["1"].finish = {"finished_at": "now"}
+    assert not is_concluded(runs.root / "1", cast(Any, runs.logs["1"]))
+
+
 def test_the_latest_is_the_newest_that_is_not_concluded(runs: Runs) -> None:
     runs.add("1")
     runs.add("2")

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.lessons import Experience, Reward
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.learning.library.retrieval import Retrieval, raw_score, select
+from pytest_tfgrpo.learning.library.retrieval import Retrieval, raw_score, relevances, select
 
 TOP = make_pack(retrieval="top")
 RELEVANT = make_pack(retrieval="relevant")
@@ -145,3 +146,12 @@ def test_the_pick_is_greedy_by_its_definition(candidates: list[Experience], limi
         picked.append(min((e for e in rest if worth(e) == best), key=lambda e: (e.summary32, e.id)))
         rest.remove(picked[-1])
     assert retrieve(*candidates, limit=limit).picked == tuple(picked)
+
+
+def test_a_rare_word_weighs_more_than_one_that_many_lessons_have() -> None:
+    texts = ("kelvin degrees", "kelvin rivers", "kelvin rivers")
+    rare, common = math.log(4 / 1), math.log(4 / 3)
+    found = relevances(texts, "kelvin degrees")
+    between = common / math.sqrt((rare + common) * (common + math.log(4 / 2)))
+    assert list(found) == pytest.approx([1.0, between, between])
+    assert relevances(texts, "nothing of it") == (0.0, 0.0, 0.0)
