@@ -202,7 +202,9 @@ def test_a_wrong_answer_that_a_wider_check_would_pass_gets_one(tmp_path: Path) -
 def test_what_leaves_answers_without_a_mark_alone_comes_first(tmp_path: Path) -> None:
     text = as_json([{"kind": "contains", "value": "4"}])
     said = [("4", "right"), ("41", "wrong"), ("4 or so", ""), ("4 of 9", "")]
-    assert "whole words" in reviewed(tmp_path, "a.scenario.json", text, *said).proposal.why
+    whole = reviewed(tmp_path, "a.scenario.json", text, *said).proposal
+    assert "whole words" in whole.why
+    assert (whole.now_failed, whole.now_passed) == ((), ())
     strict = reviewed(tmp_path, "b.scenario.json", text, ("4", "right"), ("4 or 9", "wrong"), ("4 of 8", ""))
     assert len(strict.proposal.now_failed) == 1
 

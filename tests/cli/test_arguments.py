@@ -1,0 +1,117 @@
+"""What commands take as arguments, and what they say of others."""
+
+import argparse
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.cli.parsers import Parser, positive, whole
+from pytest_tfgrpo.cli.runs import baseline
+from pytest_tfgrpo.cli.runs.baseline import _share
+from pytest_tfgrpo.core.errors import BaselineError
+from pytest_tfgrpo.core.settings import resolve
+from pytest_tfgrpo.report import baselines
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (whole, "0", 0),
+        (whole, "9" * 18, int("9" * 18)),
+        (whole, "9" * 19, None),
+        (whole, "-1", None),
+        (whole, "1.0", None),
+        (whole, "", None),
+        (positive, "1", 1),
+        (positive, "0", None),
+        (_share, "0", 0.0),
+        (_share, "1", 1.0),
+        (_share, "1.01", None),
+        (_share, "-0.1", None),
+        (_share, "nan", None),
+        (_share, "half", None),
+    ],
+)
+def test_a_number_has_its_limits(kind: Callable[[str], float], text: str, value: float | None) -> None:
+    if value is not None:
+        assert kind(text) == value
+        return
+    with pytest.raises(argparse.ArgumentTypeError, match=f"not {text!r}"):
+        kind(text)
+
+
+def test_a_number_of_very_many_digits_is_refused_with_their_limit() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a whole number of at most 18 digits from 2 on"):
+        whole("1" * 19, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["shwo"], "did you mean 'show'"),
+        (["show", "--ou", "x"], "--out"),
+        (["quite-another"], "invalid choice: 'quite-another'"),
+    ],
+)
+def test_the_nearest_command_or_option_is_named(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser(prog="tfgrpo", allow_abbrev=False)
+    commands = parser.add_subparsers()
+    show = commands.add_parser("show", allow_abbrev=False)
+    show.add_task()
+
+    def start() -> None:
+        _, unknown = parser.parse_known_args(arguments)
+        show.refuse(unknown)
+
+    with pytest.raises(SystemExit) as ended:
+        start()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_run_is_the_latest_unless_one_is_named() -> None:
+    parser = Parser()
+    parser.add_run("--run")
+    parser.add_run("--against", default=None, help="another run")
+    assert vars(parser.parse_args([])) == {"run": "latest", "against": None}
+
+
+@pytest.mark.parametrize(
+    ("margin", "gate", "strict", "outcome", "answer", "said"),
+    [
+        (None, False, False, "fail", "worse", ""),
+        (0.0, True, False, "fail", "worse", "new is worse than old"),
+        (0.2, False, True, "fail", "worse", "new is worse than old"),
+        (None, True, False, "fail", "unseen", "a drop of 0.5 from old to new cannot be excluded"),
+        (None, True, False, "inconclusive", "open", ""),
+        (None, False, True, "inconclusive", "open", "it is inconclusive whether new is worse than old"),
+        (None, True, True, "pass", "", ""),
+    ],
+)
+def test_a_comparison_fails_where_it_is_to_be_a_gate(
+    monkeypatch: pytest.MonkeyPatch,
+    margin: float | None, gate: bool, strict: bool, outcome: str, answer: str, said: str,
+) -> None:  # fmt: skip
+    bars = []
+
+    def compared(before: object, after: object, *, bar: Any, strict: bool) -> Any:
+        assert (before, after) == ("the old", "the new")
+        bars.append((bar.margin, bar.alarm))
+        verdict = SimpleNamespace(outcome=outcome, figures={"answer": answer})
+        return SimpleNamespace(lines=["a line"], verdict=verdict)
+
+    settings = resolve({"gate_margin": "0.1", "gate_alarm": "0.5"}, {}, {})
+    monkeypatch.setattr(baseline, "project_of", lambda arguments: SimpleNamespace(settings=settings))
+    monkeypatch.setattr(baseline, "find", lambda project, wanted: f"the {wanted}")
+    monkeypatch.setattr(baselines, "compare_baselines", compared)
+    arguments = argparse.Namespace(a="old", b="new", margin=margin, gate=gate, strict=strict)
+    lines = baseline.compare(arguments)
+    assert next(lines) == "a line"
+    with pytest.raises(BaselineError, match=f"^{said}$") if said else nullcontext():
+        assert list(lines) == []
+    assert bars == [(0.1 if margin is None else margin, 0.5)]
