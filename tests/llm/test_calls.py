@@ -143,3 +143,14 @@ async def test_a_model_that_has_not_answered_yet_gets_no_time() -> None:
     with pytest.raises(OutageError, match=r"connection refused"):
         await Calls(print, {}, print).complete(model, ask(), key="k", purpose="judge", epoch=1)
     assert len(model.requests) == 2
+
+
+async def test_the_calls_of_an_epoch_are_sorted_and_their_costs_add_up() -> None:
+    written: list[ModelCall] = []
+    calls, model = make_calls(written), ScriptedCompleter(lambda _: "token=hunter2hunter2x")
+    for key, epoch in (("b", 1), ("a", 1), ("c", 2)):
+        found = await calls.complete(model, ask(key), key=key, purpose="learn", epoch=epoch)
+        assert found.text == "token=[redacted:named]"
+    assert [call.key for call in calls.of(1)] == ["a", "b"]
+    assert [call.answer for call in written] == ["token=[redacted:named]"] * 3
+    assert (calls.answered, calls.spent_usd, +calls.in_flight) == (3, pytest.approx(0.03), {})

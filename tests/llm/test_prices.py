@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.llm.config import Batching
 from pytest_tfgrpo.llm.prices import LongPrompt, Price, PriceTable
 from pytest_tfgrpo.suite.models_file import load_models
 
@@ -102,3 +103,16 @@ def test_ones_own_prices_replace_packaged_ones_whole(tmp_path: Path) -> None:
     price = load_models(file).prices.find("gpt-4o")
     expected = Price(input=1, output=2, above=LongPrompt(prompt=10, price=Price(input=3, output=4)))
     assert price == expected
+
+
+@pytest.mark.parametrize(("prompt", "usd"), [(1000, 0.0028), (1001, 0.005204)])
+def test_the_most_that_a_call_can_cost_is_that_of_a_long_prompt_beyond_the_threshold(
+    prompt: int, usd: float
+) -> None:
+    assert LONG.most(prompt, 100) == pytest.approx(usd)
+    assert LONG.cost(Usage(prompt=prompt, completion=100)) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(("window", "seconds"), [("24h", 86_400.0), ("2d", 172_800.0)])
+def test_the_window_of_a_batch_is_in_hours_or_days(window: str, seconds: float) -> None:
+    assert Batching(completion_window=window).window_s == seconds

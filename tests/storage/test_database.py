@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.storage.database import DatabaseKind, transaction
+from pytest_tfgrpo.storage.database import DatabaseKind, transaction, write_ahead
 
 FIRST, SECOND = ("CREATE TABLE a (x)",), ("CREATE TABLE b (x)", "INSERT INTO b SELECT x FROM a")
 
@@ -94,3 +94,31 @@ def test_a_place_where_no_file_can_be_is_named_with_what_to_do(tmp_path: Path) -
     advice = "make its folder, give this user the right to write there, or name another file"
     with pytest.raises(BusError, match=f"missing/shelf.db': No such file or directory; {advice}"):
         kind(FIRST).open(tmp_path / "missing" / "shelf.db")
+
+
+class Locked:
+    """A connection whose file answers `errors` before it switches."""
+
+    def __init__(self, *errors: str) -> None:
+        self.errors = list(errors)
+
+    def fetchone(self) -> tuple[str]:
+        return ("wal",)
+
+    def execute(self, _: str) -> Locked:
+        if self.errors:
+            error = sqlite3.OperationalError("no")
+            error.sqlite_errorname = self.errors.pop(0)
+            raise error
+        return self
+
+
+def test_who_switches_to_the_log_waits_for_a_lock_and_for_nothing_else() -> None:
+    patient = Locked("SQLITE_BUSY", "SQLITE_LOCKED")
+    assert write_ahead(patient, 60.0)  # type: ignore[arg-type]
+    assert patient.errors == []
+    for busy_s, errors in ((60.0, ["SQLITE_IOERR", "SQLITE_BUSY"]), (-1.0, ["SQLITE_BUSY"] * 2)):
+        refused = Locked(*errors)
+        with pytest.raises(sqlite3.OperationalError):
+            write_ahead(refused, busy_s)  # type: ignore[arg-type]
+        assert refused.errors == errors[1:]

@@ -178,6 +178,13 @@ def test_the_python_is_the_newest_declared_one_that_was_out(declared, interprete
     assert parts[0].python == expected
 
 
+@pytest.mark.parametrize(("bound", "expected"), [("<3.10", "3.9"), (">=3.8,<=3.10", "3.10"), ("<3.9", None)])
+def test_a_python_that_the_project_refuses_is_not_taken(bound, expected):
+    manifest = f"[project]\nname='x'\nrequires-python='{bound}'\ndependencies=['attrs']"
+    parts = recipe({"pyproject.toml": manifest}, interpreters=("3.9", "3.10", "3.11"), at=1680000000)
+    assert (parts[0].python if expected else parts[0].python in (None, "3.8")) == (expected or True)
+
+
 def test_what_is_reviewed_beats_every_guess():
     (reviewed,) = parse_recipes("""
 [folder."."]

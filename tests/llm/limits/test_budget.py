@@ -1,9 +1,11 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 from support.builders import make_rollout
 
 from pytest_tfgrpo.core.errors import BudgetError
+from pytest_tfgrpo.core.records import ModelCall, Usage
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.limits.queueing import take_ticket
 
@@ -164,3 +166,43 @@ async def test_when_the_budget_is_used_up_all_who_wait_are_told() -> None:
     ends = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 100)
     assert {type(end) for end in ends} == {BudgetError}
     assert served == [0]
+
+
+async def test_what_an_interrupted_run_used_counts_and_an_unknown_cost_as_the_declared_maximum() -> None:
+    budget = Budget({"budget_usd": 1.0, "budget_tokens": 100}, {"usd": 0.2, "tokens": 5.0})
+    budget.spend_all(usd=0.3, tokens=40, unknown=2)
+    assert budget.limits == {"usd": (pytest.approx(0.7), 1.0), "tokens": (40.0, 100.0)}
+    call = ModelCall(
+        key="k", purpose="learn", epoch=1, subject="", model="m", fingerprint="f", prompt="p",
+        usage=Usage(prompt=7, completion=3), cost_usd=0.25,
+    )  # fmt: skip
+    budget.spend_call(call)
+    budget.spend_call(replace(call, usage=None, cost_usd=None))
+    assert budget.limits == {"usd": (pytest.approx(0.95), 1.0), "tokens": (50.0, 100.0)}
+
+
+async def test_the_time_that_is_spent_is_among_the_limits_and_begins_with_the_run() -> None:
+    now = [0.0]
+    budget = Budget({"budget_s": 5.0}, clock=lambda: now[0])
+    now[0] = 3.0
+    assert budget.limits == {"s": (3.0, 5.0)}
+    budget.begin({})
+    now[0] = 4.0
+    assert budget.limits == {"s": (1.0, 5.0)}
+
+
+async def test_decimal_prices_reach_a_decimal_limit() -> None:
+    budget = Budget({"budget_usd": 0.3}, {"usd": 0.1})
+    for _ in range(3):  # their sum is a little above 0.3
+        assert await budget.admit()
+    for _ in range(3):
+        budget.release()
+        budget.spend(make_rollout(cost_usd=0.1))
+    assert not await budget.admit()
+
+
+async def test_a_warning_names_the_limits_that_nothing_declares() -> None:
+    both = {"budget_usd": 1.0, "budget_tokens": 100}
+    assert Budget(both, {"usd": 0.1, "tokens": 5.0}).warning is None
+    assert (Budget(both, {"usd": 0.1}).warning or "").startswith("budget_tokens: the actor reports")
+    assert (Budget(both).warning or "").startswith("budget_usd and budget_tokens: the actor reports")

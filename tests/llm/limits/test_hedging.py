@@ -10,8 +10,10 @@ from support.fake_model import Answer, Body, FakeModel, Reply
 from support.model_clients import Client, Ledger, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.llm.completer import ChatCompleter
-from pytest_tfgrpo.llm.limits.hedging import hedged
+from pytest_tfgrpo.llm.limits.hedging import Hedges, hedged
+from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completion
 
 pytestmark = pytest.mark.asyncio
@@ -136,3 +138,21 @@ async def test_an_answer_costs_what_both_calls_do(first: Any, second: Any, cost:
 
     found = await hedged(ask, after_s=0.01, may=lambda: True, dropped=lambda _: 0.5)
     assert found.cost_usd == cost
+
+
+async def test_a_warning_says_what_is_known_of_the_calls_that_were_cancelled() -> None:
+    hedges = Hedges(count=2)
+    assert hedges.warning(1.5) == (
+        "2 calls were sent a second time after 1.5 s (hedge_after_s); one answer counts, both are paid for"
+    )
+    hedges.dropped(Completion(text="a"), Price(input=2.0, output=8.0))
+    assert hedges.warning(1.5).endswith("Costs are a lower bound: no server says what 1 cancelled call used")
+    answer = Completion(text="a", cost_usd=0.5, usage=Usage(prompt=100_000, completion=9))
+    hedges.dropped(answer, Price(input=2.0, output=8.0))
+    assert (hedges.cancelled, hedges.answers_usd, hedges.prompts_usd) == (2, 0.5, 0.2)
+    told = hedges.warning(1.5)
+    assert (
+        "2 cancelled calls used; sums leave out $0.50 for the answers that came instead, about $0.20" in told
+    )
+    hedges.dropped(answer, None)
+    assert (hedges.answers_usd, hedges.prompts_usd) == (1.0, 0.2)

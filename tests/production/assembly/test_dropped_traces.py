@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from support.buses import Clock
+from support.job_states import NOON
 from support.loop_spans import agent_trace, publish, trace_id
 
+from pytest_tfgrpo.core.events import FEEDBACK
 from pytest_tfgrpo.production.assembly.dropped_traces import DroppedTraces
 from pytest_tfgrpo.production.assembly.open_traces import DONE_S
+from pytest_tfgrpo.production.assembly.trajectories import trajectory_id
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 
 def left(bus: Bus) -> int:
@@ -42,3 +46,18 @@ def test_a_dropped_trace_is_forgotten_after_an_hour_also_by_whoever_comes_next(
     dropped.flush(100.1 + DONE_S)
     assert trace_id(1) not in dropped
     assert trace_id(1) not in DroppedTraces(local, clock)
+
+
+def test_what_others_say_of_a_dropped_run_goes_with_it_and_what_they_say_of_others_stays(
+    local: Bus, clock: Clock
+) -> None:
+    gone, more = trajectory_id(trace_id(1), "s"), trajectory_id(trace_id(2), "s")
+    for n, said in enumerate((f"of {gone}", f"of {more}", "of another")):
+        event_id = f"00000000-0000-4000-8000-{n:012}"
+        event = BusEvent(id=event_id, subject=FEEDBACK, time=NOON, data=said.encode())
+        local.publish([event])
+    dropped = DroppedTraces(local, clock)
+    dropped.doom_runs(trace_id(1), {"s": 1}, 1)
+    dropped.doom_runs(trace_id(2), {"s": 1}, 1)
+    dropped.flush(clock.now)
+    assert [event.data for event in local.replay("RL_FEEDBACK") if event.data] == [b"of another"]

@@ -207,3 +207,11 @@ def test_commits_and_times_are_short() -> None:
     assert [short(c) for c in ("1a2b3c4d5e6f", "1a2b3c4d5e6f+dirty", "")] == ["1a2b3c4", "1a2b3c4*", ""]
     told = [span(s) for s in (None, 0.44, 12, 89, 90, 5399, 5400)]
     assert told == ["-", "0.4 s", "12 s", "89 s", "2 min", "90 min", "1.5 h"]
+
+
+def test_a_chart_marks_where_the_library_changes() -> None:
+    runs = [one(n, lessons_hash=letter * 64) for n, letter in enumerate("aabb")]
+    (change,) = charts(runs)[0]["changes"]
+    points = [point["x"] for point in charts(runs)[0]["points"]]
+    assert points[1] < change < points[2]
+    assert charts(runs[:2])[0]["changes"] == []
