@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START
-from pytest_tfgrpo.sandbox.paths import check_name, confined, holds_journal, read_untrusted
+from pytest_tfgrpo.sandbox.paths import check_name, confined, holds_journal, read_untrusted, write_untrusted
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,18 @@ def test_a_run_is_known_by_its_journal_also_where_that_has_just_begun(tmp_path, 
     assert not holds_journal(place)
     (place / JOURNAL).write_bytes(start)
     assert holds_journal(place) is holds
+
+
+def test_a_file_is_written_below_the_folders_on_the_way_and_over_what_is_there(tmp_path):
+    for data in (b"one", b"two"):
+        write_untrusted(tmp_path, "a/b/c.txt", data)
+        assert (tmp_path / "a/b/c.txt").read_bytes() == data
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "c.txt"]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "a/link").symlink_to(tmp_path / "out")
+    with pytest.raises(ValueError, match="cannot be written without following links"):
+        write_untrusted(tmp_path, "a/link/x", b"x")
+    with pytest.raises(ValueError, match="cannot be written without following links"):
+        write_untrusted(tmp_path, "a/b", b"x")
+    assert list((tmp_path / "out").iterdir()) == []
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["b", "link"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.core.keys.setting_parsers import parse_executor
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id, is_task_id, parse_executor
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,19 @@ def test_an_executor_is_named_with_its_number_or_address(text: str, parsed: str)
 def test_another_executor_is_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_executor(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("shop", "shop"),
+        ("my shop/\u00e4", "my-shop--"),
+        ("._-x", "x"),
+        ("--", "suite"),
+        ("", "suite"),
+        ("x" * 99, "x" * 64),
+    ],
+)
+def test_the_name_of_a_folder_is_made_fit_for_a_task_id(name: str, expected: str) -> None:
+    assert default_task_id(name) == expected
+    assert is_task_id(expected)

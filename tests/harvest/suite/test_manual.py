@@ -7,7 +7,7 @@ from support.harvests import make_recipe, make_validation
 from support.project_trees import candidate
 
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
-from pytest_tfgrpo.harvest.suite.manual import manual_advice
+from pytest_tfgrpo.harvest.suite.manual import manual_advice, partial_value
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 
 
@@ -29,3 +29,21 @@ def test_the_advice_names_the_runners_of_its_language_and_can_be_used_as_it_is(t
     assert f"# {named}\n" in text
     assert (recipe.run or ())[: len(runs or ())] == (runs or ())
     assert ("npm" in text) is (test != "tests/test_a.py")
+
+
+def test_the_advice_says_why_and_lists_what_changed_and_what_is_known_stands_beside_it():
+    change = replace(
+        candidate("tests/test_a.py"), protected=("tests/test_a.py", "tests/data.txt"), sources=()
+    )
+    validation = make_validation(reason="no `runner`")
+    text = manual_advice(change, None, validation)
+    assert f"Commit `{change.change.commit}` changes tests" in text
+    assert "could not be run: no 'runner'." in text
+    assert "Changed files with tests:\n\n* `tests/test_a.py`\n\nChanged sources:\n\n* none\n" in text
+    value = partial_value(change, None, validation, "shop")
+    assert (value["id"], value["domain"], value["reason"]) == (change.id, "shop", "no `runner`")
+    assert (value["commit"], value["base"]) == (change.change.commit, change.change.base)
+    assert (value["tests"], value["sources"], value["recipe"]) == (list(change.tests), [], None)
+    assert value["protected"] == ["tests/test_a.py", "tests/data.txt"]
+    untested = replace(change, tests=())
+    assert "* `tests/data.txt`" in manual_advice(untested, None, validation)

@@ -314,3 +314,10 @@ def test_a_mean_over_rollouts_counts_these_and_not_their_rows(empty: Any, rollou
     mask = np.array([[1, 1], [1, 0], [1, 0], [0, 0]], dtype=bool)
     weights = row_weights(mask, "rollout-mean", empty=empty, rollout_B=["a", "a", "b", "c"])
     assert weights.tolist() == pytest.approx([1 / 3 / rollouts, 1 / 3 / rollouts, 1 / rollouts, 0.0])
+
+
+def test_logits_far_apart_make_no_warning() -> None:
+    logits = np.array([[1000.0, 0.0, -1000.0]])
+    np.testing.assert_allclose(log_probs(logits, np.array([0])).values, [0.0])
+    np.testing.assert_allclose(log_probs(logits, np.array([2])).values, [-2000.0])
+    np.testing.assert_allclose(entropy(logits).values, [0.0], atol=1e-12)

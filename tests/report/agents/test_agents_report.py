@@ -58,6 +58,7 @@ def test_equal_agents_are_not_told_apart() -> None:
     assert value["pairs"][0]["claim"] is None
     assert value["pairs"][0]["difference"]["difference"] == 0
     assert "largest differences" not in "\n".join(agents_lines(value))
+    assert "Holm" not in "\n".join(agents_lines(value)), "one comparison needs no correction"
 
 
 def test_agents_that_ran_other_scenarios_are_not_compared() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.production.bus.nats import link as links
+from pytest_tfgrpo.production.bus.nats import table as tables
 from pytest_tfgrpo.production.bus.nats.consumer import NatsConsumer, event_of
 from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsRefusal, _public, _windows
 from pytest_tfgrpo.production.bus.nats.scan import NatsScan
 from pytest_tfgrpo.production.bus.nats.streams import bucket_config, differing, provide, stream_config
+from pytest_tfgrpo.production.bus.nats.table import NatsTable, NatsWatch, erase
 from pytest_tfgrpo.production.bus.protocol import MAX_DELIVERIES
 from pytest_tfgrpo.production.bus.streams import StreamSpec
 from pytest_tfgrpo.storage.event_store import BusEvent
@@ -277,3 +280,134 @@ def test_of_a_server_s_address_only_the_place_is_shown(server: str, shown: str) 
         with pytest.raises(BusError, match=why) as caught:
             _public(wrong)
         assert "secret" not in str(caught.value)
+
+
+# -- tables
+
+
+@dataclass
+class Rows(FakeLink):
+    """A bucket of the server: its last message by subject, and what was erased."""
+
+    last: dict[str, tuple[int, bytes, str]] = field(default_factory=dict)
+    erased: list[int] = field(default_factory=list)
+    next: int = 1
+    refused: int = 0
+
+    async def api(self, subject: str, wish: Any = None) -> Any:
+        if subject.startswith("STREAM.MSG.GET") and "last_by_subj" in wish:
+            if wish["last_by_subj"] not in self.last:
+                raise refusal(10037)
+            number, data, headers = self.last[wish["last_by_subj"]]
+            return {
+                "message": {
+                    "seq": number,
+                    "data": base64.b64encode(data).decode(),
+                    "hdrs": base64.b64encode(headers.encode()).decode(),
+                }
+            }
+        if subject.startswith("STREAM.MSG.DELETE"):
+            self.erased.append(wish["seq"])
+        if subject.startswith("STREAM.INFO"):
+            raise refusal(10059)
+        return {}
+
+    async def store(self, messages: Sequence[Any]) -> list[int]:
+        (message,) = messages
+        if self.refused:
+            raise refusal(self.refused)
+        before = self.last.get(message.subject, (0,))[0]
+        assert message.headers["Nats-Expected-Last-Subject-Sequence"] == str(before)
+        self.last[message.subject] = (
+            self.next,
+            message.data,
+            f"KV-Operation: {message.headers.get('KV-Operation')}",
+        )
+        self.next += 10
+        return [self.next - 10]
+
+    def check_size(self, size: int, what: str) -> None:
+        if size > 9:
+            raise BusError(f"{what} is too large")
+
+
+def test_a_row_is_written_over_the_revision_that_was_read_and_the_one_before_is_erased() -> None:
+    link = Rows()
+    table = NatsTable(link, "state")  # type: ignore[arg-type]
+    assert table.get("a") == (None, 0)
+    assert table.put("a", b"one", 0) == 1
+    assert table.get("a") == (b"one", 1)
+    assert list(link.last) == ["$KV.tfgrpo_state.a"]
+    assert link.erased == []
+    assert table.put("a", b"two", 1) == 11
+    assert link.erased == [1]
+    with pytest.raises(
+        RevisionConflict, match="the table row 'a' is at revision 11, not at 0; read it again"
+    ):
+        table.put("a", b"three", 0)
+    table.remove("a", 11)
+    assert table.get("a") == (None, 0)
+    assert link.erased == [1, 11]
+    table.remove("a", 0)
+    assert table.put("a", b"new", 0) == 31
+    assert link.erased == [1, 11, 21], "the mark of the removed one goes too"
+    with pytest.raises(RevisionConflict):
+        table.remove("a", 0)
+    with pytest.raises(BusError, match="the table row 'b' is too large"):
+        table.put("b", b"x" * 10, 0)
+
+
+def test_a_write_that_the_server_refuses_is_a_conflict_only_where_another_was_faster() -> None:
+    link = Rows()
+    table = NatsTable(link, "state")  # type: ignore[arg-type]
+    table.put("a", b"one", 0)
+    for code in (10071, 10164):
+        link.refused = code
+        with pytest.raises(RevisionConflict, match="is at revision 1, not at 1"):
+            table.put("a", b"two", 1)
+    link.refused = 10077
+    with pytest.raises(NatsRefusal, match="refused 10077"):
+        table.put("a", b"two", 1)
+
+
+def test_the_marks_of_removed_rows_are_erased_after_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(tables.time, "monotonic", lambda: now[0])
+    link = Rows()
+    table = NatsTable(link, "state")  # type: ignore[arg-type]
+    for key, at in (("a", 0.0), ("b", 3600.0), ("c", 3600.5)):
+        now[0] = at
+        table.remove(key, table.put(key, b"x", 0))
+    assert [number for number in link.erased if number in (11, 31, 51)] == [11]
+
+
+def test_a_watch_shows_every_row_first_without_those_removed_and_then_what_changes(link: FakeLink) -> None:
+    def row(number: int, key: str, consumer: int, pending: int, operation: str = "") -> Message:
+        return Message(
+            number, subject=f"$KV.b.{key}", consumer=consumer, pending=pending, data=key.encode(),
+            headers={"KV-Operation": operation} if operation else None,
+        )  # fmt: skip
+
+    link.answers["CONSUMER.CREATE.KV_b"] = {"name": "r", "num_pending": 3}
+    watch = NatsWatch(link, "KV_b", "$KV.b.", "x.a")  # type: ignore[arg-type]
+    link.pulled = [
+        ([row(1, "x.a1", 1, 3), row(2, "x.b", 2, 2), row(3, "x.a2", 3, 1, "DEL"), row(4, "x.a1", 4, 0)], True)
+    ]
+    assert [(one.key, one.value, one.revision) for one in watch.changes(0)] == [("x.a1", b"x.a1", 4)]
+    assert link.asked[0][1]["config"]["filter_subject"] == "$KV.b.x.>"
+    link.pulled = [([row(5, "x.a1", 5, 0, "PURGE")], True)]
+    assert [(one.key, one.value, one.revision) for one in watch.changes(0)] == [("x.a1", None, 5)]
+    assert watch.changes(0) == []
+
+
+def test_what_is_gone_already_is_not_erased_again(link: FakeLink) -> None:
+    link.answers = {"STREAM.MSG.DELETE.S": refusal(10057), "STREAM.MSG.GET.S": refusal(10037)}
+    assert asyncio.run(erase(link, "S", [1, 2])) == 0  # type: ignore[arg-type]
+    link.answers["STREAM.MSG.GET.S"] = {}
+    with pytest.raises(NatsRefusal, match="refused 10057"):
+        asyncio.run(erase(link, "S", [1]))  # type: ignore[arg-type]
+    link.answers["STREAM.MSG.GET.S"] = refusal(503)
+    with pytest.raises(NatsRefusal, match="refused 503"):
+        asyncio.run(erase(link, "S", [1]))  # type: ignore[arg-type]
+    link.answers.clear()
+    assert asyncio.run(erase(link, "S", [1, 2])) == 2  # type: ignore[arg-type]
