@@ -114,7 +114,7 @@ def impatient() -> Iterator[None]:
 
 def pytest_unconfigure() -> None:
     """Let the threads of closed HTTP clients let go: this interpreter ends soon."""
-    from pytest_tfgrpo.llm.transport import SETTLE_S
+    from pytest_tfgrpo.llm.server.transport import SETTLE_S
 
     time.sleep(SETTLE_S)
 

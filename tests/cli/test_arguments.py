@@ -13,7 +13,7 @@ from pytest_tfgrpo.cli.runs import baseline
 from pytest_tfgrpo.cli.runs.baseline import _share
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.report import baselines
+from pytest_tfgrpo.report.comparison import baselines
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Mode, Phase
-from pytest_tfgrpo.plugin import selection
-from pytest_tfgrpo.plugin.markers import RolloutSlot
+from pytest_tfgrpo.plugin.items import selection
+from pytest_tfgrpo.plugin.items.markers import RolloutSlot
 
 
 class Config(SimpleNamespace):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.production.live.spans import (
+from pytest_tfgrpo.production.live.intake.spans import (
     CHOICE_MARK,
     IngestReport,
     RunIdentity,

@@ -109,6 +109,9 @@ def test_a_row_that_failed_its_checks_quotes_the_first_and_says_how_many_more() 
 
     missed = CheckResult(kind="exact", weight=1.0, passed=False, reason="not 7")
     assert fault(missed) == "exact: not 7"
-    assert fault(replace(missed, passed=True), missed, replace(missed, kind="json")) == "exact: not 7 (and 1 more)"
+    assert (
+        fault(replace(missed, passed=True), missed, replace(missed, kind="json"))
+        == "exact: not 7 (and 1 more)"
+    )
     assert fault(replace(missed, reason="")) == "exact: not passed"
     assert fault(replace(missed, passed=True)) == "a rewarder gave less than 1"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.errors import AWAY, LOST_WORKER
-from pytest_tfgrpo.engine.breaker import IN_A_ROW, Attempted, Breaker
-from pytest_tfgrpo.engine.first_crashes import ALIKE
-from pytest_tfgrpo.engine.outage import LostRollouts
+from pytest_tfgrpo.engine.attempts.breaker import IN_A_ROW, Attempted, Breaker
+from pytest_tfgrpo.engine.attempts.first_crashes import ALIKE
+from pytest_tfgrpo.engine.phases.outage import LostRollouts
 
 
 def outcome(status: str = "ok", code: str = "", message: str = "refused") -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.llm.http_errors import HttpRefusal, read_fault, read_refusal
-from pytest_tfgrpo.llm.provider_faults import ProviderFault
-from pytest_tfgrpo.llm.transport import Reply
+from pytest_tfgrpo.llm.replies.provider_faults import ProviderFault
+from pytest_tfgrpo.llm.server.http_errors import HttpRefusal, read_fault, read_refusal
+from pytest_tfgrpo.llm.server.transport import Reply
 
 
 def reply(status: int, said: Any = "no", code: str = "", location: str = "", **waits: str) -> Reply:

@@ -8,7 +8,7 @@ from support.builders import make_group, make_scenario
 from support.sweeps import make_result
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.plugin.run_monitor import RunMonitor
+from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
 PHASES = (
     Phase(epoch=1, mode="train", temperature=0.5, rollouts=4, scenarios=("a", "b"), dev=("d",)),

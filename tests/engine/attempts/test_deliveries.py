@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pytest_tfgrpo.engine.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
 
 Play = Callable[[Deliveries[int]], Awaitable[object]]
 

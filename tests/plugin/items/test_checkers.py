@@ -7,7 +7,7 @@ import pytest
 from support.builders import make_rollout
 
 from pytest_tfgrpo.core.records import CheckerResult, Failure
-from pytest_tfgrpo.plugin.checkers import Checkers, SkipJudged, _first_line
+from pytest_tfgrpo.plugin.items.checkers import Checkers, SkipJudged, _first_line
 
 
 @pytest.mark.parametrize(

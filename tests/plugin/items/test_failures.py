@@ -10,9 +10,9 @@ from support.builders import make_group, make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import CheckerResult, Failure, Group, Mode
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.plugin import failures
-from pytest_tfgrpo.plugin.failures import ItemFailed, ItemNotRun
-from pytest_tfgrpo.plugin.options import SETTINGS
+from pytest_tfgrpo.plugin.items import failures
+from pytest_tfgrpo.plugin.items.failures import ItemFailed, ItemNotRun
+from pytest_tfgrpo.plugin.start.options import SETTINGS
 
 FAULT = Failure(code="auth", message="no such key")
 
