@@ -94,3 +94,23 @@ def test_a_scenario_that_did_not_run_has_a_task_alone() -> None:
     run = replace(run, scenarios=(*run.scenarios, replace(run.scenarios[0], id="b", prompt="Why?")))
     row = said(run)[1]
     assert (row.task, row.answer, row.rollout) == ("Why?", "", -1)
+
+
+def test_a_row_that_failed_its_checks_quotes_the_first_and_says_how_many_more() -> None:
+    def fault(*checks: CheckResult) -> str:
+        run = make_run(final={"a": [0]})
+        result = run.phases[-1]
+        (group,) = result.groups
+        rollout = replace(group.rollouts[0], checks=checks, failure=None)
+        group = replace(group, rollouts=(rollout,))
+        (row,) = said(replace(run, phases=(*run.phases[:-1], replace(result, groups=(group,)))))
+        return row.failed
+
+    missed = CheckResult(kind="exact", weight=1.0, credit=0.0, reason="not 7")
+    assert fault(missed) == "exact: not 7"
+    assert (
+        fault(replace(missed, credit=1.0), missed, replace(missed, kind="json"))
+        == "exact: not 7 (and 1 more)"
+    )
+    assert fault(replace(missed, reason="")) == "exact: not passed"
+    assert fault(replace(missed, credit=1.0)) == "a rewarder gave less than 1"

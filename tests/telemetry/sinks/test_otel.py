@@ -1,10 +1,12 @@
 """Variables of OpenTelemetry that are numbers."""
 
+from types import SimpleNamespace
+
 import pytest
-from support.sweeps import SETTINGS
+from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.telemetry.sinks.otel import Telemetry
+from pytest_tfgrpo.telemetry.sinks.otel import Telemetry, open_telemetry
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "1000000000", "²", "ten"])
@@ -19,3 +21,65 @@ def test_the_largest_and_the_smallest_limit_are_taken() -> None:
     for text in ("1", "999999999", " 7 ", ""):
         with pytest.raises(SettingError, match="OTEL_BSP_SCHEDULE_DELAY"):  # what is read later is wrong
             Telemetry(SETTINGS, {"OTEL_BSP_MAX_QUEUE_SIZE": text, "OTEL_BSP_SCHEDULE_DELAY": "x"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("environ", "on"),
+    [
+        ({}, True),
+        ({"OTEL_TRACES_EXPORTER": " OTLP "}, True),
+        ({"OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_SDK_DISABLED": " True"}, False),
+        ({"OTEL_SDK_DISABLED": "1"}, True),
+    ],
+)
+def test_the_variables_say_whether_spans_are_sent(environ: dict[str, str], on: bool) -> None:
+    assert (open_telemetry(SETTINGS, environ) is not None) is on
+    with pytest.raises(SettingError, match="OTEL_TRACES_EXPORTER='console' is not supported; set it to otlp"):
+        open_telemetry(SETTINGS, {"OTEL_TRACES_EXPORTER": "Console"})
+
+
+class Lost:
+    """A sender that could not send some spans."""
+
+    def __init__(self, **lost: int) -> None:
+        self.lost = lost
+
+    def close(self) -> dict[str, int]:
+        return self.lost
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ({}, ""),
+        ({"refused": 3}, "telemetry: 3 spans lost: refused"),
+        ({"refused": 3, "late": 4}, "telemetry: 7 spans lost: 3 refused, 4 late"),
+    ],
+)
+def test_what_was_lost_is_told_with_its_reasons(lost: dict[str, int], told: str) -> None:
+    telemetry = Telemetry(SETTINGS, {})
+    telemetry._sender = Lost(**lost)  # type: ignore[assignment]
+    assert telemetry.close() == told
+
+
+def test_what_an_earlier_process_has_sent_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(final={"a": [1, 0]})
+    result = run.phases[-1]
+    (group,) = result.groups
+    epoch = f"{run.run_id}.e{result.phase.epoch}"
+    for sent, expected in (
+        ((), [group, result, run]),
+        ((group.group_id,), [result, run]),
+        ((epoch,), [group, run]),
+        ((group.group_id, epoch), [run]),
+    ):
+        telemetry, put = Telemetry(SETTINGS, {}), list[object]()
+        monkeypatch.setattr(telemetry, "_put", put.append)
+        for record in (group, result, run):
+            telemetry(record)
+        assert put == [], "it has not begun"
+        telemetry.begin(SimpleNamespace(run_id=run.run_id), sent=sent)  # type: ignore[arg-type]
+        for record in (group, result, run, "something else"):
+            telemetry(record)
+        assert put == expected
