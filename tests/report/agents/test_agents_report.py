@@ -129,3 +129,15 @@ def test_points_lie_in_the_picture_and_names_never_on_each_other(
         for other_low, other_high, other in boxes[:place]:
             assert high <= other_low or other_high <= low or abs(at - other) >= ROW - 0.11
     assert all(re.fullmatch(r"\S+ ?\S*", text) for _, text in chart["ticks"])
+
+
+def test_each_agent_of_the_picture_has_its_interval_around_its_mean() -> None:
+    sure, unsure = agent("a", 0.5, 0.1), agent("b", 0.9, 0.3)
+    sure["final"] |= {"ci95": [0.25, 0.75]}
+    unsure["final"] |= {"ci95": None}
+    chart = cost_chart([sure, unsure])
+    assert chart is not None
+    drawn, bare = chart["points"]
+    assert drawn["high"] < drawn["y"] < drawn["low"], "higher scores are drawn further up"
+    assert drawn["y"] - drawn["high"] == pytest.approx(drawn["low"] - drawn["y"], abs=0.2)
+    assert (bare["low"], bare["high"]) == (None, None)
