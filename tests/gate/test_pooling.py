@@ -8,8 +8,9 @@ import pytest
 from support.sweeps import SETTINGS, rule, swept
 
 from pytest_tfgrpo.gate.baseline import Baseline, SweepSums, from_run, load, save
-from pytest_tfgrpo.gate.pooling import drift_of, pooled, sweeps_of
+from pytest_tfgrpo.gate.pooling import _within, drift_of, pooled, sweeps_of
 from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.metrics.comparison import Tally
 
 
 def sweep(n: int, shift: float = 0.0, scenarios: int = 60, rollouts: int = 5) -> Baseline:
@@ -74,3 +75,12 @@ def test_drift_is_what_the_rollouts_of_at_least_5_alike_sweeps_do_not_explain() 
     for change in ({"scenarios": "others"}, {"n": 0, "sum": 0.0}):
         another = {**sweeps, "run1": replace(sweeps["run1"], **change)}
         assert drift_of(replace(base, sweeps=another)) is None
+
+
+def test_the_spread_within_scenarios_is_that_of_those_with_several_rollouts() -> None:
+    rows = {
+        name: Tally(stamp="", n=n, sum=total, sum_sq=squares, errors=0)
+        for name, n, total, squares in (("a", 4, 3.0, 3.0), ("b", 1, 1.0, 1.0), ("c", 2, 1.0, 0.5))
+    }
+    assert _within(rows) == pytest.approx(0.125)  # of a quarter and of nothing
+    assert _within({"b": rows["b"]}) == 0.0

@@ -2,9 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
 from support.builders import make_group
 
-from pytest_tfgrpo.learning.optimizer.contrast import attempts_of
+from pytest_tfgrpo.learning.optimizer.contrast import (
+    Attempt,
+    AttemptCall,
+    attempts_of,
+    best_arguments,
+    worst_tool,
+)
 
 
 def test_the_reward_says_who_won_and_not_the_checks_alone() -> None:
@@ -24,3 +31,55 @@ def test_where_there_is_one_score_it_stands_for_both() -> None:
         (1.0, 1.0, 1),
         (0.0, 0.0, -1),
     ]
+
+
+def attempt(sign: int, *tools: str, keys: tuple[str, ...] = (), forms: tuple[str, ...] = ()) -> Attempt:
+    """Return an attempt that called tools: the last one with some keys, the others with ``deep``."""
+    calls = tuple(
+        AttemptCall(
+            name=tool,
+            tokens=1,
+            latency_ms=1.0,
+            cost_usd=None,
+            keys=frozenset(keys if tool == tools[-1] else ["deep"]),
+        )
+        for tool in tools
+    )
+    won = float(sign > 0)
+    return Attempt(
+        group_id="g", index=0, reward=won, gt_score=won, relative_rank=0.5, sign=sign,
+        tools=tools, tools_tried=frozenset(tools), calls=calls, forms=forms,
+    )  # fmt: skip
+
+
+def test_an_argument_is_told_with_the_tool_that_winners_gave_it_to() -> None:
+    won = [attempt(1, "count", "search", keys=("limit", "query"))] * 2
+    lost = [attempt(-1, "count", "search", keys=("query",))] * 2
+    found = best_arguments([*won, *lost])
+    assert found is not None
+    assert (found.advice, found.attempts) == ("call search with limit", tuple(won))
+    assert best_arguments(won) is None
+    assert best_arguments(lost) is None
+    assert best_arguments([*won, *(replace(one, sign=-1) for one in won)]) is None
+
+
+@pytest.mark.parametrize(
+    ("tried", "spared", "advice"),
+    [
+        ([(-1, "a"), (-1, "a"), (1, "b")], [], "avoid a"),
+        ([(-1, "a"), (-1, "a"), (1, "b")], ["a"], None),
+        ([(-1, "a"), (1, "b")], [], None),
+        ([(-1, "a"), (-1, "a"), (-1, "a"), (1, "a")], [], "avoid a"),
+        ([(-1, "a"), (-1, "a"), (1, "a")], [], None),
+        ([(-1, "b"), (-1, "b"), (-1, "b"), (-1, "a"), (-1, "a"), (1, "b")], [], "avoid b"),
+        ([(-1, "b"), (-1, "b"), (0, "b"), (-1, "a"), (-1, "a")], [], "avoid a"),
+        ([(-1, "b"), (-1, "b"), (-1, "a"), (-1, "a")], [], "avoid a"),
+    ],
+)
+def test_the_tool_that_cost_most_is_that_of_losers(
+    tried: list[tuple[int, str]], spared: list[str], advice: str | None
+) -> None:
+    found = worst_tool([attempt(sign, tool) for sign, tool in tried], spared)
+    assert (None if found is None else found.advice) == advice
+    if found is not None:
+        assert {one.tools for one in found.attempts} == {(found.advice[-1],)}
