@@ -40,6 +40,7 @@ def test_terms_are_those_of_its_own_tasks_and_of_few_others_most_distinctive_fir
     found = key_terms(own, shares(own), [shares(["Convert money"])], frozenset())
     assert found == ["kelvin", "degrees"]
     assert key_terms(own, shares(own), [], frozenset({"kelvin"})) == ["convert", "degrees"]
+    assert "system" not in key_terms(["Rank system orders"], shares(["Rank system orders"]), [], frozenset())
     many = [" ".join(f"alpha{chr(97 + n)}" for n in range(12))]
     assert len(key_terms(many, shares(many), [], frozenset())) == wording.MAX_TERMS
 
