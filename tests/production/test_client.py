@@ -13,7 +13,7 @@ from support.abandoned import abandon, repeat_among_collections
 from support.loop_replies import ScriptedService, scripted_service
 
 from pytest_tfgrpo.core.events import FEEDBACK, check_event, derived_id, wrap
-from pytest_tfgrpo.production import client as module
+from pytest_tfgrpo.production import client_queue, client_sender
 from pytest_tfgrpo.production.client import LoopClient, trajectory_id_of
 
 ID = "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
@@ -27,8 +27,8 @@ def service() -> Iterator[ScriptedService]:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    monkeypatch.setattr(module, "_LINGER_S", 0.01)
-    monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(client_sender, "_LINGER_S", 0.01)
+    monkeypatch.setattr(client_sender, "_FIRST_PAUSE_S", 0.01)
 
 
 def nobody() -> str:
@@ -93,8 +93,8 @@ def test_one_bad_event_does_not_take_its_batch_along(service):
     [(4, 1000, [4, 4, 1]), (9, 1000, [9]), (9, 20, [2, 2, 2, 2, 1]), (9, 1, [1] * 9)],
 )
 def test_a_request_has_so_many_events_and_bytes_at_most(service, monkeypatch, events, size, sizes):
-    monkeypatch.setattr(module, "_BATCH_EVENTS", events)
-    monkeypatch.setattr(module, "_BATCH_BYTES", size)
+    monkeypatch.setattr(client_queue, "_BATCH_EVENTS", events)
+    monkeypatch.setattr(client_queue, "_BATCH_BYTES", size)
     service.open.clear()
     with LoopClient(service.url) as client:
         client.feedback(ID, "thumbs_up")  # its request lets the others gather

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from support.loop_replies import ScriptedService, scripted_service
 
-from pytest_tfgrpo.production import client as module
+from pytest_tfgrpo.production import client_sender
 from pytest_tfgrpo.production.client import LoopClient
 
 ID = "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
@@ -22,8 +22,8 @@ def service() -> Iterator[ScriptedService]:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    monkeypatch.setattr(module, "_LINGER_S", 0.01)
-    monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(client_sender, "_LINGER_S", 0.01)
+    monkeypatch.setattr(client_sender, "_FIRST_PAUSE_S", 0.01)
 
 
 def test_a_service_that_fails_for_a_while_loses_nothing(service):
