@@ -21,11 +21,16 @@ from pytest_tfgrpo.llm.config import (
     ModelsConfig,
     PoolShare,
 )
+from pytest_tfgrpo.llm.limits.call_retries import CallRetries
 from pytest_tfgrpo.llm.limits.concurrency import AUTO
 from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, EndpointSlots, Slots, Standing
 from pytest_tfgrpo.llm.pool import PooledCompleter, PoolMember
+from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completer, Spending
+from pytest_tfgrpo.llm.reply_reader import ReplyReader
+from pytest_tfgrpo.llm.request_writer import RequestWriter
+from pytest_tfgrpo.llm.senders import BatchSender, HttpSender
 from pytest_tfgrpo.llm.server.door import Door
 from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.server.transport import Transport, require_client
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.ledger import BatchLedger
 
 SCHEME = "openai:"
+FREE = Price(input=0.0, output=0.0)
 AUTHORIZATION = "Authorization"
 LEAD = re.compile(r"[\s\"']*(bearer|authorization)(?:[\s:=\"']|$)", re.IGNORECASE)
 """What stands before a key in the header that it is sent in."""
@@ -94,18 +100,27 @@ class Models:
     def _chat(self, model: str, endpoint: str, name: str, *, pooled: bool = False) -> ChatCompleter:
         if endpoint not in self._doors:
             self._doors[endpoint] = self._door(endpoint)
+        door = self._doors[endpoint]
+        price = self._price(model, door.endpoint)
+        reader = ReplyReader(name, door, price)
+        batches = self._batches_of(name, door)
         return ChatCompleter(
-            model,
-            self._doors[endpoint],
-            name=name,
-            transport=self._transport,
+            name,
+            door,
+            price=price,
             spending=self._spending,
-            prices=self._config.prices,
-            max_tokens=self._max_tokens,
-            pace=self._pace,
-            pooled=pooled,
-            batches=self._batches_of(name, self._doors[endpoint]),
+            retries=CallRetries(door.endpoint.retries, self._pace, pooled=pooled),
+            writer=RequestWriter(name, model, door, price, self._max_tokens),
+            sender=HttpSender(door, self._transport, reader, self._pace)
+            if batches is None
+            else BatchSender(batches, reader),
+            reader=reader,
         )
+
+    def _price(self, model: str, endpoint: Endpoint) -> Price | None:
+        """Return what the tokens of a model cost at an endpoint; None when that is unknown."""
+        known = FREE if endpoint.free else self._config.prices.find(model, endpoint.name)
+        return known if known is None or endpoint.batch is None else known.times(endpoint.batch.price_factor)
 
     def _batches_of(self, name: str, door: Door) -> Batches | None:
         """Return the batches of a model, which hold no other; None where each call is made by itself."""

@@ -106,7 +106,7 @@ async def test_an_earlier_batch_is_still_there_after_the_server_was_away(tmp_pat
         fake.end()
         client.server._keys = ["another"]
         assert all(isinstance(one, ModelError) for one in await client.all(4))
-        client.model._broken = None
+        client.model._retries.broken = None
         client.server._keys = [KEY]
         assert texts(await client.all(4)) == [f"call {n}" for n in range(4)]
         assert len(fake.batches) == 1
