@@ -10,7 +10,7 @@ from support.builders import make_rollout, make_scenario
 from pytest_tfgrpo.core.errors import BudgetError, OutageError
 from pytest_tfgrpo.core.records import CheckerResult, Failure, Rollout
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.engine.grader import Grader, unreached
+from pytest_tfgrpo.engine.phases.grader import Grader, unreached
 
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
 PLACE: Any = SimpleNamespace()
