@@ -377,14 +377,18 @@ def test_a_run_that_goes_on_is_followed_until_its_report_is_there(learned: Proje
         value: dict[str, object] = json.loads(answer.body)
         return value
 
+    def follows(events: int) -> bool:
+        """Ask until as many are read: on a busy machine one answer does not wait for all of them."""
+        return any(state()["events"] == events for _ in range(200)) and state()["over"] is False
+
     with (folder / "journal.jsonl").open("ab", buffering=0) as journal:
         fcntl.flock(journal, fcntl.LOCK_EX)
         live = site("")
         assert live is not None
         assert b'id="phases"' in live.body
-        assert (state()["events"], state()["over"]) == (9, False)
+        assert follows(9)
         journal.write(b"".join(whole[9:]))
-        assert (state()["events"], state()["over"]) == (len(whole), False)
+        assert follows(len(whole))
     assert state()["over"] is False  # the report is being written
     for name, content in report.items():
         (folder / name).write_bytes(content)

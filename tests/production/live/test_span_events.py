@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.production.live.intake.spans import CHOICE_MARK, IngestReport, RunIdentity, _joined, events_of, identity_of, ingest_lines, mark_of, score_of
+from pytest_tfgrpo.production.live.intake.spans import (
+    CHOICE_MARK,
+    IngestReport,
+    RunIdentity,
+    _joined,
+    events_of,
+    identity_of,
+    ingest_lines,
+    mark_of,
+    score_of,
+)
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, SpanEvent, TraceOutcome, TraceStep
 
 S = 10**9
