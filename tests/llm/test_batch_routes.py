@@ -10,8 +10,8 @@ import pytest
 
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.batch.routes import ANSWER_BYTES, FILE_S, TAG, BatchRoutes
-from pytest_tfgrpo.llm.server.keys import Scrubber
 from pytest_tfgrpo.llm.model_call import BatchFailed
+from pytest_tfgrpo.llm.server.keys import Scrubber
 from pytest_tfgrpo.llm.server.transport import Reply, TransportError
 
 pytestmark = pytest.mark.asyncio

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,6 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Frame, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Attachment, Scenario
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
-from pytest_tfgrpo.harvest.fixes import HarvestRow, HarvestStatus
 
 CHECK = {"kind": "exact", "weight": 1.0, "credit": 1.0}
 texts = st.text(max_size=12)
@@ -109,12 +109,23 @@ def test_a_record_may_hold_records_of_its_own_type():
     assert from_wire(Tree, to_wire(tree)) == tree
 
 
+class Growth(StrEnum):
+    GREEN = "green"
+    CUT = "cut"
+
+
+@dataclass(frozen=True)
+class Shrub:
+    id: str
+    state: Growth
+
+
 def test_a_choice_travels_as_its_text_and_no_other_text_is_one():
-    row = HarvestRow(commit="c", id="x", status=HarvestStatus.SKIPPED)
-    assert to_wire(row)["status"] == "skipped"
-    assert from_wire(HarvestRow, to_wire(row)) == row
-    with pytest.raises(ValueError, match=r"HarvestRow/status: expected one of 'validated', .* got 'maybe'"):
-        from_wire(HarvestRow, {"commit": "c", "id": "x", "status": "maybe"})
+    row = Shrub(id="x", state=Growth.CUT)
+    assert to_wire(row)["state"] == "cut"
+    assert from_wire(Shrub, to_wire(row)) == row
+    with pytest.raises(ValueError, match=r"Shrub/state: expected one of 'green', .* got 'maybe'"):
+        from_wire(Shrub, {"id": "x", "state": "maybe"})
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import threading
 
 import pytest
+from hypothesis import given, settings
 from support.completers import ScriptedCompleter
+from support.voices import blocks_of, hostile, read_text, read_voices, usual
 
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, SettingError
-from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
+from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel, request_for
 from pytest_tfgrpo.llm.protocol import Completion, Request
 
 TESTS = ("- tests/test_a.py::test_x: assert 1 == 2",)
@@ -27,6 +29,15 @@ def test_the_model_gets_text_and_tests_and_its_answer_is_the_text() -> None:
     (request,) = completer.requests
     assert "what was written" in request.messages[1].content
     assert TESTS[0] in request.messages[1].content
+
+
+@settings(max_examples=15, deadline=None)
+@given(hostile.map(lambda text: text.replace("\x1b", "")[:80]))
+def test_what_was_written_and_the_tests_are_parted(text: str) -> None:
+    (_, message) = request_for(text, (f"- {text}", "- other")).messages
+    (written, tests) = (body for _, body in blocks_of(message.content))
+    assert read_text(written) == usual(text)
+    assert [read_text(row.removeprefix("- ")) for row in read_voices(tests)] == [usual(text), "other"]
 
 
 def test_a_used_up_budget_ends_rewriting_without_another_call() -> None:
