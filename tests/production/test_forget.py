@@ -26,6 +26,7 @@ from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.production.forget import forget
+from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
@@ -142,7 +143,7 @@ def test_what_an_evaluator_had_in_hand_while_all_else_was_forgotten_goes_too(
         settled(evaluator)
         assert late.before is None
         assert [one["session_id"] for one in payloads(bus)] == [KEPT]
-        assert seen.rewarded() == (1, 0)
+        assert queries.rewarded(seen) == (1, 0)
 
 
 def test_a_second_attempt_finds_what_the_first_left(
@@ -170,8 +171,8 @@ def test_a_second_attempt_finds_what_the_first_left(
             forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
     forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
     assert all(not list(bus.replay(stream)) for stream in ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"))
-    assert {stream: count for stream, count in view.stored().items() if count} == {"RL_AUDIT": 2}
-    assert view.audited() == {"forget": 1, "drop_claims": 1}
+    assert {stream: count for stream, count in queries.stored(view).items() if count} == {"RL_AUDIT": 2}
+    assert queries.audited(view) == {"forget": 1, "drop_claims": 1}
 
 
 def test_a_trace_that_is_still_open_does_not_come_back(

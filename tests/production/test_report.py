@@ -32,7 +32,9 @@ from pytest_tfgrpo.production.report.figures import (
 )
 from pytest_tfgrpo.production.report.status import JobStatus, LoopStatus, status_lines, status_of
 from pytest_tfgrpo.production.report.trajectory_lines import shown_lines
-from pytest_tfgrpo.production.view.view import NO_TRAJECTORY, LoopTrajectory, LoopView
+from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view.queries import LoopTrajectory
+from pytest_tfgrpo.production.view.view import NO_TRAJECTORY, LoopView
 from pytest_tfgrpo.storage.lease import Lease
 from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace
 
@@ -263,7 +265,7 @@ def test_a_trajectory_is_shown_by_the_start_of_its_id_with_all_that_was_said_of_
         assert found.trajectory["trajectory_id"] == derived_id("a")
         assert [one["type"] for one in found.feedback] == ["thumbs_up", "rating"]
         assert [one["reward_components"]["style"]["score"] for one in found.rewards] == [0.5]
-        first = sorted(view.trajectories(), key=lambda one: one.id)
+        first = sorted(queries.trajectories(view), key=lambda one: one.id)
         start = first[0].id[0]
         alike = [one.id for one in first if one.id.startswith(start)]
         if len(alike) > 1:

@@ -42,6 +42,7 @@ from pytest_tfgrpo.production.evaluation.evaluator import evaluator_lag
 from pytest_tfgrpo.production.loop_file import write_key
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import report_of
+from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 from pytest_tfgrpo.retry import may_pass
 
@@ -143,7 +144,7 @@ class DemoWatch:
 
         def there() -> bool:
             self.view.catch_up(self.bus)
-            return self.view.stored()[TRAJECTORIES] >= runs
+            return queries.stored(self.view)[TRAJECTORIES] >= runs
 
         _wait(f"{runs} trajectories of {self.loop.config}", there)
 

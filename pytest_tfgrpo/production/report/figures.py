@@ -16,7 +16,9 @@ from pytest_tfgrpo.numerics.stats import Interval, mean_interval
 from pytest_tfgrpo.production.assembly.state import AssemblyState
 from pytest_tfgrpo.production.assembly.trace_events import ASSEMBLER
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.view.view import LoopTrajectory, LoopView, payload_at
+from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view.queries import LoopTrajectory, payload_at
+from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state
 
@@ -119,19 +121,19 @@ def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
     """
     newest: deque[LoopTrajectory] = deque(maxlen=last)
     unrewarded = 0
-    for one in view.trajectories():
+    for one in queries.trajectories(view):
         unrewarded += one.total is None
         newest.append(one)
-    rewards, revisions = view.rewarded()
-    audited = view.audited()
+    rewards, revisions = queries.rewarded(view)
+    audited = queries.audited(view)
     tasks = tasks_of(newest)
     mixed = [task for task in tasks if task.good and task.bad]
     return LoopReport(
-        published=view.stored(),
-        redacted=view.redacted(),
+        published=queries.stored(view),
+        redacted=queries.redacted(view),
         opted_out=audited.get("opt_out", 0),
         forgotten=audited.get("forget", 0),
-        dead=view.dead(),
+        dead=queries.dead(view),
         rewards=rewards,
         revisions=revisions,
         unrewarded=unrewarded,
@@ -145,7 +147,7 @@ def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
         without_texts=sum(one.silent for one in newest),
         without_session=sum(one.session == one.trace_id for one in newest),
         late=AssemblyState.of(lease_state(bus.table(STATE), ASSEMBLER)).late,
-        trajectory_revisions=view.revised(),
+        trajectory_revisions=queries.revised(view),
     )
 
 
@@ -205,14 +207,14 @@ def find_shown(view: LoopView, bus: Bus, id_: str) -> ShownTrajectory:
 
     Raises StoreError where there is none or several.
     """
-    found = view.find(id_.strip()) if id_.strip() else []
+    found = queries.find(view, id_.strip()) if id_.strip() else []
     if len(found) > 1:
         ids = ", ".join(one.id for one in found[:_IDS])
         raise StoreError(f"several trajectories start with {id_!r}, such as {ids}; name one")
     if not found:
         raise StoreError(f"no trajectory on the bus has the id {id_!r}; `tfgrpo loop report` names some")
     parts: dict[str, list[Json]] = defaultdict(list)
-    for place in view.places(found[0].id):
+    for place in queries.places(view, found[0].id):
         payload = payload_at(bus, place)
         if payload is not None:
             parts[place.stream].append(payload)

@@ -12,6 +12,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation.evaluator import evaluator_lag
 from pytest_tfgrpo.production.report.figure_lines import alive, counted, labelled, streams_text
 from pytest_tfgrpo.production.span_events import SPANS
+from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_holder, lease_state
@@ -53,7 +54,7 @@ def status_of(bus: Bus, view: LoopView, name: str) -> LoopStatus:
     orphans = (f"SELECT count(*) FROM {table} WHERE orphan AND NOT dead" for table in ("feedback", "rewards"))
     return LoopStatus(
         bus=name,
-        published={SPANS: spans, **view.stored()},
+        published={SPANS: spans, **queries.stored(view)},
         jobs={
             "assembler": JobStatus(
                 behind=max(0, spans - state.cursor), holder=lease_holder(table, ASSEMBLER)
@@ -62,7 +63,7 @@ def status_of(bus: Bus, view: LoopView, name: str) -> LoopStatus:
         },
         late=state.late,
         waiting=sum(int(view.rows(query)[0][0]) for query in orphans),
-        dead=view.dead(),
+        dead=queries.dead(view),
     )
 
 

@@ -5,7 +5,6 @@ It has no texts. Deleting it loses nothing: it is filled again from the bus.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 import time
@@ -14,11 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
-from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import EventRefusal
-from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.dropped_traces import PREFIX as DROPPED
 from pytest_tfgrpo.production.bus.protocol import Bus
@@ -52,55 +48,6 @@ _PRUNE_S = 600.0
 """How often what the streams have let go of is taken out."""
 _LOOK_S = 5.0
 """How often traces that opted out are looked for."""
-
-
-class LoopTrajectory(NamedTuple):
-    """A trajectory and its newest reward."""
-
-    id: str
-    sequence: int
-    """In RL_TRAJECTORIES."""
-    session: str
-    user_ref: str | None
-    domain: str
-    task_key: str | None
-    policy_version: str | None
-    ended: str
-    """ISO 8601 in UTC."""
-    turns: int
-    trace_id: str | None
-    total: float | None
-    """From 0 to 1; None: no reward, since too little is known."""
-    normalized: float | None
-    """Weighted sum of the normalized components, from -2 to 2."""
-    revision: int
-    """Of the reward; 0 without one."""
-    feedback: int
-    """Feedback events that count."""
-    silent: int
-    """1: no text of it was recorded."""
-    failed: int = 0
-    """1: it ended in an error, or was noted as failed."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ViewPlace:
-    """Where an event of a trajectory is on the bus."""
-
-    stream: str
-    sequence: int
-    id: str
-    """Of the trajectory, feedback or reward."""
-    own: bool = False
-    """A reward that was computed here."""
-
-
-_JOINED = """SELECT t.id, t.seq, t.session, t.user_ref, t.domain, t.task_key, t.policy_version, t.ended,
-    t.turns, t.trace_id, r.total, r.normalized, coalesce(r.revision, 0),
-    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead), t.silent,
-    coalesce(json_extract(t.slim, '$.outcome.task_status') = 'failed', 0)
-    FROM trajectories t LEFT JOIN rewards r ON r.id = (SELECT id FROM rewards WHERE trajectory_id = t.id
-    AND own ORDER BY revision DESC LIMIT 1)"""
 
 
 class LoopView:
@@ -268,67 +215,6 @@ class LoopView:
 
     # asking
 
-    def trajectories(self) -> Iterator[LoopTrajectory]:
-        """Yield every trajectory in the order of arrival, each one once."""
-        start = 0
-        while page := self.rows(f"{_JOINED} WHERE t.seq > ? ORDER BY t.seq LIMIT 1000", (start,)):
-            for row in page:
-                yield LoopTrajectory(*row)
-            start = page[-1][1]
-
-    def find(self, trajectory_id: str) -> list[LoopTrajectory]:
-        """Return the trajectories whose id starts so, 10 at most."""
-        query = f"{_JOINED} WHERE t.id >= ? AND t.id < ? ORDER BY t.id LIMIT 10"
-        low = trajectory_id.lower()
-        return [LoopTrajectory(*row) for row in self.rows(query, (low, low + "\x7f"))]
-
-    def places(self, trajectory_id: str) -> list[ViewPlace]:
-        """Return where the events of a trajectory are: its own, feedback, rewards, in this order."""
-        query = """SELECT 'RL_TRAJECTORIES', seq, id, 0 FROM trajectories WHERE id = :id
-            UNION ALL SELECT 'RL_FEEDBACK', seq, id, 0 FROM feedback WHERE trajectory_id = :id
-            UNION ALL SELECT 'RL_REWARDS', seq, id, own FROM rewards WHERE trajectory_id = :id"""
-        order = list(STREAM_TABLES)
-        found = [
-            ViewPlace(stream=stream, sequence=sequence, id=key, own=bool(own))
-            for stream, sequence, key, own in self.rows(query, {"id": trajectory_id})
-        ]
-        return sorted(found, key=lambda place: (order.index(place.stream), place.sequence))
-
-    def stored(self) -> dict[str, int]:
-        """Return how many different events of each stream there are."""
-        return {
-            stream: int(self.rows(f"SELECT count(*) FROM {table}")[0][0])
-            for stream, table in STREAM_TABLES.items()
-        }
-
-    def rewarded(self) -> tuple[int, int]:
-        """Return the numbers of first rewards and of later revisions that were computed here."""
-        row = self.rows(
-            "SELECT coalesce(sum(revision = 1), 0), coalesce(sum(revision > 1), 0) FROM rewards WHERE own"
-        )[0]
-        return int(row[0]), int(row[1])
-
-    def revised(self) -> int:
-        """Return how many trajectories were published again, each time counted."""
-        return int(self.rows("SELECT coalesce(sum(revision - 1), 0) FROM trajectories")[0][0])
-
-    def redacted(self) -> dict[str, int]:
-        """Return how many values of each kind were taken out of what is stored, each once in an event."""
-        tables = ("trajectories", "feedback", "rewards", "dead")
-        parts = " UNION ALL ".join(
-            f"SELECT redacted FROM {table} WHERE redacted IS NOT NULL" for table in tables
-        )
-        query = f"SELECT key, sum(value) FROM ({parts}), json_each(redacted) GROUP BY key ORDER BY key"
-        return {key: int(count) for key, count in self.rows(query)}
-
-    def dead(self) -> dict[str, int]:
-        """Return the numbers of dead letters by code."""
-        return dict(self.rows("SELECT code, count(*) FROM dead GROUP BY code ORDER BY code"))
-
-    def audited(self) -> dict[str, int]:
-        """Return the numbers of audit events by action."""
-        return dict(self.rows("SELECT action, count(*) FROM audit GROUP BY action ORDER BY action"))
-
     def position(self, stream: str) -> int:
         """Return the sequence up to which a stream was read."""
         return self._position(stream)[0]
@@ -343,8 +229,6 @@ class LoopView:
         """Sequence of the newest audit event that something was forgotten; 0 if there is none."""
         query = "SELECT coalesce(max(seq), 0) FROM audit WHERE action = ?"
         return int(self.rows(query, (FORGET,))[0][0])
-
-    # for the evaluator and for forgetting
 
     def rows(
         self, query: str, values: Sequence[object] | Mapping[str, object] = ()
@@ -396,12 +280,3 @@ def event_at(bus: Bus, stream: str, sequence: int) -> BusEvent | None:
     """Return one event of a stream; None where it is gone."""
     found = next(iter(bus.replay(stream, since_sequence=sequence)), None)
     return found if found is not None and found.sequence == sequence else None
-
-
-def payload_at(bus: Bus, place: ViewPlace) -> Json:
-    """Return the payload of an event with its texts; None where it is gone. Raises BusError."""
-    event = event_at(bus, place.stream, place.sequence)
-    try:
-        return None if event is None else json.loads(event.data)
-    except (ValueError, RecursionError) as error:
-        raise BusError(f"event {place.sequence} of {place.stream} is no JSON: {error}") from error

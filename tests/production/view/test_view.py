@@ -18,8 +18,10 @@ from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
+from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view.queries import payload_at
 from pytest_tfgrpo.production.view.rows import row_of
-from pytest_tfgrpo.production.view.view import LoopView, payload_at
+from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
 
 
@@ -31,9 +33,17 @@ def view(tmp_path: Path):
 
 
 def everything(view: LoopView) -> tuple:
-    rows = list(view.trajectories())
-    places = [view.places(row.id) for row in rows]
-    return rows, places, view.stored(), view.redacted(), view.dead(), view.audited(), view.rewarded()
+    rows = list(queries.trajectories(view))
+    places = [queries.places(view, row.id) for row in rows]
+    return (
+        rows,
+        places,
+        queries.stored(view),
+        queries.redacted(view),
+        queries.dead(view),
+        queries.audited(view),
+        queries.rewarded(view),
+    )
 
 
 def test_a_view_says_the_same_after_its_file_was_deleted(bus: Bus, tmp_path: Path):
@@ -53,12 +63,12 @@ def test_a_view_says_the_same_after_its_file_was_deleted(bus: Bus, tmp_path: Pat
     view = LoopView(tmp_path / "view.db")
     view.catch_up(bus)
     assert everything(view) == found
-    assert view.redacted() == {"card": 1, "email": 1}, "each value once in an event"
-    assert [(row.feedback, row.user_ref) for row in view.trajectories()] == [(2, None), (0, "u-1")]
-    assert [place.stream for place in view.places(derived_id("a"))] == [
+    assert queries.redacted(view) == {"card": 1, "email": 1}, "each value once in an event"
+    assert [(row.feedback, row.user_ref) for row in queries.trajectories(view)] == [(2, None), (0, "u-1")]
+    assert [place.stream for place in queries.places(view, derived_id("a"))] == [
         "RL_TRAJECTORIES", "RL_FEEDBACK", "RL_FEEDBACK", "RL_REWARDS",
     ]  # fmt: skip
-    payload = payload_at(bus, view.places(derived_id("a"))[0])
+    payload = payload_at(bus, queries.places(view, derived_id("a"))[0])
     assert payload["turns"][0]["action"]["raw_response"] == text
     view.close()
 
@@ -86,7 +96,7 @@ def test_a_file_of_another_bus_is_emptied(place: BusPlace, view: LoopView, tmp_p
     again = LoopView(view.path)
     try:
         again.catch_up(other.open())
-        assert again.stored()["RL_TRAJECTORIES"] == 0
+        assert queries.stored(again)["RL_TRAJECTORIES"] == 0
         files = [view.path, view.path.with_name("view.db-wal")]
         assert not any(b"chat-17" in path.read_bytes() for path in files), "whose they were is overwritten"
     finally:
@@ -112,7 +122,7 @@ def test_what_is_no_event_is_set_aside(bus: Bus, view: LoopView):
         [replace(judged("j", "a", style=1), data=b"{}")],
     )
     view.catch_up(bus)
-    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert queries.stored(view)["RL_TRAJECTORIES"] == 1
     assert len(view.rows("SELECT * FROM refused")) == len(bad) + 1
 
 
@@ -142,7 +152,7 @@ def test_no_event_of_another_publisher_stops_the_view(bus: Bus, view: LoopView):
     bus.publish([replace(rewards[0], id=str(uuid4()), subject=AUDIT_SUBJECT, data=audit)])
     bus.publish([trajectory("a")])
     view.catch_up(bus)
-    assert view.stored()["RL_TRAJECTORIES"] == 1
+    assert queries.stored(view)["RL_TRAJECTORIES"] == 1
     assert len(view.rows("SELECT * FROM refused")) == len(rewards) + 1
 
 
@@ -165,8 +175,8 @@ def test_what_was_stored_again_after_the_window_of_the_bus_counts_once(view: Loo
         assert bus.last("RL_DEAD") == 2
         view.catch_up(bus)
     counts = dict.fromkeys(("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_DEAD", "RL_AUDIT"), 1)
-    assert view.stored() == {**counts, "RL_REWARDS": 0, "RL_TRAINING": 0, "RL_DEPLOYMENTS": 0}
-    assert (view.dead(), view.audited()) == ({"schema": 1}, {"opt_out": 1})
+    assert queries.stored(view) == {**counts, "RL_REWARDS": 0, "RL_TRAINING": 0, "RL_DEPLOYMENTS": 0}
+    assert (queries.dead(view), queries.audited(view)) == ({"schema": 1}, {"opt_out": 1})
 
 
 def test_what_components_said_goes_with_the_trajectory(bus: Bus, tmp_path: Path):
@@ -216,7 +226,7 @@ def test_a_file_of_another_version_is_emptied_and_filled_again(bus: Bus, tmp_pat
         view.catch_up(bus)
         view.rows("PRAGMA user_version = 999")
     with closing(LoopView(path)) as view:
-        assert view.stored()["RL_TRAJECTORIES"] == 0
+        assert queries.stored(view)["RL_TRAJECTORIES"] == 0
         assert view.catch_up(bus) == 1
 
 
@@ -225,15 +235,15 @@ def test_trajectories_are_found_by_the_start_of_their_id_and_listed_in_the_order
 ):
     publish(bus, [trajectory(str(n), session=f"chat-{n}") for n in range(40)])
     view.catch_up(bus)
-    listed = list(view.trajectories())
+    listed = list(queries.trajectories(view))
     assert [row.session for row in listed] == [f"chat-{n}" for n in range(40)]
-    (one,) = view.find(derived_id("7").upper())
+    (one,) = queries.find(view, derived_id("7").upper())
     assert (one.id, one.session, one.sequence) == (derived_id("7"), "chat-7", 8)
     start = min(row.id for row in listed)[0]
     known = sorted(row.id for row in listed if row.id.startswith(start))
-    assert [row.id for row in view.find(start)] == known[:10]
-    assert len(view.find("")) == 10
-    assert view.find("no id") == []
+    assert [row.id for row in queries.find(view, start)] == known[:10]
+    assert len(queries.find(view, "")) == 10
+    assert queries.find(view, "no id") == []
 
 
 def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
@@ -241,8 +251,8 @@ def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
     rows = [(f"id-{n}", n, 0.0, "", "s", "d", "", 1, "{}", 1 + (n == 7), 0) for n in range(1, 2002)]
     with view.transaction() as db:
         db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 11)})", rows)
-    assert [row.sequence for row in view.trajectories()] == list(range(1, 2002))
-    assert view.revised() == 1
+    assert [row.sequence for row in queries.trajectories(view)] == list(range(1, 2002))
+    assert queries.revised(view) == 1
 
 
 def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: Path):
@@ -260,7 +270,7 @@ def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: P
             bus.delete("RL_TRAJECTORIES", [trajectory(name).id for name in gone])
             now = later_s
             view.catch_up(bus)
-            assert (view.stored()["RL_TRAJECTORIES"], view.stored()["RL_FEEDBACK"]) == left
+            assert (queries.stored(view)["RL_TRAJECTORIES"], queries.stored(view)["RL_FEEDBACK"]) == left
         assert len(view.rows("SELECT * FROM refused")) == 1
         bus.delete("RL_TRAJECTORIES", [derived_id("bad")])
         now = 1800.0

@@ -22,6 +22,7 @@ from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.production.forget import forget
+from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import LoopView
 
 
@@ -152,8 +153,8 @@ def test_what_a_users_sessions_have_without_a_user_goes_too_and_nobody_elses(
     left = [json.loads(event.data)["session_id"] for event in bus.replay("RL_TRAJECTORIES")]
     assert left == ["both", "both"]
     assert bus.table("state").list("forgotten.user.") != {}
-    assert view.stored()["RL_TRAJECTORIES"] == 2
-    assert view.stored()["RL_FEEDBACK"] == 2
+    assert queries.stored(view)["RL_TRAJECTORIES"] == 2
+    assert queries.stored(view)["RL_FEEDBACK"] == 2
     assert len(totals(bus)) == 2
 
 
@@ -183,7 +184,7 @@ def test_rewards_after_it_are_those_of_a_history_without_what_was_forgotten(
         publish(bus, [trajectory("next", turns=2, session=KEPT, **DONE)])
         settled(evaluator)
         elsewhere.catch_up(bus)
-        assert list(elsewhere.trajectories()) == list(view.trajectories())
-        assert elsewhere.stored()["RL_REWARDS"] == 41
+        assert list(queries.trajectories(elsewhere)) == list(queries.trajectories(view))
+        assert queries.stored(elsewhere)["RL_REWARDS"] == 41
     last = payloads(bus)[-1]
     assert last["normalization"]["components"]["efficiency"]["n"] == 40

@@ -11,6 +11,7 @@ from support.buses import NatsPlace
 
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import LoopView
 
 APPENDIX = ROOT / "tests" / "golden" / "agent-rl" / "appendix-training-request.json"
@@ -32,7 +33,7 @@ def test_a_training_request_of_another_client_is_refused(on_nats: NatsPlace, tmp
         evaluator = Evaluator(bus, view, "one", settle_s=0.0)
         while evaluator.step():
             pass
-        assert view.stored()["RL_TRAINING"] == 0
+        assert queries.stored(view)["RL_TRAINING"] == 0
     letters = [dead_letter_of(event) for event in bus.replay("RL_DEAD")]
     assert [(letter.subject.split(".")[3], letter.code, letter.pointer) for letter in letters] == [
         ("request", "schema", "/data/training_job_id"),
