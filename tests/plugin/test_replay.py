@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.fake_model import Body, Reply, Serve, sampled
+from support.frozen import Frozen
 from support.plugin.replay import (
     AGENTS,
     FILE,
@@ -95,31 +96,48 @@ def test_log_probabilities_are_carried_by_journal_recording_replay_and_resumptio
         assert (one["kind"], one["temperature"], seeds[one["token_ids"][0]]) == ("processed", 0.7, 0.7)
 
 
-@pytest.fixture
-def moody(project: Project) -> Project:
+def write_moody(project: Project) -> Project:
     project.write("moody.py", AGENTS)
     return project.ini(actor="python:moody:moody", group_size=4).scenarios(train=6, sweep=4)
 
 
-def test_whatever_became_of_rollouts_becomes_of_them_again(moody: Project) -> None:
-    moody.learn(*RECORD)
-    moody.learn(*REPLAY, "--tfgrpo-concurrency", "1")
-    recorded, replayed = moody.runs()
-    report = moody.report()
+def record(project: Project) -> None:
+    write_moody(project).learn(*RECORD)
+
+
+def record_twice(project: Project) -> None:
+    """Record a run without lessons, whose final sweep asks what the baseline sweep asked."""
+    write_moody(project).ini(actor="python:moody:moody", group_size=4, optimizer="none").learn(*RECORD)
+
+
+@pytest.fixture
+def moody(project: Project) -> Project:
+    return write_moody(project)
+
+
+@pytest.fixture
+def recorded(frozen: Frozen) -> Project:
+    """Return a project whose one run is recorded."""
+    return frozen(record)
+
+
+def test_whatever_became_of_rollouts_becomes_of_them_again(recorded: Project) -> None:
+    recorded.learn(*REPLAY, "--tfgrpo-concurrency", "1")
+    first, replayed = recorded.runs()
+    report = recorded.report()
     assert report["faults"] == {
         "errors": {"declined": report["faults"]["errors"]["declined"]},
         "failed": {code: report["faults"]["failed"][code] for code in ("crash", "gave_up")},
     }
     report["settings"]["concurrency"] = 64
     (replayed / "report.json").write_text(json.dumps(report))
-    assert_same(recorded, replayed)
+    assert_same(first, replayed)
 
 
-def test_equal_questions_of_two_sweeps_keep_their_own_answers(moody: Project) -> None:
-    """Without lessons the final sweep asks what the baseline sweep asked."""
-    moody.ini(actor="python:moody:moody", optimizer="none").learn(*RECORD)
-    moody.learn(*REPLAY)
-    first, last = (rollouts(folder) for folder in moody.runs())
+def test_equal_questions_of_two_sweeps_keep_their_own_answers(frozen: Frozen) -> None:
+    recorded = frozen(record_twice)
+    recorded.learn(*REPLAY)
+    first, last = (rollouts(folder) for folder in recorded.runs())
     outputs = [[frame["output"] for frame in rollout["frames"]] for rollout in first]
     assert len({text for texts in outputs for text in texts}) == sum(map(bool, outputs))
     assert [[frame["output"] for frame in rollout["frames"]] for rollout in last] == outputs
@@ -131,11 +149,10 @@ def rollouts(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda r: (r["epoch"], r["scenario_id"], r["index"]))
 
 
-def test_recording_a_replay_changes_nothing(moody: Project) -> None:
-    moody.learn(*RECORD)
-    before = (moody.root / FILE).read_bytes()
-    moody.learn(*REPLAY, *RECORD).stdout.fnmatch_lines(["recorded * (0 new)"])
-    assert (moody.root / FILE).read_bytes() == before
+def test_recording_a_replay_changes_nothing(recorded: Project) -> None:
+    before = (recorded.root / FILE).read_bytes()
+    recorded.learn(*REPLAY, *RECORD).stdout.fnmatch_lines(["recorded * (0 new)"])
+    assert (recorded.root / FILE).read_bytes() == before
 
 
 def test_plain_mode_records_and_replays_without_writing_anything_else(moody: Project) -> None:
@@ -201,12 +218,11 @@ def test_too_much_in_a_workspace_is_an_error_of_the_replay_not_of_the_agent(proj
     assert project.report()["faults"] == {"errors": {"replay_files": 12}, "failed": {}}
 
 
-def test_a_baseline_of_the_recorded_run_compares_with_the_replay(moody: Project) -> None:
-    moody.learn(*RECORD)
-    assert moody.cli("baseline", "save", "main") == 0
-    result = moody.learn(*REPLAY, "--tfgrpo-baseline", "main", "-v")
+def test_a_baseline_of_the_recorded_run_compares_with_the_replay(recorded: Project) -> None:
+    assert recorded.cli("baseline", "save", "main") == 0
+    result = recorded.learn(*REPLAY, "--tfgrpo-baseline", "main", "-v")
     assert "another actor" not in result.stdout.str()
-    (rule,) = [rule for rule in moody.report()["gate"]["results"] if rule["name"] == "baseline"]
+    (rule,) = [rule for rule in recorded.report()["gate"]["results"] if rule["name"] == "baseline"]
     assert "notes" not in rule["figures"]
     assert rule["figures"]["difference"] == 0.0
 
@@ -250,27 +266,26 @@ def test_a_recording_that_differs_from_that_of_the_baseline_is_named(project: Pr
     ],
 )
 def test_what_a_recording_lacks_is_told_with_what_differs(
-    moody: Project, args: tuple[str, ...], why: str
+    frozen: Frozen, args: tuple[str, ...], why: str
 ) -> None:
-    moody.ini(actor="python:moody:moody", group_size=4, optimizer="none").learn(*RECORD)
-    result = moody.learn(*REPLAY, *args)
+    recorded = frozen(record_twice)
+    result = recorded.learn(*REPLAY, *args)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert moody.report()["faults"]["errors"]["replay_miss"] > 0
-    (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
+    assert recorded.report()["faults"]["errors"]["replay_miss"] > 0
+    (warning,) = [w for w in recorded.report()["warnings"] if "lacks" in w]
     assert why in warning
     assert warning.endswith(
         "record them with --tfgrpo-actor='python:moody:moody' --tfgrpo-record=recording.jsonl"
     )
 
 
-def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(moody: Project) -> None:
-    moody.learn(*RECORD)
-    file = moody.root / "suite.scenario.json"
+def test_a_changed_scenario_and_a_changed_prompt_are_told_apart(recorded: Project) -> None:
+    file = recorded.root / "suite.scenario.json"
     values = json.loads(file.read_text())
     values[-1]["prompt"] += " Think!"
     file.write_text(json.dumps(values))
-    moody.learn(*REPLAY)
-    (warning,) = [w for w in moody.report()["warnings"] if "lacks" in w]
+    recorded.learn(*REPLAY)
+    (warning,) = [w for w in recorded.report()["warnings"] if "lacks" in w]
     assert "(rollouts: 8, what the agent meets of the scenario changed" in warning
 
 
@@ -299,12 +314,11 @@ def test_changed_checks_score_the_recorded_answers_anew_and_the_run_says_so(proj
     assert (project.root / FILE).read_bytes() == before
 
 
-def test_a_replay_is_never_recorded_as_if_it_had_answers(moody: Project) -> None:
-    moody.learn(*RECORD)
-    before = (moody.root / FILE).read_bytes()
-    moody.learn(*REPLAY, *RECORD, "--tfgrpo-seed", "5")
-    assert (moody.root / FILE).read_bytes() == before
-    assert moody.cli("record", "prune", FILE) == 1
+def test_a_replay_is_never_recorded_as_if_it_had_answers(recorded: Project) -> None:
+    before = (recorded.root / FILE).read_bytes()
+    recorded.learn(*REPLAY, *RECORD, "--tfgrpo-seed", "5")
+    assert (recorded.root / FILE).read_bytes() == before
+    assert recorded.cli("record", "prune", FILE) == 1
 
 
 OTHER_STEPS = (*REPLAY, "--tfgrpo-max-steps", "3")
@@ -319,15 +333,14 @@ MISUSE = {
 }
 
 
-def test_misuse_is_found_before_anything_is_asked(moody: Project) -> None:
-    moody.learn(*RECORD)
-    runs = moody.runs()
-    found = {args: refusal(moody, "--tfgrpo", *args) for args in MISUSE}
+def test_misuse_is_found_before_anything_is_asked(recorded: Project) -> None:
+    runs = recorded.runs()
+    found = {args: refusal(recorded, "--tfgrpo", *args) for args in MISUSE}
     assert [(args, said) for args, said in found.items() if MISUSE[args] not in said] == []
-    result = moody.learn(*OTHER_STEPS)
+    result = recorded.learn(*OTHER_STEPS)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert MISUSE[OTHER_STEPS] in result.stderr.str() + result.stdout.str()
-    assert moody.runs() == runs
+    assert recorded.runs() == runs
 
 
 def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Project) -> None:
@@ -341,25 +354,23 @@ def test_a_secret_in_an_answer_stays_out_of_the_file_and_is_told(project: Projec
     assert json.loads(text.splitlines()[0])["redacted"] == len(text.splitlines()) - 1
 
 
-def test_a_budget_is_not_spent_by_a_replay(moody: Project) -> None:
-    moody.learn(*RECORD)
-    moody.learn(*REPLAY, "--tfgrpo-budget-usd", "0.001", "--tfgrpo-budget-tokens", "1")
-    assert moody.report()["status"] == "complete"
+def test_a_budget_is_not_spent_by_a_replay(recorded: Project) -> None:
+    recorded.learn(*REPLAY, "--tfgrpo-budget-usd", "0.001", "--tfgrpo-budget-tokens", "1")
+    assert recorded.report()["status"] == "complete"
 
 
 def entries(project: Project) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in (project.root / FILE).read_text().splitlines()[1:]]
 
 
-def test_the_file_of_a_run_is_fit_for_git(moody: Project) -> None:
-    moody.learn(*RECORD)
-    text = (moody.root / FILE).read_bytes()
+def test_the_file_of_a_run_is_fit_for_git(recorded: Project) -> None:
+    text = (recorded.root / FILE).read_bytes()
     assert text.isascii()
-    found = entries(moody)
+    found = entries(recorded)
     order = [(e["scenario"], e["kind"], e["fingerprint"], e["take"]) for e in found]
     assert order == sorted(set(order))
-    assert moody.runs()[0].name.encode() not in text
-    assert moody.cli("record", "verify", FILE) == 0
+    assert recorded.runs()[0].name.encode() not in text
+    assert recorded.cli("record", "verify", FILE) == 0
 
 
 def test_a_recording_that_cannot_be_written_is_made_later(project: Project) -> None:
