@@ -17,7 +17,10 @@ from support.live.collector import Broken, Start, put
 from support.live_events import RULES, Reporter, outcome, reset, rules, runs, until
 
 from pytest_tfgrpo.production.live.intake import collector as module
+from pytest_tfgrpo.production.live.intake import event_buffer
 from pytest_tfgrpo.production.live.intake.collector import Collector
+from pytest_tfgrpo.production.live.intake.event_buffer import EventBuffer, LiveBatch
+from pytest_tfgrpo.production.live.intake.run_clock import RunClock
 from pytest_tfgrpo.production.live.records import LiveStatus
 from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
@@ -30,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[LiveStore]:
 
 @pytest.fixture
 def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(module, "POLL_S", 0.02)
+    monkeypatch.setattr(event_buffer, "POLL_S", 0.02)
     monkeypatch.setattr(module, "RETRY_S", 0.001)
     started: list[Collector] = []
 
@@ -142,7 +145,7 @@ def test_a_full_queue_drops_events_and_fails_their_run(store, start, monkeypatch
 
 
 def test_runs_that_garbage_collection_ends_are_stored_whole(store, start, monkeypatch):
-    monkeypatch.setattr(module, "LINGER_S", 0.0)
+    monkeypatch.setattr(event_buffer, "LINGER_S", 0.0)
     collector = start(interval=999)
     names = iter(range(999))
 
@@ -209,7 +212,7 @@ def test_the_thread_that_writes_does_not_wait_for_itself(store, start):
 
 def test_a_run_that_goes_on_does_not_time_out(store, start):
     now = [1000.0]
-    collector = start(clock=lambda: now[0], steady=lambda: now[0], timeout_s=5.0)
+    collector = start(clock=RunClock(5.0, lambda: now[0], lambda: now[0]))
     one = Reporter("a")
     for event in [one.start(), *[one.turn() for _ in range(12)], one.end()]:
         put(collector, [event])
@@ -222,7 +225,7 @@ def test_a_run_that_goes_on_does_not_time_out(store, start):
 @pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
 def test_a_clock_that_is_set_anew_ages_no_run(store, start, jump_s):
     now, steady = [100_000.0], [0.0]
-    collector = start(clock=lambda: now[0], steady=lambda: steady[0], timeout_s=3600.0)
+    collector = start(clock=RunClock(3600.0, lambda: now[0], lambda: steady[0]))
     one = Reporter("a", at=now[0])
     put(collector, [one.start()])
     assert collector.flush()
@@ -298,10 +301,9 @@ def test_after_failures_in_a_row_it_waits_longer_each_time(
     monkeypatch.setattr(module, "RETRY_S", 2.0)
     monkeypatch.setattr(module, "LONGEST_RETRY_S", 9.0)
     waited: list[float] = []
-    hurry = SimpleNamespace(wait=waited.append)
-    wake = SimpleNamespace(clear=list)
-    flags = {"_failures": failures, "_held": held, "_closing": True, "_more": False}
-    one: Any = SimpleNamespace(_hurry=hurry, _wake=wake, **flags)
+    buffer = SimpleNamespace(pause=waited.append, rearm=list, held=held, closing=True)
+    cycle = SimpleNamespace(failures=failures, more=False)
+    one: Any = SimpleNamespace(_buffer=buffer, _cycle=cycle)
     Collector._wait(one)
     assert waited == waits_s
 
@@ -317,10 +319,13 @@ def test_after_failures_in_a_row_it_waits_longer_each_time(
         (True, True, True, 0, True),
     ],
 )
-@pytest.mark.parametrize("what", ["_queue", "_batch", "_lost"])
+@pytest.mark.parametrize("what", ["queue", "batch", "lost"])
 def test_it_ends_once_all_is_written_or_cannot_be(
     what: str, closing: bool, left: bool, held: bool, failures: int, ends: bool
 ) -> None:
-    nothing = {"_queue": [], "_batch": [], "_lost": []} | ({what: [1]} if left else {})
-    one: Any = SimpleNamespace(_closing=closing, _held=held, _failures=failures, **nothing)
+    buffer, batch, event = EventBuffer(8), LiveBatch(), Reporter("a").start()
+    if left:
+        {"queue": buffer.put, "batch": batch.events.append, "lost": batch.lost.append}[what](event)
+    buffer.closing, buffer.held = closing, held
+    one: Any = SimpleNamespace(_buffer=buffer, _batch=batch, _cycle=SimpleNamespace(failures=failures))
     assert bool(Collector._finished(one)) is ends

@@ -15,7 +15,9 @@ from support.live.collector import Broken, Start, put
 from support.live_events import RULES, Reporter, counting, reset, rules, runs, until
 
 from pytest_tfgrpo.production.live.intake import collector as module
+from pytest_tfgrpo.production.live.intake import event_buffer
 from pytest_tfgrpo.production.live.intake.collector import Collector
+from pytest_tfgrpo.production.live.intake.run_clock import RunClock
 from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 
 
@@ -27,7 +29,7 @@ def store(tmp_path: Path) -> Iterator[LiveStore]:
 
 @pytest.fixture
 def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(module, "POLL_S", 0.02)
+    monkeypatch.setattr(event_buffer, "POLL_S", 0.02)
     monkeypatch.setattr(module, "RETRY_S", 0.001)
     started: list[Collector] = []
 
@@ -86,7 +88,7 @@ def test_a_hold_that_cannot_be_stored_is_kept_in_memory_until_it_can(store, star
 def test_runs_of_a_killed_process_time_out_by_whoever_sees_them(store, start):
     now = [1000.0]
     store.write([Reporter("orphan").start()], rules=RULES, now=now[0])
-    start(clock=lambda: now[0], steady=lambda: now[0], timeout_s=3600.0)
+    start(clock=RunClock(3600.0, lambda: now[0], lambda: now[0]))
     now[0] += 3590
     with pytest.raises(AssertionError):
         until(lambda: store.counts()["failed"], timeout_s=0.1)
