@@ -20,7 +20,6 @@ from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.engine.attempts.decoys import clear_decoys
 from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
 from pytest_tfgrpo.engine.context import RunContext
-from pytest_tfgrpo.engine.executors.registry import open_executor
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.lifetime import (
     calling,
@@ -109,7 +108,6 @@ class Engine:
         async with open_run(
             job,
             self._folder,
-            open_executor,
             observe=self._observe,
             warn=warn,
             gauge=self._gauge,

@@ -16,6 +16,7 @@ from pytest_tfgrpo.engine.attempts.decoys import Decoys, clear_decoys
 from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
 from pytest_tfgrpo.engine.attempts.lag import watching_lag
 from pytest_tfgrpo.engine.context import RunContext
+from pytest_tfgrpo.engine.executors.registry import open_executor
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.observers import Notice, Observers
 from pytest_tfgrpo.engine.resumption import begin_budget
@@ -29,7 +30,6 @@ from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.executors.protocol import Executor
     from pytest_tfgrpo.runs.job import Job
 
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 async def open_run(
     job: Job,
     folder: Path | None,
-    open_executor: Callable[[Job], Executor],
     *,
     observe: Observers,
     warn: Callable[[str], None],
@@ -46,10 +45,7 @@ async def open_run(
     agents: Deliveries[Actor],
     retell: bool,
 ) -> AsyncIterator[RunContext]:
-    """Open what a run needs from its first phase until its end is written.
-
-    `open_executor` opens where the calls of its actor are made.
-    """
+    """Open what a run needs from its first phase until its end is written."""
 
     def notice(text: str) -> None:
         observe(Notice(text=text))
