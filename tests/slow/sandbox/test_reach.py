@@ -24,6 +24,7 @@ from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.scenarios import Prompt, Task
 from pytest_tfgrpo.engine.attempts.attempt import attempt
 from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.programs.processes import close_fork_server
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 PAGE = ROOT / "docs" / "security.md"
@@ -198,6 +199,7 @@ def targets(place: Path) -> Iterator[dict[str, Any]]:
         Path(at["mountpoint"]).mkdir()
         at["key"] = secrets.token_hex(8)
         add_key(at["key"])
+        close_fork_server()  # one that another test started has the keyring of before
         yield at
 
 
