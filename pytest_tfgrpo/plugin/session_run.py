@@ -78,9 +78,9 @@ class SessionRun:
         live = self.live
         live.enter(item.phase.epoch)
         problems: list[ItemFailed] = []
-        for scenario in live.drawn(item.phase.epoch, item.scenarios):
+        for scenario in live.records.drawn(item.phase.epoch, item.scenarios):
             group = live.group(item.phase.epoch, scenario.id)
-            if group is None and live.is_settled(item.phase.epoch, scenario.id):
+            if group is None and live.records.is_settled(item.phase.epoch, scenario.id):
                 if len(item.scenarios) == 1:
                     pytest.skip("gate already decided")
                 continue
@@ -115,7 +115,7 @@ class SessionRun:
         """Return what is wrong with the dev scenarios of an item; skips one that did not run."""
         epoch, problems = item.phase.epoch, list[ItemFailed]()
         for scenario in item.scenarios:
-            if not live.decides(epoch, scenario.id):
+            if not live.records.decides(epoch, scenario.id):
                 continue
             group, unasked = live.dev_group(epoch, scenario.id)
             if group is None and unasked:
@@ -178,7 +178,7 @@ class SessionRun:
         with self._noting_what_is_unwritten():
             launch.write(conclusion)
         with self._noting_what_is_unwritten():
-            self.lines += launch.record(live.run, live.watched)
+            self.lines += launch.record(live.run, tuple(live.records.rollouts.values()))
         return conclusion
 
     @contextmanager

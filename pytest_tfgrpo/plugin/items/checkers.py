@@ -81,7 +81,7 @@ class Checkers:
         if rollout is None:
             self._live.stop_when_broken(item.session)
             scenario, slot = self._scenarios[markers.base_id(item)], markers.slot_of(item)
-            if slot is not None and self._live.is_shared(slot.epoch, scenario.id):
+            if slot is not None and self._live.records.is_shared(slot.epoch, scenario.id):
                 pytest.skip("no lesson changed its prompt: the answers of the final sweep count here too")
             unrun = f"{scenario.id} did not run to the end: {self._live.why}"
             if self._live.error is not None:
@@ -128,7 +128,7 @@ class Checkers:
 
     def workspace(self, rollout: Rollout) -> Path:
         """Return the workspace of the rollout that an item judges."""
-        return self._live.workspace(rollout)
+        return self._live.records.workspace(rollout)
 
     def decided(self, rollout: Rollout) -> CheckerResult | None:
         """Return the checker_result of a rollout that no test function needs to look at, else None."""
@@ -281,7 +281,7 @@ class Checkers:
 
     def _size(self, item: pytest.Item) -> int:
         slot = markers.slot_of(item)
-        return self._live.group_size(slot.epoch) if slot is not None else 0
+        return self._live.records.phases[slot.epoch].rollouts if slot is not None else 0
 
 
 class SkipJudged:
