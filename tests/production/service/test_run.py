@@ -13,7 +13,6 @@ import pytest
 from support.services import ClosingBus, FakeIntake, Running
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.production.service import server
 from pytest_tfgrpo.production.service.limits import ServiceLimits
 from pytest_tfgrpo.production.service.run import run_service
 from pytest_tfgrpo.telemetry.traces.otlp import otlp_protobuf
@@ -88,8 +87,7 @@ def test_many_clients_are_served_at_once() -> None:
 
 @pytest.fixture(scope="module")
 def hurried() -> Iterator[Running]:
-    with pytest.MonkeyPatch.context() as patch, Running(FakeIntake(), limits=HURRIED) as running:
-        patch.setattr(server, "_GRACE_S", 0.1)
+    with Running(FakeIntake(), limits=HURRIED) as running:
         yield running
 
 
