@@ -219,7 +219,7 @@ class Conversation:
         tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, context)) for call in calls]
         fault: RolloutFault | None = None
         try:
-            await _within(tasks, left_s, self._margin_s / 2)
+            await _within(tasks, left_s, self._margin_s / 4)  # before `_limit` ends the turn
         except asyncio.CancelledError:
             fault = AgentFailure("the tools were still running at the time limit", TIMEOUT)
         for call, task in zip(calls, tasks, strict=True):

@@ -8,6 +8,7 @@ import pytest
 from support.completers import USAGE
 from support.model_actor import Bench, script, wants
 
+from pytest_tfgrpo.actors.openai import conversation
 from pytest_tfgrpo.core.errors import BudgetError, ModelError
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.scenarios import Prompt
@@ -243,7 +244,11 @@ def quick() -> str:
 """
 
 
-def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(bench: Bench) -> None:
+def test_tools_still_at_work_at_the_time_limit_are_the_agents_fault(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "MARGIN_S", 1.0)
+    monkeypatch.setattr(conversation, "MARGIN_SHARE", 0.5)
     bench.tools(STILL_AT_WORK)
     tools = ("thread", "coroutine", "stubborn")
 
