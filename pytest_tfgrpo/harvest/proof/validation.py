@@ -125,6 +125,7 @@ class _Series:
         self.runs: dict[TreeName, list[_Ran]] = {name: [] for name in ORDER}
         self.hang_s = FIX_HANG_S
         self.files = plan.files
+        self.compiled: dict[str, str] = {}
         self.uses: set[str] = set()
         """What the code with the fix used, also where a test failed that expects something else."""
 
@@ -244,6 +245,7 @@ class _Series:
             isolation=self.plan.isolation,
             protected=tuple(name for name in tree if is_protected(name, self.plan.protected)),
             allow=USES,
+            compiled=self.compiled,
         )
 
 

@@ -78,6 +78,9 @@ class SuiteRequest:
     environment: BuiltEnvironment | None = None
     """None: this interpreter's, with its packages."""
     isolation: Isolation = "bwrap"
+    compiled: dict[str, str] | None = None
+    """What earlier runs compiled of files of tests, where these lay in the same folder and had the same
+    environment; a run adds its own. None: each run compiles all."""
     canary: bool = True
     """Run, beside the tests, one of a random name that must pass and one that must fail."""
 

@@ -27,6 +27,7 @@ def test_a_test_that_failed_thrice_and_passed_thrice_proves_the_fix(fake):
     assert (found.fail_to_pass, found.pass_to_pass) == ((X,), (Y,))
     assert found.cause is None
     assert [run.tree for run in found.runs] == ["fix", "base_with_tests", "base"] * 3
+    assert len({id(request.compiled) for request in fake.requests} - {id(None)}) == 1
     assert (found.runs[1].passed, found.runs[1].failed) == (1, 1)
     assert found.messages == {X: "because of f"}
 

@@ -9,6 +9,9 @@ is looked at may belong to an agent, so nothing of it is called: only exact type
 from __future__ import annotations
 
 import ast
+import base64
+import hashlib
+import marshal
 import os
 import sys
 import types
@@ -28,9 +31,22 @@ _compile, _TREE = compile, ast.PyCF_ONLY_AST
 class KeptTests:
     """The codes of test files, and of what lies beside them that no agent wrote."""
 
-    def __init__(self, tree: str, listed: List[str], beside: List[str], installed: Any) -> None:
-        """Read files of `tree`: those with tests, which are compiled as pytest does, and others."""
+    def __init__(
+        self,
+        tree: str,
+        listed: List[str],
+        beside: List[str],
+        installed: Any,
+        compiled: Optional[Dict[str, str]] = None,
+    ) -> None:
+        """Read files of `tree`: those with tests, which are compiled as pytest does, and others.
+
+        `compiled` are codes of an earlier run.
+        """
         self._tree, self.installed = tree, installed
+        self._compiled = compiled or {}
+        self.fresh: Dict[str, str] = {}
+        """What was compiled here, as `compiled` has it."""
         self._texts: Dict[str, bytes] = {}
         self._handed: Dict[str, Any] = {}
         self._names: Dict[str, Dict[str, List[Any]]] = {}
@@ -57,8 +73,12 @@ class KeptTests:
             return
 
     def _rewrite(self, path: str) -> None:
-        code = self.rewritten(path)
+        key = hashlib.blake2b(b"%b\0%b" % (os.fsencode(path), self._texts[path])).hexdigest()
+        held = self._compiled.get(key)
+        code = self.rewritten(path) if held is None else marshal.loads(base64.b64decode(held))
         if code is not None:
+            if held is None:
+                self.fresh[key] = base64.b64encode(marshal.dumps(code)).decode()
             self._handed[path] = code
             self._imported[path] = _imported(self._module(path))
 

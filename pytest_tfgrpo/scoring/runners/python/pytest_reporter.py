@@ -30,6 +30,8 @@ LEAST_DESCRIPTOR = 64
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
 MEMORY = re.compile(r"mem|.*/mem")
+COMPILED_MAX = 4 << 20
+"""Letters of a compiled file that are worth sending."""
 TOGETHER = 32
 """Reports that wait for the start of the next test, so that each test costs one message."""
 UNHEARD = frozenset(("builtins.id", "object.__getattr__", "sys._getframe", "compile", "exec", "os.putenv",
@@ -92,9 +94,12 @@ def _run(request: Dict[str, Any], installed: Any, known: List[Any]) -> None:
     listed = [os.path.normpath(os.path.join(start, name)) for name in request["files"]]  # noqa: PTH118
     tree = request["tree"]
     kept = _beside("pytest_kept").KeptTests(
-        tree, [path[len(tree) + 1 :] for path in listed], request["protected"], installed
+        tree, [path[len(tree) + 1 :] for path in listed], request["protected"], installed, request["compiled"]
     )
     known.append(kept)
+    for key, code in kept.fresh.items() if request["compiled"] is not None else ():
+        if len(code) < COMPILED_MAX:
+            tell(EVENT, "k", key, code)
     arguments = _arguments(request)
     plugin = _plugin(request, pytest, kept)
     script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
@@ -209,9 +214,9 @@ def _taking(
         elif verb == "end":
             tampered(guards[0](None) if guards else "")
             send(("e", *values))
-        elif verb == "p" and frame.f_code is not _run.__code__:  # nobody else can know it
+        elif verb in ("p", "k") and frame.f_code is not _run.__code__:  # nobody else can know it
             tampered("a message is not from the reporter")
-        elif verb in ("p", "v", "n", "c", "s", "r"):
+        elif verb in ("p", "k", "v", "n", "c", "s", "r"):
             send((verb, *values))
 
     return take, guards

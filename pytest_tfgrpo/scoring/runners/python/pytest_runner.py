@@ -49,7 +49,7 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
         none = "no file is called test_*.py or *_test.py"
         return SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED, detail=none)
     canaries: list[Canary] = []
-    found, deciding = _Results(), DecidingFiles(request)
+    found, deciding = _Results(request.compiled), DecidingFiles(request)
     for _ in range(RESTARTS + 1):
         left = began + request.timeout_s - time.monotonic()
         fresh = _canaries(request) if request.canary else ()
@@ -77,7 +77,9 @@ def _found(request: SuiteRequest) -> tuple[str, ...]:
 class _Results:
     """What is known of each test, over all restarts."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiled: dict[str, str] | None) -> None:
+        """`compiled` is that of the request."""
+        self.compiled = compiled
         self.outcomes: dict[str, CaseOutcome] = {}
         self.seconds: dict[str, float] = {}
         self.messages: dict[str, str] = {}
@@ -148,6 +150,10 @@ class _Conversation:
 
     def _x(self, why: str) -> None:
         self.tampered = why
+
+    def _k(self, key: str, code: str) -> None:
+        if self.found.compiled is not None:
+            self.found.compiled[key] = code
 
     def _u(self, use: str) -> None:
         self.found.uses.add(use)
@@ -268,6 +274,7 @@ def _request(
         "words": [word for canary in canaries for pair in canary.pairs for word in pair],
         "at": [secrets.randbelow(10**6) / 10**6 for _ in range(4 * len(canaries))],
         "skipped": list(found.outcomes),
+        "compiled": {**request.compiled} if request.compiled is not None else None,
         "cache": cache,
     }
 

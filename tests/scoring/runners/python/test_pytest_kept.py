@@ -168,3 +168,19 @@ def test_pytest_imports_what_was_compiled_first(loaded: Loaded, monkeypatch: pyt
     first = rewrite._rewrite_test(Path(loaded.path), None)[1]
     monkeypatch.setattr("ast.parse", lambda *a, **k: pytest.fail("compiled again"))
     assert rewrite._rewrite_test(Path(loaded.path), None)[1] is first
+
+
+def test_what_an_earlier_run_compiled_of_the_same_text_is_not_compiled_again(
+    loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = dict(loaded.kept.fresh)
+    assert len(compiled) == 1
+    monkeypatch.setattr(rewrite, "_rewrite_test", lambda *_: (None, compile("", "", "exec")))
+
+    def again() -> KeptTests:
+        return KeptTests(str(tmp_path), ["tests/test_a.py"], [], Installed(str(tmp_path), ""), compiled)
+
+    function = loaded.module.test_plain
+    assert (again().fresh, again().fault(NAMES[0], loaded.path, function)) == ({}, "")
+    (tmp_path / "tests" / "test_a.py").write_text(TESTS + "1")
+    assert [*again().fresh] != [*compiled]

@@ -388,3 +388,27 @@ def test_modules_are_imported_from_the_folders_that_the_environment_names(tree):
         readable=(),
     )
     assert run(tree, "test_a.py", environment=environment).outcomes == {"test_a.py::test_a": PASSED}
+
+
+def test_files_of_tests_are_compiled_once_for_several_runs_and_what_differs_again(tree):
+    put(tree, tests__test_a_py="def test_x(): assert 1 == 1\n", tests__conftest_py="X = 1\n")
+    compiled, protected = dict[str, str](), ("tests/test_a.py", "tests/conftest.py")
+    first = run(tree, "tests/test_a.py", protected=protected, compiled=compiled)
+    assert (dict(first.outcomes), len(compiled)) == ({"tests/test_a.py::test_x": PASSED}, 2)
+    kept = dict(compiled)
+    assert run(tree, "tests/test_a.py", protected=protected, compiled=compiled).outcomes == first.outcomes
+    assert compiled == kept
+    put(tree, tests__test_a_py="def test_x(): assert 1 == 2\n")
+    other = run(tree, "tests/test_a.py", protected=protected, compiled=compiled)
+    assert (dict(other.outcomes), len(compiled)) == ({"tests/test_a.py::test_x": FAILED}, 3)
+
+
+def test_nobody_but_the_reporter_says_what_is_compiled(tree):
+    put(
+        tree,
+        tests__test_a_py='import sys\nsys.audit("pytest_results", "k", "key", "code")\ndef test_x(): pass\n',
+    )
+    compiled = dict[str, str]()
+    found = run(tree, "tests/test_a.py", compiled=compiled)
+    assert found.problem is RunProblem.TAMPERED
+    assert "key" not in compiled
