@@ -39,10 +39,14 @@ _OTHER = re.compile(
     r"(?:.*/)?(?:docs?|documentation|news|newsfragments|changelog\.d|changes|\.[^/]+)/.*"
     r"|.*\.(?:md|mdx|rst|adoc|asciidoc|po|pot|png|jpe?g|gif|svg|ico|webp|pdf|woff2?|ttf|map|lock|min\.js|min\.css)"
     r"|(?:.*/)?(?:\.[^/]*|(?:authors|change(?:s|log)|contribut(?:ing|ors)|copying|history|licen[sc]e|news|notice|"
-    r"readme|thanks|todo|version)(?:\.txt)?|(?:pnpm-lock|poetry-lock)\.[a-z]+)",
+    r"readme|thanks|todo|version)(?:\.txt)?|(?:pnpm-lock|poetry-lock)\.[a-z]+|"
+    r"(?:[^/]*[-_.])?(?:requirements|constraints)[^/]*\.(?:in|txt)|requirements/[^/]*\.(?:in|txt))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Documentation, pictures, settings of services, lock files: a change of these alone fixes nothing."""
+"""Documentation, pictures, settings of services, lists of packages: a change of these alone fixes nothing.
+
+The packages are those of the fix before it too.
+"""
 
 NO_TEST = "no test changed"
 _LIKELY = re.compile(r"(?:^|[/_.-])(?:checks?|specs?|tests?|testing|unittests?)(?:[/_.-]|$)", re.IGNORECASE)

@@ -76,6 +76,16 @@ def test_data_of_tests_counts_as_a_test(repository: Repository) -> None:
             {TEST: "b\n", "README.md": "b", "docs/a.py": "b"}, "no source changed", id="documentation"
         ),
         pytest.param({TEST: "b\n", "uv.lock": "b", ".ci/x": "b"}, "no source changed", id="services"),
+        pytest.param(
+            {
+                TEST: "b\n",
+                "requirements.txt": "b",
+                "x/dev-requirements_3.in": "b",
+                "requirements/ci.txt": "b",
+            },
+            "no source changed",
+            id="packages",
+        ),
         pytest.param({SOURCE: "b\n" * 1200, TEST: "b\n"}, "over 1000 lines", id="large"),
         pytest.param({"shop/huge.py": "x" * 1_000_001, TEST: "b\n"}, "over 1000 lines", id="huge-file"),
         pytest.param({f"s{n}.py": "" for n in range(16)} | {TEST: "b"}, "16 source files", id="many"),
