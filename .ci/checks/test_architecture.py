@@ -22,7 +22,7 @@ FACES = ("hookspecs", "plugin", "api", "cli", "")
 ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)
 """The rooms of the package, bottom to top: each may import only those before it. The empty name is the
 package itself, which only names what others hold."""
-WINGS = {"production": ("loop", "live"), "harvest": ("harvest",)}
+WINGS = {"production": ("demo", "loop", "live"), "harvest": ("harvest",)}
 """Rooms that can be taken away, with their folders of the command line."""
 LOOP = ("assembly", "door", "evaluation", "imports", "report", "rewards", "service", "view")
 MAY_NOT_SEE = {

@@ -12,8 +12,8 @@ from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import reported
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import few
-from pytest_tfgrpo.core.wire.schema import nearest
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.llm.replies.thoughts import part_thoughts
 

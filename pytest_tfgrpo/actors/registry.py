@@ -10,7 +10,7 @@ from pytest_tfgrpo.actors.modules import meant
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.permissions import SANDBOX
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Actor
 

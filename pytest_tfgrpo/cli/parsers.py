@@ -1,40 +1,75 @@
-"""Arguments that several commands share."""
+"""Parsers of commands, which get their arguments when they are called; arguments that several share."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
-if TYPE_CHECKING:
-    from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.core.texts.named_values import nearest
 
 Arguments: TypeAlias = argparse.Namespace
 Command: TypeAlias = Callable[[Arguments], Iterator[str]]
 Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"
+FOLDER = "pytest_tfgrpo.cli"
+
+
+class CommandRow(NamedTuple):
+    """A command as the help of its parent lists it."""
+
+    name: str
+    about: str
+    module: str
+    """Below ``pytest_tfgrpo.cli``; its function ``declare`` completes the parser of the command."""
+    aliases: tuple[str, ...] = ()
+
 
 INVALID = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)")
 """What argparse says of a command that there is not."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the nearest command or option."""
+    """A parser that loads its command when it parses, and whose errors name the nearest command or option."""
+
+    module = ""
+    """What is still to be loaded; empty where nothing is."""
+
+    def add_commands(self, rows: Iterable[CommandRow], *, required: bool = True) -> None:
+        """Add the commands of a table; none is loaded."""
+        group = self.add_subparsers(title="commands", required=required, metavar="COMMAND")
+        for row in rows:
+            parser = group.add_parser(row.name, aliases=row.aliases, help=row.about, description=row.about)
+            parser.module = row.module
+
+    def add_group(self) -> Subparsers:
+        """Return what takes commands that share the module of this one."""
+        return self.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def load(self) -> None:
+        """Load the module of the command, which adds its arguments."""
+        module, self.module = self.module, ""
+        if module:
+            import_module(f"{FOLDER}.{module}").declare(self)
+
+    def calls(self, command: Command) -> None:
+        """Set what runs when this parser has parsed."""
+        self.set_defaults(command=command, parser=self)
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Load the command, then parse."""
+        self.load()
+        return super().parse_known_args(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and `message`, and exit with 2."""
-        from pytest_tfgrpo.core.wire.schema import nearest
-
         found = INVALID.search(message)
         hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"])) if found else ""
         super().error(message + hint)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Print the usage and which arguments are unknown, and exit with 2."""
-        from pytest_tfgrpo.core.wire.schema import nearest
-
         options = re.findall(r"--([a-z-]+)", self.format_help())
         words = (word[2:].partition("=")[0] for word in unknown if word.startswith("--"))
         hint = nearest(next(words, ""), options).replace(" '", " '--")
@@ -57,26 +92,12 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
 
 
-def add_command(parent: Subparsers, name: str, command: Command, *aliases: str) -> Parser:
+def add_command(parent: Subparsers, name: str, command: Command) -> Parser:
     """Add a command to `parent`; the first line of its docstring is the help."""
     text = (command.__doc__ or "").partition("\n")[0]
-    parser = parent.add_parser(name, aliases=aliases, help=text, description=text)
-    parser.set_defaults(command=command, parser=parser)
-    return parser
-
-
-def add_group(parent: Subparsers, name: str, text: str) -> Subparsers:
-    """Add a group of commands to `parent`."""
     parser = parent.add_parser(name, help=text, description=text)
-    return parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-
-
-def project_of(arguments: Arguments) -> Project:
-    """Return the project in the current folder; raises SettingError."""
-    from pytest_tfgrpo.cli.project import open_project
-
-    flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name, None))}
-    return open_project(Path.cwd(), flags, os.environ)
+    parser.calls(command)
+    return parser
 
 
 def whole(text: str, least: int = 0) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import configparser
+import os
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeAlias
 
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
@@ -54,6 +56,12 @@ class Project:
             if row.name in self.flags
         ]
         return f"pytest --tfgrpo{''.join(named)} --tfgrpo-resume={quote(run_id)}"
+
+
+def project_of(arguments: Arguments) -> Project:
+    """Return the project in the current folder; raises SettingError."""
+    flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name, None))}
+    return open_project(Path.cwd(), flags, os.environ)
 
 
 def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Project:

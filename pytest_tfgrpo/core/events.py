@@ -15,8 +15,9 @@ from uuid import UUID, uuid5
 
 from pytest_tfgrpo.core.python.clock import utc_now, utc_time
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.fitting import FitPath, UnfitError, ValueScrubber, fit
-from pytest_tfgrpo.core.wire.schema import nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire.schema import pointer, violations
 from pytest_tfgrpo.core.wire.wire import Json
 
 TRAJECTORY = "agent.rl.trajectory.v1"

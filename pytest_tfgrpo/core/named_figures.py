@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from pytest_tfgrpo.core.named_scores import SHARE, Better, MetricScale
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """A dot separates the name of a source from that of one of its figures."""

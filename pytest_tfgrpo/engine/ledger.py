@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_tfgrpo.core.records import Failure, Phase, Rollout
 from pytest_tfgrpo.engine.attempts.attempt import AttemptResult, Slot, rollout_of
 from pytest_tfgrpo.engine.context import RunContext
-from pytest_tfgrpo.metrics.costs import is_paid
+from pytest_tfgrpo.metrics.paid import is_paid
 from pytest_tfgrpo.runs.schedule import group_id
 
 

@@ -12,8 +12,9 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.named_figures import NAME as FIGURE
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario, criterion_names
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import few, line
-from pytest_tfgrpo.core.wire.schema import Path, nearest, pointer, short, violations
+from pytest_tfgrpo.core.wire.schema import Path, pointer, violations
 from pytest_tfgrpo.core.wire.wire import from_wire
 from pytest_tfgrpo.metrics.values import BUILT_IN, check_metric, source_of
 from pytest_tfgrpo.suite.documents.document import Document, Problem, Refused, read_text

@@ -18,8 +18,8 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.agents import ACTOR, DOMAIN_AGENTS, RECORD
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR, LIBRARY, TASK_ID
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.core.wire.schema import nearest
 from pytest_tfgrpo.llm.limits.concurrency import AUTO
 
 if TYPE_CHECKING:

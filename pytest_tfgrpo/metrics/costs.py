@@ -6,10 +6,10 @@ A sum is over what is known; `unknown` counts the calls whose cost is unknown, n
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import fsum
 
-from pytest_tfgrpo.core.records import Frame, Group, ModelCall, PhaseResult, Rollout, Run, Usage
+from pytest_tfgrpo.core.records import Frame, ModelCall, PhaseResult, Rollout, Run, Usage
 from pytest_tfgrpo.core.report_blocks import (
     BudgetRow,
     CostBlock,
@@ -124,20 +124,6 @@ def _epoch(result: PhaseResult, sums: dict[str, Sums]) -> EpochCost:
     if sums["user"].calls:
         row["user"] = sums["user"].row()
     return row
-
-
-def loose(
-    groups: Iterable[Group], paid: Iterable[Rollout], abandoned: Iterable[Rollout]
-) -> tuple[Rollout, ...]:
-    """Return the rollouts that were paid for and are in no group, in order; those abandoned come last."""
-    grouped = {rollout.rollout_id for group in groups for rollout in group.rollouts}
-    own = (rollout for rollout in paid if rollout.rollout_id not in grouped)
-    return tuple(r for part in (own, abandoned) for r in sorted(part, key=lambda r: r.rollout_id))
-
-
-def is_paid(rollout: Rollout) -> bool:
-    """Return whether an attempt is known to have cost something, or to have called a model, which may."""
-    return any(f.tokens or f.cost_usd or (f.cost_usd != 0 and f.kind == "model") for f in rollout.frames)
 
 
 def _by_purpose(result: PhaseResult) -> dict[str, Sums]:

@@ -12,7 +12,7 @@ import pytest
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
 from pytest_tfgrpo.core.settings.agents import ACTOR, OPTIMIZER, RECORD
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID

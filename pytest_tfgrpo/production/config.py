@@ -11,8 +11,9 @@ from typing import Any
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import line, table
-from pytest_tfgrpo.core.wire.schema import Violation, nearest, short, violations
+from pytest_tfgrpo.core.wire.schema import Violation, violations
 from pytest_tfgrpo.production.settings import (
     CONFIG_VARIABLE,
     LOOP_TABLE,

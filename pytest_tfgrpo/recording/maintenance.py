@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Rollout, Run
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import count, line, plural, table
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.recording.entries import (
     MISS,

@@ -14,8 +14,8 @@ from pytest_tfgrpo.core.records import ModelCall, Rollout, Trajectory
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import shaping
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import few, line, plural
-from pytest_tfgrpo.core.wire.schema import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.fingerprint import fingerprint, text_of

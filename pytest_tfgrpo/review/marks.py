@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.suite.documents.document import Refused, read_text

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, ArchiveProblem, check_link, check_member
 from pytest_tfgrpo.sandbox.bases import GIT
 from pytest_tfgrpo.sandbox.paths import FOLLOWING_NOTHING, WALKED, walk_entries

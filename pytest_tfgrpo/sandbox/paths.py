@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START, RUNS
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 
 FOLLOWING_NOTHING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags that open something to read it, and nothing through a link."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 
 FEW = 8
 """Files of a folder that is deleted faster than another thread is woken."""

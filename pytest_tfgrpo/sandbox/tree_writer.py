@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.sandbox.removal import OPEN, open_folder, remove_in
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.core.scenarios import Criterion
-from pytest_tfgrpo.core.wire.schema import Violation, short
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import Violation
 from pytest_tfgrpo.core.wire.wire import Json
 
 ESTIMATES = ("majority", "judge")

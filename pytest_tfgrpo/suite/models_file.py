@@ -9,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path as FilePath
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.wire.schema import Path, nearest, pointer, short, violations
+from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.wire.schema import Path, pointer, violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.config import DEFAULT, KEY_ENV, OURS, Batching, Endpoint, ModelsConfig, PoolShare
 from pytest_tfgrpo.llm.limits.concurrency import AUTO

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.wire.schema import pointer, short, violations
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import pointer, violations
 from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined

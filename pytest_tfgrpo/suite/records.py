@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind

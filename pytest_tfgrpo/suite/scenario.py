@@ -21,7 +21,8 @@ from pytest_tfgrpo.core.scenarios import (
     Truth,
     WorkspaceArchive,
 )
-from pytest_tfgrpo.core.wire.schema import Violation, check_schema, load_schema, nearest, short, violations
+from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.wire.schema import Violation, check_schema, load_schema, violations
 from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES
 from pytest_tfgrpo.core.scenarios import Scenario, task_key
-from pytest_tfgrpo.core.wire.schema import LIMIT, Violation, nearest, pointer, short
+from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.wire.schema import LIMIT, Violation, pointer
 from pytest_tfgrpo.core.wire.schema import Path as Place
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind

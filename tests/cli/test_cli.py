@@ -1,10 +1,12 @@
 """The tfgrpo command, on a project that has learned."""
 
+import argparse
 import fcntl
 import json
 import re
 import shutil
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +17,12 @@ from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.tools import tfgrpo
 
 from pytest_tfgrpo import cli
+from pytest_tfgrpo.cli import commands
+from pytest_tfgrpo.cli.harvest import harvest
+from pytest_tfgrpo.cli.live import live
 from pytest_tfgrpo.cli.lookup import find_rollout
-from pytest_tfgrpo.cli.parsers import whole
+from pytest_tfgrpo.cli.loop import loop
+from pytest_tfgrpo.cli.parsers import CommandRow, Parser, whole
 from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.runs.journal.journal import encode
 
@@ -32,6 +38,7 @@ COMMANDS = (
     "loop init", "loop demo", "loop config", "loop serve", "loop status", "loop report", "loop show",
     "loop forget", "loop import", "loop opt-out",
 )  # fmt: skip
+TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")
 
 
@@ -86,6 +93,41 @@ def test_the_list_of_commands_above_is_complete() -> None:
         for more in ([[sub] for sub in listed(name)] if name in GROUPS else [[]])
     ]
     assert sorted(found) == sorted(COMMANDS)
+
+
+def test_the_tables_say_of_each_command_what_its_function_does() -> None:
+    def check(parser: Parser, rows: Sequence[CommandRow]) -> None:
+        known = _choices(parser)
+        assert set(known) == {name for row in rows for name in (row.name, *row.aliases)}
+        for row in rows:
+            command = known[row.name]
+            assert command.module == row.module
+            command.load()
+            run = command.get_default("command")
+            assert run is None or row.about == run.__doc__.partition("\n")[0]
+            if row.name in TABLES:
+                check(command, TABLES[row.name])
+
+    check(cli.parser(), commands.COMMANDS)
+
+
+def test_a_folder_of_commands_that_was_taken_away_takes_its_commands_with_it() -> None:
+    assert {row.name for row in commands.listed({"runs", "suite"})} == {
+        row.name for row in commands.COMMANDS if row.name not in ("harvest", "live", "loop")
+    }
+
+
+def test_only_the_command_that_is_called_is_loaded() -> None:
+    parser = cli.parser()
+    parser.parse_args(["stamp"])
+    known = _choices(parser)
+    waiting = {name for name, command in known.items() if command.module}
+    assert waiting == known.keys() - {"stamp"}
+
+
+def _choices(parser: Parser) -> dict[str, Parser]:
+    (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(group.choices)
 
 
 def test_the_version_is_told() -> None:

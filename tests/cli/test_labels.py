@@ -9,14 +9,14 @@ from support.project import Project
 from support.report.labels import filled, forty, save
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.runs.journal import journal_contents
+from pytest_tfgrpo.cli.runs import labels as command
 
 
 def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller_one(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_run(project.name_task("demo").root / "out/demo/runs/run1", [])
-    monkeypatch.setattr(journal_contents, "load_run", lambda _: forty())
+    monkeypatch.setattr(command, "load_run", lambda _: forty())
     tfgrpo("labels", "sample", "--tasks=12")
     labelled = filled(folder / "labels.csv", "1")
     save(folder / "labels.csv", labelled)

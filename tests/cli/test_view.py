@@ -18,8 +18,9 @@ from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
-from pytest_tfgrpo.cli.parsers import Arguments, project_of
-from pytest_tfgrpo.cli.runs import view_server
+from pytest_tfgrpo.cli.parsers import Arguments
+from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.cli.runs import view, view_server
 from pytest_tfgrpo.cli.runs.view import RunSite
 from pytest_tfgrpo.cli.runs.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
 from pytest_tfgrpo.report.page import choice
@@ -250,7 +251,7 @@ def serve_at_once(server: PageServer) -> threading.Thread:
 def test_a_finished_page_is_served_where_a_port_is_named(
     learned: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(view_server, "serve", serve_at_once)
+    monkeypatch.setattr(view, "serve", serve_at_once)
     folder = learned.runs()[0]
     before = files_of(folder)
     with socket.create_server((HOST, 0)) as other:
@@ -267,7 +268,7 @@ def test_a_run_that_needs_a_file_beside_its_page_is_served_with_it(
 ) -> None:
     folder = large.runs()[0]
     before = files_of(folder)
-    monkeypatch.setattr(view_server, "serve", serve_at_once)
+    monkeypatch.setattr(view, "serve", serve_at_once)
     lines = tfgrpo("view", "--no-browser").splitlines()
     assert lines[0] == f"run {folder.name} has more scenarios than its page holds; this serves all of them"
     assert lines[1].startswith(f"page   http://{HOST}:")

@@ -13,7 +13,8 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
 from pytest_tfgrpo.llm.limits.budget import Budget
-from pytest_tfgrpo.metrics.costs import is_paid, of_run
+from pytest_tfgrpo.metrics.costs import of_run
+from pytest_tfgrpo.metrics.paid import is_paid
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.cost import cost_lines
 from pytest_tfgrpo.runs.journal.journal_contents import load_run

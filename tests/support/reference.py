@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo import cli, hookspecs
+from pytest_tfgrpo.cli.parsers import Parser
 from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.keys.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE
@@ -152,7 +153,8 @@ def commands() -> str:
     return "\n\n".join((head, "\n".join(f"* {call}: {text}" for call, text in common.items()), *parts))
 
 
-def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def _leaves(parser: Parser) -> Iterator[Parser]:
+    parser.load()
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if groups and parser.get_default("command") is not None:  # a command that has further ones
         yield parser

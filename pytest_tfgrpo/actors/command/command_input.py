@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.protocols import ActorCall
 

@@ -16,7 +16,8 @@ from pytest_tfgrpo.actors.openai.toolbox import Tool
 from pytest_tfgrpo.core.errors import RolloutFault, describe
 from pytest_tfgrpo.core.python.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.records import Frame
-from pytest_tfgrpo.core.wire.schema import nearest, violations
+from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolCall
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon

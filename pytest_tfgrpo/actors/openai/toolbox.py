@@ -15,7 +15,7 @@ from pytest_tfgrpo.actors.openai.files import FILE_TOOLS
 from pytest_tfgrpo.actors.openai.signature import Signature, signature_of
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolSpec

@@ -10,25 +10,43 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.cli.harvest.harvest_model import open_statement_model
 from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, spent
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, Subparsers, add_command
-from pytest_tfgrpo.core.errors import ActorError, BudgetError, SettingError, StoreError
-from pytest_tfgrpo.core.texts.text import few, plural
+from pytest_tfgrpo.cli.harvest.sandbox_choice import add_sandbox, require_sandbox
+from pytest_tfgrpo.cli.parsers import Arguments, CommandRow, Parser
+from pytest_tfgrpo.core.errors import BudgetError
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.harvest.fixes import FixCandidate
+from pytest_tfgrpo.harvest.job.harvest import harvest, holds_changes, preview
+from pytest_tfgrpo.harvest.job.plan import HarvestPlan
+from pytest_tfgrpo.harvest.job.progress import estimate_from_rows
+from pytest_tfgrpo.harvest.job.tools import domain_of, open_builder, open_tools, reviewed_recipes
+from pytest_tfgrpo.harvest.prompt.issues_file import read_issues
+from pytest_tfgrpo.harvest.suite.harvest_log import read_log_of
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.harvest.fixes import HarvestRow
-    from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestStep, HarvestTools
-    from pytest_tfgrpo.harvest.job.verify import VerifiedScenario
+    from pytest_tfgrpo.harvest.job.plan import HarvestStep, HarvestTools
     from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
-    from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 STATUS_WIDTH = 21
 MOST_JOBS = 64
+COMMANDS = (
+    CommandRow(
+        "init",
+        "Write a first harvest.toml, which says how tests run, each value with its source.",
+        "harvest.init",
+    ),
+    CommandRow("env", "Build the environments of a harvested suite on this machine.", "harvest.env"),
+    CommandRow(
+        "verify", "Prove the scenarios of a harvested suite again, from its own files.", "harvest.verify"
+    ),
+)
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    parser = add_command(commands, "harvest", harvest_command)
+def declare(parser: Parser) -> None:
+    """Add the arguments of the command, and the commands beside it."""
+    parser.calls(harvest_command)
     parser.add_argument("--repo", metavar="DIR", help="git repository whose fixes become scenarios")
     parser.add_argument("--from-git", metavar="A..B", help="range of commits: what B has and A has not")
     parser.add_argument("--into", metavar="SUITE", help="folder of the suite")
@@ -65,30 +83,8 @@ def declare(commands: Subparsers) -> None:
     parser.add_argument(
         "--domain", metavar="NAME", help="domain of the scenarios (default: the project's name)"
     )
-    _add_sandbox(parser)
-    _declare_others(parser.add_subparsers(title="commands", metavar="COMMAND"))
-
-
-def _declare_others(group: Subparsers) -> None:
-    first = add_command(group, "init", init_command)
-    first.add_argument("--repo", default=".", metavar="DIR", help="git repository (default: here)")
-    first.add_argument("--commit", default="HEAD", metavar="C", help="guess from its files (default: HEAD)")
-    first.add_argument("--force", action="store_true", help="overwrite a harvest.toml that exists")
-    build = add_command(group, "env", env_command)
-    build.add_argument("suite", metavar="SUITE", help="folder of the suite")
-    _add_sandbox(build)
-    verify = add_command(group, "verify", verify_command)
-    verify.add_argument("suite", metavar="SUITE", help="folder of the suite")
-    _add_sandbox(verify)
-
-
-def _add_sandbox(parser: Parser) -> None:
-    parser.add_argument(
-        "--check-sandbox",
-        choices=("bwrap", "none"),
-        default="bwrap",
-        help="run the tests in bubblewrap, or without isolation: only where you trust the repository",
-    )
+    add_sandbox(parser)
+    parser.add_commands(COMMANDS, required=False)
 
 
 def harvest_command(arguments: Arguments) -> Iterator[str]:
@@ -103,8 +99,6 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(f"--limit must be at least 1, not {arguments.limit}")
     if arguments.budget_s is not None and not 0 < arguments.budget_s < math.inf:
         arguments.parser.error(f"--budget-s must be greater than 0, not {arguments.budget_s:g}")
-    from pytest_tfgrpo.harvest.job.tools import reviewed_recipes
-
     reviewed = reviewed_recipes(Path(arguments.repo))
     plan = _plan(arguments, reviewed)
     yield from _dry_run(plan) if arguments.dry_run else _with_prompts(arguments, plan, reviewed)
@@ -112,9 +106,6 @@ def harvest_command(arguments: Arguments) -> Iterator[str]:
 
 def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPlan:
     """Return the plan of a command line; raises SettingError."""
-    from pytest_tfgrpo.harvest.job.plan import HarvestPlan
-    from pytest_tfgrpo.harvest.job.tools import domain_of
-
     repository = Path(arguments.repo)
     return HarvestPlan(
         repository=repository,
@@ -137,16 +128,11 @@ def _plan(arguments: Arguments, reviewed: tuple[FolderRecipe, ...]) -> HarvestPl
 def _with_prompts(
     arguments: Arguments, plan: HarvestPlan, reviewed: tuple[FolderRecipe, ...]
 ) -> Iterator[str]:
-    from pytest_tfgrpo.harvest.job.tools import open_builder, open_tools
-    from pytest_tfgrpo.harvest.prompt.issues_file import read_issues
-
     issues = read_issues(Path(arguments.issues)) if arguments.issues else {}
     builder = open_builder(os.environ, plan.isolation)
     if arguments.statement != "model":
         yield from _harvest(plan, open_tools(reviewed, builder, issues))
         return
-    from pytest_tfgrpo.cli.harvest.harvest_model import open_statement_model
-
     with open_statement_model(arguments) as model:
         yield from _harvest(plan, open_tools(reviewed, builder, issues, model))
         if model.exhausted:
@@ -154,11 +140,9 @@ def _with_prompts(
 
 
 def _harvest(plan: HarvestPlan, tools: HarvestTools) -> Iterator[str]:
-    from pytest_tfgrpo.harvest.job.harvest import harvest
-
     if plan.isolation == "none":
         yield "warning: the tests run without isolation; what they do, they do to this machine"
-    _require_sandbox(plan.isolation)
+    require_sandbox(plan.isolation)
     counts: Counter[str] = Counter()
     screen = HarvestScreen(sys.stdout)
     try:
@@ -208,8 +192,6 @@ def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
 
 def _nothing(plan: HarvestPlan) -> str:
     """Return why a harvest found nothing to do."""
-    from pytest_tfgrpo.harvest.job.harvest import holds_changes
-
     if holds_changes(plan):
         return f"nothing is new in {plan.commits}; --retry does again what failed"
     where = f" touches {' or '.join(plan.paths)}" if plan.paths else ""
@@ -217,9 +199,6 @@ def _nothing(plan: HarvestPlan) -> str:
 
 
 def _dry_run(plan: HarvestPlan) -> Iterator[str]:
-    from pytest_tfgrpo.harvest.fixes import FixCandidate
-    from pytest_tfgrpo.harvest.job.harvest import preview
-
     counts: Counter[str] = Counter()
     for one in preview(plan):
         if isinstance(one, FixCandidate):
@@ -237,95 +216,6 @@ def _dry_run(plan: HarvestPlan) -> Iterator[str]:
 
 def _how_long(plan: HarvestPlan, candidates: int) -> str:
     """Return how long a harvest takes, by what earlier ones into its suite took."""
-    from pytest_tfgrpo.harvest.job.progress import estimate_from_rows
-    from pytest_tfgrpo.harvest.suite.harvest_log import read_log_of
-
     if estimate := estimate_from_rows(read_log_of(plan.suite).values(), candidates, plan.jobs):
         return estimate_line(estimate)
     return "how long it takes is not known before the first candidate has run"
-
-
-def _require_sandbox(isolation: Isolation) -> None:
-    """Raise SettingError unless the tests can be isolated as asked for."""
-    if isolation != "bwrap":
-        return
-    from pytest_tfgrpo.sandbox.programs.bubblewrap import open_bwrap
-
-    try:
-        open_bwrap()
-    except ActorError as error:
-        text = (
-            str(error).replace("sandbox=none", "--check-sandbox none").replace("sandbox=bwrap", "the sandbox")
-        )
-        raise SettingError(text) from error
-
-
-def init_command(arguments: Arguments) -> Iterator[str]:
-    """Write a first harvest.toml, which says how tests run, each value with its source."""
-    from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.harvest.job.tools import first_recipe, open_builder, recipe_path
-
-    repository = Path(arguments.repo)
-    path = recipe_path(repository)
-    if path.exists() and not arguments.force:
-        raise SettingError(f"{path} exists; review it, or overwrite it with --force")
-    builder = open_builder(os.environ, "none")  # which interpreters there are; nothing is built
-    write_text(path, first_recipe(repository, arguments.commit, builder.interpreters))
-    yield f"wrote  {path}: review it, then harvest"
-
-
-def env_command(arguments: Arguments) -> Iterator[str]:
-    """Build the environments of a harvested suite on this machine."""
-    from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
-    from pytest_tfgrpo.harvest.job.tools import open_builder
-    from pytest_tfgrpo.harvest.suite.suite_files import ENVIRONMENTS
-    from pytest_tfgrpo.sandbox.programs.environments import read_environment
-
-    files = sorted((Path(arguments.suite) / ENVIRONMENTS).glob("*.json"))
-    if not files:
-        if not any(Path(arguments.suite).glob("*.scenario.yaml")):
-            raise SettingError(f"{arguments.suite} holds no scenario; name the folder of a suite")
-        yield f"{arguments.suite} needs no environment"
-        return
-    _require_sandbox(arguments.check_sandbox)
-    builder, lost = open_builder(os.environ, arguments.check_sandbox), 0
-    for file in files:
-        environment = read_environment(file)
-        what = f"Python {environment.python}" if environment.python else "no Python"
-        try:
-            builder.build(environment)
-        except BuildProblem as problem:
-            lost += 1
-            yield f"failed  {file.stem[:12]}  {what}: {problem}"
-        else:
-            yield f"ready   {file.stem[:12]}  {what}, {plural(len(environment.lock), 'package')}"
-    if lost:
-        raise StoreError(f"{lost} of {plural(len(files), 'environment')} could not be built")
-
-
-def verify_command(arguments: Arguments) -> Iterator[str]:
-    """Prove the scenarios of a harvested suite again, from its own files."""
-    from pytest_tfgrpo.harvest.job.tools import find_environment, run_tests
-    from pytest_tfgrpo.harvest.job.verify import verify
-
-    _require_sandbox(arguments.check_sandbox)
-    suite, lost = Path(arguments.suite), []
-    for one in verify(suite, run_tests, find_environment, isolation=arguments.check_sandbox):
-        yield verified_line(one)
-        if one.cause is not None:
-            lost.append(one.id)
-    if lost:
-        raise StoreError(f"{len(lost)} of {plural(one.total, 'scenario')} not proven: {few(lost, 5)}")
-    yield f"{plural(one.total, 'scenario')} proven"
-
-
-def verified_line(one: VerifiedScenario) -> str:
-    """Return the line of a scenario that was to be proven again."""
-    width = len(str(one.total))
-    status = "proven" if one.cause is None else "not proven"
-    why = "" if one.cause is None else f"  {one.cause.value}: {one.reason}"
-    why += f"  (edited since it was proven: {'; '.join(one.edited)})" if one.edited else ""
-    return (
-        f"{one.done:>{width}}/{one.total}  {status:<10}  {plural(one.tests, 'test'):>8}  "
-        f"{one.elapsed_s:>6.1f} s  {one.id}{why}"
-    )

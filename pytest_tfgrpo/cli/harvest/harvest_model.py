@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, project_of
+from pytest_tfgrpo.cli.parsers import Arguments
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.settings.agents import ACTOR, MAX_TOKENS, MODELS, TEACHER
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
+from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
+from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
+from pytest_tfgrpo.llm.models import Models
+from pytest_tfgrpo.suite.models_file import load_models
 
 MODEL = "openai:"
 
 
 def open_statement_model(arguments: Arguments) -> StatementModel:
     """Return what rewrites prompts: the model that the settings name; raises SettingError, makes no call."""
-    from pytest_tfgrpo.harvest.prompt.statement_model import StatementModel
-    from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
-    from pytest_tfgrpo.llm.models import Models
-    from pytest_tfgrpo.suite.models_file import load_models
-
     project = project_of(arguments)
     settings = project.settings
     spec = TEACHER.of(settings) or ("" if listed_agents(ACTOR.of(settings)) else ACTOR.of(settings)) or ""

@@ -14,8 +14,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, Served, open_service, prepare
+from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
+from pytest_tfgrpo.cli.demo.demo_service import POINT, DemoService, Served, open_service
 from pytest_tfgrpo.cli.live.open_live import open_live
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import interval, table
 from pytest_tfgrpo.production.live.config import load_live_config
@@ -54,6 +56,25 @@ class FailingStore(LiveStore):
             self.failures -= 1
             raise StoreError("injected by the demo: the disk is full")
         return super().write(*arguments, **named)
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(demo_command)
+    command.add_argument("--tasks", type=whole, default=TASKS, metavar="N", help="tasks (default: 600)")
+    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument(
+        "--shuffle-rewards",
+        action="store_true",
+        help="report the score of some other task, so that there is nothing to learn",
+    )
+    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
+
+
+def demo_command(arguments: Arguments) -> Iterator[str]:
+    """Watch a selector learn which of three arms is best, offline; then its store fails and is killed."""
+    with demo_folder(arguments.into) as folder:
+        yield from demo(folder, arguments.tasks, arguments.seed, shuffled=arguments.shuffle_rewards)
 
 
 def demo(folder: Path, tasks: int = TASKS, seed: int = 0, *, shuffled: bool = False) -> Iterator[str]:

@@ -14,15 +14,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.live.demo_service import POINT, DemoService, open_service, prepare
+from pytest_tfgrpo.cli.demo.demo_service import POINT, DemoService, open_service
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.live.arms import LiveArm
+from pytest_tfgrpo.production.live.config import load_live_config
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.production.live.arms import LiveArm
     from pytest_tfgrpo.production.live.config import ArmSpec
 
 DAYS = 3
@@ -141,21 +142,16 @@ class _ServedTask:
 
 
 def open_traffic(folder: Path, seed: int, tasks: int, start_ns: int) -> DemoTraffic:
-    """Return the traffic of an application that keeps its libraries in `folder`."""
-    prepare(folder, seed)
+    """Return the traffic of an application whose libraries `prepare` wrote into `folder`."""
     service = open_service(folder, seed, splits=("train",))
     return DemoTraffic(service=service, seed=seed, tasks=tasks, start_ns=start_ns)
 
 
 def _arms(folder: Path) -> Mapping[str, ArmSpec]:
-    from pytest_tfgrpo.production.live.config import load_live_config
-
     return load_live_config(folder / "live.toml", {}, {}).points[POINT].arms
 
 
 def _arm(spec: ArmSpec, scenario: Scenario) -> LiveArm:
-    from pytest_tfgrpo.production.live.arms import LiveArm
-
     return LiveArm(spec, 1.0, scenario.domain, lambda *_: None)
 
 

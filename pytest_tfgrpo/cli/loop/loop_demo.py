@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
 from pytest_tfgrpo.cli.loop.demo_traffic import (
     DAY_NS,
     DAYS,
@@ -30,6 +31,7 @@ from pytest_tfgrpo.cli.loop.demo_traffic import (
     DemoTraffic,
     open_traffic,
 )
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, positive
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.production.bus.protocol import Bus
@@ -167,6 +169,23 @@ def _wait(what: str, seen: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(demo_command)
+    command.add_argument("--tasks", type=positive, default=TASKS, metavar="N", help="tasks (default: 400)")
+    command.add_argument("--seed", type=positive, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
+    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
+
+
+def demo_command(arguments: Arguments) -> Iterator[str]:
+    """Watch three days of an agent become rewards, offline, while its service is killed (extra serve)."""
+    with demo_folder(arguments.into) as folder:
+        yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
+        if arguments.into:
+            yield f"next: tfgrpo loop show ID --config {folder / 'killed' / 'loop.toml'}"
+
+
 def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iterator[str]:
     """Yield what happens while two loops get the traffic of three days, in an empty folder.
 
@@ -174,6 +193,7 @@ def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iter
     differ, or where something is kept that should not be.
     """
     started = time.perf_counter()
+    prepare(folder, seed)
     traffic = open_traffic(folder, seed, tasks, time.time_ns() - DAYS * DAY_NS)
     killed = _made(folder / "killed", bus)
     calm = _made(folder / "calm", "")

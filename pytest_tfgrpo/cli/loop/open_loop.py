@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.config import load_loop_config
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.view.view import LoopView
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.bus.protocol import Bus
     from pytest_tfgrpo.production.config import LoopConfig
-    from pytest_tfgrpo.production.door.scrubber import LoopScrubber
-    from pytest_tfgrpo.production.view.view import LoopView
 
 
 def load_config(path: str | None) -> LoopConfig:
     """Return the configuration of this process; raises SettingError."""
-    from pytest_tfgrpo.production.config import load_loop_config
-
     return load_loop_config(path, os.environ)
 
 
 def open_configured(config: LoopConfig) -> Bus:
     """Return the bus, which is made where it is a file that is missing; raises BusError and SettingError."""
-    from pytest_tfgrpo.production.bus.registry import open_bus
-
     return open_bus(config.bus_spec, options=config.bus_options())
 
 
@@ -49,8 +49,6 @@ def existing_bus(path: str | None) -> Iterator[tuple[LoopConfig, Bus]]:
 @contextmanager
 def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
     """Yield the view, with all that is on the bus."""
-    from pytest_tfgrpo.production.view.view import LoopView
-
     with closing(LoopView(config.view_path)) as view:
         view.catch_up(bus)
         yield view
@@ -58,11 +56,18 @@ def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
 
 def open_scrubber(config: LoopConfig) -> LoopScrubber:
     """Return what takes secrets out, and makes pseudonyms with the key; raises SettingError."""
-    from pytest_tfgrpo.production.door.scrubber import LoopScrubber
-
     privacy = config.settings
     return LoopScrubber(
         config.key(),
         addresses=privacy.privacy_ip_addresses,
         user_attributes=privacy.privacy_user_attributes,
     )
+
+
+@contextmanager
+def opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
+    """Yield the bus, what scrubs, and who opted out; raises BusError and SettingError."""
+    config = load_config(arguments.config)
+    scrubber = open_scrubber(config)
+    with closing(open_configured(config)) as bus, closing(OptOuts(bus, scrubber)) as rows:
+        yield bus, scrubber, rows

@@ -9,9 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
+from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, StoreError
+from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
 from pytest_tfgrpo.core.settings.gate import GATE_ALARM, GATE_MARGIN
+from pytest_tfgrpo.gate import baseline
+from pytest_tfgrpo.gate.baseline import describe, from_run, load, locate
+from pytest_tfgrpo.gate.difference import Bar
+from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
+from pytest_tfgrpo.metrics.looks import merged
+from pytest_tfgrpo.report.comparison.baselines import compare_baselines
+from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -19,9 +30,9 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.metrics.looks import Looks
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the group."""
-    group = add_group(commands, "baseline", "Manage the baselines that the gate compares with.")
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
     command = add_command(group, "save", save)
     command.add_argument(
         "name", metavar="NAME", help="name (stored as baselines/NAME.json) or a path ending in .json"
@@ -45,10 +56,6 @@ def declare(commands: Subparsers) -> None:
 
 def save(arguments: Arguments) -> Iterator[str]:
     """Store the final sweep of a run as a baseline, pooled with every other sweep of its build."""
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.gate import baseline
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
     run = load_run(find_run(project, arguments.run))
@@ -64,10 +71,6 @@ def save(arguments: Arguments) -> Iterator[str]:
 
 def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
     """Return a baseline with the sweeps of its build in the file that is replaced, and of runs on disk."""
-    from pytest_tfgrpo.gate.baseline import from_run, load
-    from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
-
     others = []
     with suppress(BaselineError):  # one that is broken is saved again
         others = [load(path)]
@@ -81,11 +84,6 @@ def _pooled(project: Project, path: Path, stored: Baseline) -> Baseline:
 
 def _looks(project: Project, path: Path) -> Looks:
     """Return what eval splits have seen: by runs, the committed library, and the file that is replaced."""
-    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.gate.baseline import load
-    from pytest_tfgrpo.metrics.looks import merged
-    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
-
     known = [looks_on_disk(project.out, project.task_id)]
     with suppress(StoreError):
         known.append(find_library(project, COMMITTED)[0].looks)
@@ -96,16 +94,11 @@ def _looks(project: Project, path: Path) -> Looks:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a stored baseline."""
-    from pytest_tfgrpo.gate.baseline import describe, load, locate
-
     yield from describe(load(locate(arguments.name, project_of(arguments).root)))
 
 
 def compare(arguments: Arguments) -> Iterator[str]:
     """Compare two baselines or runs: the gate's result for B with A as its baseline."""
-    from pytest_tfgrpo.gate.difference import Bar
-    from pytest_tfgrpo.report.comparison.baselines import compare_baselines
-
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
     margin = GATE_MARGIN.of(project.settings) if arguments.margin is None else arguments.margin
@@ -140,11 +133,6 @@ def find(project: Project, wanted: str) -> Baseline:
 
     Raises BaselineError and JournalError.
     """
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
-    from pytest_tfgrpo.gate.baseline import from_run, load, locate
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-
     if wanted.endswith(".json") or (is_task_id(wanted) and locate(wanted, project.root).is_file()):
         return load(locate(wanted, project.root))
     try:

@@ -6,7 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import find_run
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.export.export import Export
+from pytest_tfgrpo.export.export import export as write
+from pytest_tfgrpo.export.harbor.tasks import export_tasks
 
 FORMATS = ("rollouts", "preference", "prompt")
 ADVANTAGES = ("grpo", "dr_grpo", "rloo")
@@ -14,9 +19,9 @@ HARBOR = "harbor"
 """In place of a run: the scenarios of a suite are exported."""
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "export", export)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(export)
     command.add_run(
         "run",
         nargs="?",
@@ -59,8 +64,6 @@ def export(arguments: Arguments) -> Iterator[str]:
 
 
 def _export_harbor(arguments: Arguments) -> Iterator[str]:
-    from pytest_tfgrpo.export.harbor.tasks import export_tasks
-
     if arguments.suite is None or arguments.into is None:
         arguments.parser.error("name a suite and a folder: tfgrpo export harbor SUITE --into FOLDER")
     if arguments.format or arguments.advantage or arguments.bare or arguments.output:
@@ -69,10 +72,6 @@ def _export_harbor(arguments: Arguments) -> Iterator[str]:
 
 
 def _export_run(arguments: Arguments) -> Iterator[str]:
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.export.export import Export
-    from pytest_tfgrpo.export.export import export as write
-
     if arguments.suite is not None or arguments.into is not None:
         arguments.parser.error("SUITE and --into are for tfgrpo export harbor")
     if arguments.format is None:

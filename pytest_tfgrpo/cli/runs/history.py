@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import other_tasks, read_report
+from pytest_tfgrpo.cli.page_file import write
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain, write_text
+from pytest_tfgrpo.report.run_history.lines import history_lines
+from pytest_tfgrpo.report.run_history.page import history_page
+from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run, unreported
+from pytest_tfgrpo.runs.journal.journal import decode, ended_at, is_open
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.report.run_history.past_runs import PastRun
@@ -20,21 +28,15 @@ SHOWN = 10
 PAGE = "history.html"
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "history", history)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(history)
     command.add_task()
     command.add_argument("--html", metavar="FILE", help="file of the page (default: in the task's folder)")
 
 
 def history(arguments: Arguments) -> Iterator[str]:
     """Print the last ten runs of the task, and write a page over all of them."""
-    from pytest_tfgrpo.cli.lookup import other_tasks
-    from pytest_tfgrpo.cli.runs.report import write
-    from pytest_tfgrpo.report.run_history.lines import history_lines
-    from pytest_tfgrpo.report.run_history.page import history_page
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
     project = project_of(arguments)
     folders = list_runs(project.out, project.task_id)
     if not folders:
@@ -50,10 +52,6 @@ def history(arguments: Arguments) -> Iterator[str]:
 
 def _run_in(folder: Path) -> PastRun:
     """Return what is known of a run; whatever is wrong with its files is said in its place."""
-    from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run, unreported
-    from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
-
     journal, header = folder / JOURNAL, _header(folder / JOURNAL)
     if is_open(journal):
         return unreported(folder.name, "running", header)
@@ -68,8 +66,6 @@ def _run_in(folder: Path) -> PastRun:
 
 def _header(journal: Path) -> Mapping[str, Any] | None:
     """Return the data of a journal's first event; None where it has none that can be read."""
-    from pytest_tfgrpo.runs.journal.journal import decode
-
     try:
         with open_plain(journal) as file:
             event = decode(file.readline()[:-1])

@@ -7,28 +7,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.cli.lookup import find_run, read_report
 from pytest_tfgrpo.cli.parsers import (
     Arguments,
     Parser,
-    Subparsers,
     add_command,
-    add_group,
     positive,
-    project_of,
     whole,
 )
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON, write_json
+from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.report.judging.judge import label_lines
+from pytest_tfgrpo.report.judging.label_file import load_labels, read_form, save_labels, write_form
+from pytest_tfgrpo.report.judging.labels import Labels, draw, labels_report, sample_of
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
-    from pytest_tfgrpo.report.judging.labels import Labels
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the group."""
-    group = add_group(commands, "labels", "Correct a judge's gain by human labels of a random sample.")
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
     command = add_command(group, "sample", sample)
     command.add_run("run", nargs="?")
     command.add_argument(
@@ -60,11 +63,6 @@ def _add_file(command: Parser) -> None:
 
 def sample(arguments: Arguments) -> Iterator[str]:
     """Draw a random sample of a run's judged answers, and write a form for people to label."""
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.texts.text import line, plural
-    from pytest_tfgrpo.report.judging.label_file import load_labels, save_labels, write_form
-    from pytest_tfgrpo.report.judging.labels import Labels, draw
-
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
     run = _finished(project, folder)
@@ -100,12 +98,6 @@ def read(arguments: Arguments) -> Iterator[str]:
     """Check a form that people filled in, store its labels with the run, and print the corrected gain."""
     from dataclasses import replace
 
-    from pytest_tfgrpo.cli.lookup import find_run, read_report
-    from pytest_tfgrpo.core.texts.text import line
-    from pytest_tfgrpo.report.judging.judge import label_lines
-    from pytest_tfgrpo.report.judging.label_file import load_labels, read_form, save_labels
-    from pytest_tfgrpo.report.judging.labels import labels_report, sample_of
-
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
     run = _finished(project, folder)
@@ -139,8 +131,6 @@ def _require_same(earlier: Labels, arguments: Arguments) -> None:
 
 def _finished(project: Project, folder: Path) -> Run:
     """Return the run in `folder`; raises JournalError unless it is complete."""
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-
     run = load_run(folder)
     if run.status != "complete":
         raise JournalError(

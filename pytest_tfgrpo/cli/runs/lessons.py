@@ -10,14 +10,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
+from pytest_tfgrpo.core.lessons import Tombstone
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import interval, line, plural, wrapped
+from pytest_tfgrpo.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
+from pytest_tfgrpo.learning.attribution.exposures import content_key
+from pytest_tfgrpo.learning.attribution.pooling import records
+from pytest_tfgrpo.learning.library.experience_store import ExperienceStore, export_camel
+from pytest_tfgrpo.learning.library.library import load_library
+from pytest_tfgrpo.numerics.attribution import MIN_ARM
+from pytest_tfgrpo.report.attribution import probability
+from pytest_tfgrpo.runs.journal.journal_contents import library_at_start, list_runs
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
-    from pytest_tfgrpo.core.lessons import Experience, Library, Tombstone
+    from pytest_tfgrpo.core.lessons import Experience, Library
     from pytest_tfgrpo.learning.attribution.effects import LessonEffect
 
 WIDTH = 80
@@ -45,9 +57,9 @@ class LessonRow:
     """Ids of the lessons that it updates or merges, with their texts where they are not its own."""
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "lessons", lessons, "experiences")
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(lessons)
     command.add_task()
     command.add_argument(
         "--all", action="store_true", help="also list lessons that were superseded, retired or rejected"
@@ -64,8 +76,6 @@ def declare(commands: Subparsers) -> None:
 
 def lessons(arguments: Arguments) -> Iterator[str]:
     """List the lessons of the task with their effects, or export them as JSON lines."""
-    from pytest_tfgrpo.core.texts.text import line
-
     project = project_of(arguments)
     stored, tombstones = _stored(project)
     if arguments.export:
@@ -98,12 +108,6 @@ def _listing(
     where: str,
     sort: str,
 ) -> Iterator[str]:
-    from pytest_tfgrpo.core.texts.text import line, plural, wrapped
-    from pytest_tfgrpo.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
-    from pytest_tfgrpo.learning.attribution.exposures import content_key
-    from pytest_tfgrpo.learning.attribution.pooling import records
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
     found, complaints = records(list_runs(project.out, project.task_id))
     for complaint in complaints:
         _warn(line(complaint))
@@ -141,10 +145,6 @@ def _listing(
 
 
 def _lines(lesson: LessonRow) -> Iterator[str]:
-    from pytest_tfgrpo.core.texts.text import interval, line, plural, wrapped
-    from pytest_tfgrpo.numerics.attribution import MIN_ARM
-    from pytest_tfgrpo.report.attribution import probability
-
     e, standing = lesson.experience, lesson.standing
     yield from wrapped(f"{e.polarity:5} {line(e.domain, 64)}: {line(e.summary32, 300)}", WIDTH, "", INDENT)
     tried = f"{plural(standing.included, 'group')} with it, {standing.left_out} without"
@@ -213,9 +213,6 @@ def _fate(e: Experience, heirs: Mapping[str, Experience], tombstones: Mapping[st
 
 def _stored(project: Project) -> tuple[list[Experience], dict[str, Tombstone]]:
     """Return what the store holds, nothing where there is none."""
-    from pytest_tfgrpo.core.lessons import Tombstone
-    from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
-
     path = project.out / project.task_id / EXPERIENCES
     if not path.is_file():
         return [], {}
@@ -231,8 +228,6 @@ def _started_with(
     project: Project, known: Mapping[str, Experience], tombstones: Mapping[str, Tombstone]
 ) -> Iterator[Experience]:
     """Yield what runs removed or revised of the libraries that they started with: no store holds these."""
-    from pytest_tfgrpo.runs.journal.journal_contents import library_at_start, list_runs
-
     changed = [(id_, stone.run_id) for id_, stone in tombstones.items()]
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
     unknown = {id_: run_id for id_, run_id in changed if id_ not in known}
@@ -246,9 +241,6 @@ def _in_force(
     project: Project, stored: Sequence[Experience], tombstones: Mapping[str, Tombstone]
 ) -> tuple[Sequence[Experience], str]:
     """Return the active lessons and their source: the task's library, the committed one or the store."""
-    from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
-    from pytest_tfgrpo.learning.library.library import load_library
-
     current = project.out / project.task_id / LIBRARY
     if current.is_file():
         return _of(load_library(current))
@@ -264,8 +256,6 @@ def _of(library: Library) -> tuple[Sequence[Experience], str]:
 
 
 def _export(project: Project, stored: Sequence[Experience], domain: str | None) -> Iterator[str]:
-    from pytest_tfgrpo.learning.library.experience_store import export_camel
-
     _require_store(project)
     yield from (json.dumps(value) for value in export_camel(e for e in stored if domain in (None, e.domain)))
 

@@ -6,18 +6,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
+from pytest_tfgrpo.cli.lookup import (
+    COMMITTED,
+    committed_file,
+    find_library,
+    find_run,
+    read_report,
+    require_promotable,
+)
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.learning.library.flags import KINDS, flags_of
+from pytest_tfgrpo.learning.library.library import diff as difference
+from pytest_tfgrpo.learning.library.library import load_library, save_library
+from pytest_tfgrpo.learning.library.library import rebase as rebased
+from pytest_tfgrpo.metrics.looks import merged
+from pytest_tfgrpo.report.gates import overall
+from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
+from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the group."""
-    group = add_group(commands, "library", "Inspect and manage libraries of lessons.")
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
     which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
     command = add_command(group, "show", show)
     command.add_argument(
@@ -43,8 +62,6 @@ def declare(commands: Subparsers) -> None:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print the lessons of a library."""
-    from pytest_tfgrpo.cli.lookup import find_library
-
     library, _ = find_library(project_of(arguments), arguments.library)
     yield f"library {library.hash[:12]}, lessons: {len(library.experiences)}"
     yield from (f"  {_lesson(experience)}" for experience in library.experiences)
@@ -53,9 +70,6 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 def diff(arguments: Arguments) -> Iterator[str]:
     """Print how two libraries differ."""
-    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.learning.library.library import diff as difference
-
     project = project_of(arguments)
     names = [arguments.a, arguments.b] if arguments.b else [COMMITTED, arguments.a]
     (a, older), (b, newer) = (find_library(project, name) for name in names)
@@ -71,19 +85,12 @@ def diff(arguments: Arguments) -> Iterator[str]:
 
 def promote(arguments: Arguments) -> Iterator[str]:
     """Write the library of a run to the committed file, for review and commit."""
-    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run, read_report, require_promotable
-    from pytest_tfgrpo.learning.library.library import diff, save_library
-    from pytest_tfgrpo.metrics.looks import merged
-    from pytest_tfgrpo.report.gates import overall
-    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])
     file = require_promotable(project, load_run(folder))
     before, _ = find_library(project, COMMITTED)
     library, history = find_library(project, arguments.run)
-    changes = diff(before, library, history)
+    changes = difference(before, library, history)
     require_read(before.experiences, library.experiences, arguments.accept_flagged)
     looks = merged(before.looks, library.looks, looks_on_disk(project.out, project.task_id))
     save_library(file, replace(library, looks=looks))
@@ -96,12 +103,6 @@ def promote(arguments: Arguments) -> Iterator[str]:
 
 def rebase(arguments: Arguments) -> Iterator[str]:
     """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
-    from pytest_tfgrpo.cli.lookup import committed_file
-    from pytest_tfgrpo.core.python.clock import utc_now
-    from pytest_tfgrpo.learning.library.library import load_library, save_library
-    from pytest_tfgrpo.learning.library.library import rebase as rebased
-    from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
-
     project = project_of(arguments)
     file = committed_file(project)
     if file is None:
@@ -116,8 +117,6 @@ def rebase(arguments: Arguments) -> Iterator[str]:
 
 def to_read(lessons: Iterable[Experience]) -> Iterator[str]:
     """Yield the lessons that a person reads before they are promoted, and why."""
-    from pytest_tfgrpo.learning.library.flags import KINDS, flags_of
-
     found = [(lesson, flags) for lesson in lessons if (flags := flags_of(lesson.summary32))]
     if found:
         yield "read these before promote:"

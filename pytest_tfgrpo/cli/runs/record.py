@@ -6,17 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, add_group, project_of
+from pytest_tfgrpo.cli.lookup import find_run
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.settings.agents import RECORD
+from pytest_tfgrpo.recording import maintenance
+from pytest_tfgrpo.recording.writing import check_recordable, describe, record
+from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.recording.maintenance import RunUse
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the group."""
-    group = add_group(commands, "record", "Manage recordings, from which you replay runs.")
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
     add_command(group, "stat", stat).add_argument("file", metavar="FILE", help="a recording")
     add_command(group, "verify", verify).add_argument("file", metavar="FILE", help="a recording")
     command = add_command(group, "add", add)
@@ -35,15 +41,11 @@ def declare(commands: Subparsers) -> None:
 
 def stat(arguments: Arguments) -> Iterator[str]:
     """Print what a recording contains: entries by actor and model, size, dates, redactions."""
-    from pytest_tfgrpo.recording import maintenance
-
     yield from maintenance.stat(Path(arguments.file))
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
     """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 and print each bad line."""
-    from pytest_tfgrpo.recording import maintenance
-
     file = Path(arguments.file)
     problems = list(maintenance.verify(file))
     if problems:
@@ -57,11 +59,6 @@ def add(arguments: Arguments) -> Iterator[str]:
     What an agent left in its workspace is kept only while a run that is to be recorded is made, so that a run
     whose checks or test functions may look there is refused.
     """
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.recording.writing import check_recordable, describe, record
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
-    from pytest_tfgrpo.scoring.checks.registry import KINDS
-
     file, folder = Path(arguments.file), find_run(project_of(arguments), arguments.run)
     run = load_run(folder)
     for scenario in () if RECORD.of(run.settings) else run.scenarios:
@@ -78,16 +75,10 @@ def add(arguments: Arguments) -> Iterator[str]:
 
 def prune(arguments: Arguments) -> Iterator[str]:
     """Remove from a recording what a run (default: the latest) does not use."""
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.recording import maintenance
-
     project = project_of(arguments)
     uses = [_use_of(find_run(project, name)) for name in arguments.run or ["latest"]]
     yield from maintenance.prune(Path(arguments.file), uses, others=arguments.others, dry=arguments.dry_run)
 
 
 def _use_of(folder: Path) -> RunUse:
-    from pytest_tfgrpo.recording import maintenance
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
-
     return maintenance.use_of(load_run(folder), read_log(folder).rollouts.values())

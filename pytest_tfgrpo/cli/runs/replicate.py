@@ -11,11 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, read_report
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
+from pytest_tfgrpo.core.files import REPLICATIONS, write_json
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD, SEED
+from pytest_tfgrpo.core.texts.text import block
+from pytest_tfgrpo.engine.writer import make_output
+from pytest_tfgrpo.launch.launch import stored_baseline
+from pytest_tfgrpo.metrics.looks import merged
+from pytest_tfgrpo.report.replication import replication, replication_lines, seed_result, what_differs
+from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, new_run_id
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -28,9 +39,9 @@ _LAST = 2000
 """Characters of pytest's output that an error shows."""
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "replicate", replicate)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(replicate)
     command.add_argument(
         "seeds", type=_count, metavar="N", help="number of seeds; an interval takes 3 or more"
     )
@@ -72,8 +83,6 @@ def replicate(arguments: Arguments) -> Iterator[str]:
 
 
 def _require_one_agent(project: Project, args: Sequence[str]) -> None:
-    from pytest_tfgrpo.core.keys.agent_list import listed_agents
-
     agents = listed_agents(ACTOR.of(project.settings))
     if agents and not any(word.startswith("--tfgrpo-actor=") for word in args):
         raise SettingError(
@@ -84,23 +93,16 @@ def _require_one_agent(project: Project, args: Sequence[str]) -> None:
 
 def _folder(project: Project, *, new: bool) -> Path:
     """Return the folder of the replication to go on with, or of a new one."""
-    from pytest_tfgrpo.core.files import REPLICATIONS
-    from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
-
     home = project.out / project.task_id / REPLICATIONS
     known = sorted(path for path in home.glob("*") if path.is_dir())
     return known[-1] if known and not new else home / new_run_id()
 
 
 def _runs(project: Project, out: Path) -> list[Path]:
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
     return list_runs(out, project.task_id)
 
 
 def _report(run: Path) -> Mapping[str, Any]:
-    from pytest_tfgrpo.cli.lookup import read_report
-
     return read_report(run) or {}
 
 
@@ -129,8 +131,6 @@ _BUDGETS: tuple[Setting[float | None], ...] = (BUDGET_USD, BUDGET_TOKENS, BUDGET
 
 def _carry_out(project: Project, seed: int, outs: Mapping[int, Path], args: Sequence[str]) -> Path:
     """Run one seed to its end, or go on with it; raises JournalError where it does not come to one."""
-    from pytest_tfgrpo.engine.writer import make_output
-
     make_output(project.out)
     out, runs = outs[seed], _runs(project, outs[seed])
     out.mkdir(parents=True, exist_ok=True)
@@ -208,9 +208,6 @@ def _used(run: Path, budget: str) -> float:
 
 def _result(run: Path) -> SeedResult:
     """Return what the run in a folder shows; raises SettingError where it measured no gain."""
-    from pytest_tfgrpo.report.replication import seed_result
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-
     found = seed_result(load_run(run))
     if found is None or not found.known.ids:
         raise SettingError(
@@ -221,8 +218,6 @@ def _result(run: Path) -> SeedResult:
 
 def _require_same(results: Mapping[int, SeedResult], seed: int) -> None:
     """Raise SettingError when the run of `seed` differs from the others in more than that."""
-    from pytest_tfgrpo.report.replication import what_differs
-
     for other, result in results.items():
         if changed := what_differs(result, results[seed]):
             raise SettingError(
@@ -232,11 +227,6 @@ def _require_same(results: Mapping[int, SeedResult], seed: int) -> None:
 
 
 def _conclude(project: Project, folder: Path, results: Sequence[SeedResult]) -> Iterator[str]:
-    from pytest_tfgrpo.core.files import write_json
-    from pytest_tfgrpo.metrics.looks import merged
-    from pytest_tfgrpo.report.replication import replication, replication_lines
-    from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
-
     looks = merged(looks_on_disk(project.out, project.task_id), *_committed(project))
     value = replication(results, looks)
     write_json(folder / RESULT, value)
@@ -246,9 +236,6 @@ def _conclude(project: Project, folder: Path, results: Sequence[SeedResult]) -> 
 
 def _committed(project: Project) -> Iterator[Mapping[str, tuple[str, ...]]]:
     """Yield the looks that the committed library and the baseline remember."""
-    from pytest_tfgrpo.cli.lookup import COMMITTED, find_library
-    from pytest_tfgrpo.launch.launch import stored_baseline
-
     yield find_library(project, COMMITTED)[0].looks
     baseline = stored_baseline(project.settings, project.root)
     if baseline is not None:
@@ -257,6 +244,4 @@ def _committed(project: Project) -> Iterator[Mapping[str, tuple[str, ...]]]:
 
 def _end(text: str) -> str:
     """Return the end of pytest's output."""
-    from pytest_tfgrpo.core.texts.text import block
-
     return block(text.strip()[-_LAST:])

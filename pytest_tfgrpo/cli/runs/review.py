@@ -8,8 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import LATEST, find_run
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.texts.text import block, few, line, plural, wrapped
+from pytest_tfgrpo.review.disagreements import review as review_of
+from pytest_tfgrpo.review.lines import change_lines, not_applied_lines, review_lines
+from pytest_tfgrpo.review.marks import load_marks
+from pytest_tfgrpo.review.patch import suite_change, write_files
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
+from pytest_tfgrpo.suite.suite_files import suite_files
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -23,9 +33,9 @@ APPLY = "apply"
 WIDTH = 80
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "review", review)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(review)
     command.add_argument(
         "words",
         nargs="*",
@@ -67,9 +77,6 @@ class Opened(NamedTuple):
 
 def review(arguments: Arguments) -> Iterator[str]:
     """Show where checks and reviewers' marks disagree, or propose what follows from marks."""
-    from pytest_tfgrpo.core.texts.text import line
-    from pytest_tfgrpo.review.lines import review_lines
-
     words = list(arguments.words)
     applying = words[:1] == [APPLY]
     names = words[applying:]
@@ -89,27 +96,17 @@ def review(arguments: Arguments) -> Iterator[str]:
 
 
 def _open(arguments: Arguments, name: str | None) -> Opened:
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.review.disagreements import review
-    from pytest_tfgrpo.review.marks import load_marks
-    from pytest_tfgrpo.runs.journal.journal_contents import load_run
-    from pytest_tfgrpo.suite.suite_files import suite_files
-
     project = project_of(arguments)
     marks = load_marks([Path(file) for file in arguments.marks])
     run = load_run(find_run(project, name or _run_of(project, marks)))
     wanted = {mark.scenario_id for mark in marks}
     files, _ = suite_files((s for s in run.scenarios if s.id in wanted), project.root)
     now = {s.id: s.stamp for file in files.values() for s in file.scenarios.values()}
-    return Opened(project.root, run, review(run, marks, now), files)
+    return Opened(project.root, run, review_of(run, marks, now), files)
 
 
 def _run_of(project: Project, marks: Sequence[Mark]) -> str:
     """Return the one run of the project that marks are of; raises SettingError where there is not one."""
-    from pytest_tfgrpo.cli.lookup import LATEST
-    from pytest_tfgrpo.core.texts.text import few, plural
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
     known = {folder.name for folder in list_runs(project.out, project.task_id)}
     of = list(dict.fromkeys(mark.run_id for mark in marks))
     here = [id_ for id_ in of if id_ in known]
@@ -126,11 +123,6 @@ def _run_of(project: Project, marks: Sequence[Mark]) -> str:
 
 def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
     """Propose changes of the scenario files that follow from marks; write them if that is asked for."""
-    from pytest_tfgrpo.core.files import write_text
-    from pytest_tfgrpo.core.texts.text import block, line
-    from pytest_tfgrpo.review.lines import change_lines, not_applied_lines
-    from pytest_tfgrpo.review.patch import suite_change, write_files
-
     if arguments.patch and Path(arguments.patch).exists():
         raise SettingError(f"{arguments.patch} exists; name another file with --patch")
     change = suite_change(opened.run, opened.review, opened.files, opened.root, new=arguments.new)
@@ -155,8 +147,6 @@ def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
 
 
 def _consequences(change: SuiteChange, *, new: bool) -> Iterator[str]:
-    from pytest_tfgrpo.core.texts.text import few, plural, wrapped
-
     ids = [one.scenario.id for one in change.proposals]
     text = (
         f"{plural(len(ids), 'scenario')} would be judged twice, as before and as a copy ({few(ids)}): "

@@ -6,21 +6,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import other_tasks, read_report
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.texts.text import number, table
+from pytest_tfgrpo.report.cost import spent
+from pytest_tfgrpo.report.gates import overall
+from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run
+from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    add_command(commands, "runs", runs).add_task()
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(runs)
+    command.add_task()
 
 
 def runs(arguments: Arguments) -> Iterator[str]:
     """List the runs of the task, oldest first."""
-    from pytest_tfgrpo.cli.lookup import other_tasks
-    from pytest_tfgrpo.core.texts.text import table
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
     project = project_of(arguments)
     rows, killed = [], ""
     for folder in list_runs(project.out, project.task_id):
@@ -40,11 +46,6 @@ def runs(arguments: Arguments) -> Iterator[str]:
 
 def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
     """Return what became of a run, and its report if it has one that can be read."""
-    from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.core.files import JOURNAL
-    from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run
-    from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
-
     if is_open(folder / JOURNAL):
         return "running", None
     try:
@@ -58,10 +59,6 @@ def _status(folder: Path) -> tuple[str, Mapping[str, Any] | None]:
 
 
 def _row(run_id: str, report: Mapping[str, Any]) -> list[str]:
-    from pytest_tfgrpo.core.texts.text import number
-    from pytest_tfgrpo.report.cost import spent
-    from pytest_tfgrpo.report.gates import overall
-
     evals = [row["gt_score"]["mean"] for row in report["epochs"] if row["mode"] == "eval"]
     gain = report["gain"]["difference"] if report["gain"] else None
     return [

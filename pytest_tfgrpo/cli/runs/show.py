@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.lookup import find_rollout
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.report.rollout import rollout_text
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "show", show)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(show)
     command.add_argument(
         "rollout", metavar="ROLLOUT", help="rollout id or its end, such as e1.count-words.r0"
     )
@@ -18,9 +21,6 @@ def declare(commands: Subparsers) -> None:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a rollout in full: every frame, the answer, the checks, the scores."""
-    from pytest_tfgrpo.cli.lookup import find_rollout
-    from pytest_tfgrpo.report.rollout import rollout_text
-
     found = find_rollout(project_of(arguments), arguments.rollout)
     if found.shared:
         yield (

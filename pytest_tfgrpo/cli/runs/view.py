@@ -11,16 +11,21 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
-from pytest_tfgrpo.cli.project import Project
+from pytest_tfgrpo.cli.lookup import find_run, read_report
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import Project, project_of
+from pytest_tfgrpo.cli.runs.rendering import rendered
+from pytest_tfgrpo.cli.runs.view_server import PageServer, WebAnswer, serve
 from pytest_tfgrpo.core.errors import JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import DETAILS, JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-    from pytest_tfgrpo.report.page.payload.details import DetailsFile
+from pytest_tfgrpo.core.texts.text import block, line
+from pytest_tfgrpo.report.live_view.following import JournalFollower
+from pytest_tfgrpo.report.live_view.page import live_page
+from pytest_tfgrpo.report.page import choice
+from pytest_tfgrpo.report.page.html import write_page
+from pytest_tfgrpo.report.page.payload.details import DetailsFile
+from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
 
 FIRST_S, SLICE_S = 0.05, 0.25
 """How long the first request, and one after it, reads the journal before it answers with what it has."""
@@ -30,9 +35,9 @@ PATIENCE_S = 15.0
 """How long a run that has ended may take to write its report, before the page is made from the journal."""
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "view", view)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(view)
     command.add_run("run", nargs="?")
     command.add_task()
     command.add_argument(
@@ -49,10 +54,6 @@ def view(arguments: Arguments) -> Iterator[str]:
 
     Nothing is written. A page that is served instead of opened is there until Ctrl-C.
     """
-    from pytest_tfgrpo.cli.lookup import find_run
-    from pytest_tfgrpo.core.texts.text import line
-    from pytest_tfgrpo.runs.journal.journal import is_open
-
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
     page = folder / REPORT_HTML
@@ -63,8 +64,6 @@ def view(arguments: Arguments) -> Iterator[str]:
         if not arguments.no_browser and not _opened(page.resolve().as_uri()):
             yield f"no browser could be opened; the address of the page is {page.resolve().as_uri()}"
         return
-    from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
-
     site = RunSite(project, folder)
     if not going_on:
         site.page()  # what is wrong with the journal is said here, and not to a browser
@@ -109,16 +108,12 @@ def _opened(address: str) -> bool:
 
 def is_fresh(folder: Path) -> bool:
     """Return whether the page in a run's folder is that of its end, with all that belongs to it."""
-    from pytest_tfgrpo.cli.lookup import read_report
-    from pytest_tfgrpo.report.page.choice import ROWS
-    from pytest_tfgrpo.runs.journal.journal import ended_at
-
     try:
         report = read_report(folder)
         if report is None or not ended_at(folder / JOURNAL, report["finished_at"]):
             return False
         made_from = [path for path in (folder / REPORT_JSON, folder / LABELS) if path.exists()]
-        made_from += [folder / DETAILS] if len(report["scenarios"]) > ROWS else []
+        made_from += [folder / DETAILS] if len(report["scenarios"]) > choice.ROWS else []
         written = (folder / REPORT_HTML).stat().st_mtime_ns
         return all(path.stat().st_mtime_ns <= written for path in made_from)
     except (JournalError, KeyError, OSError):
@@ -130,8 +125,6 @@ class RunSite:
 
     def __init__(self, project: Project, folder: Path) -> None:
         """Follow the run in `folder`."""
-        from pytest_tfgrpo.report.live_view.following import JournalFollower
-
         self._project, self._folder = project, folder
         self._journal = JournalFollower(folder / JOURNAL)
         self._lock = threading.Lock()
@@ -141,8 +134,6 @@ class RunSite:
 
     def __call__(self, name: str) -> WebAnswer | None:
         """Answer a request: the page, or what its script asks for; None for other names."""
-        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-
         with self._lock:
             match name:
                 case "":
@@ -158,8 +149,6 @@ class RunSite:
 
     def _detail(self, key: str, kind: str, row: int) -> WebAnswer | None:
         """Return what the page asks of the file beside it; None where the file is another or has nothing."""
-        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-
         details = self._details
         if details is None or key != details.key:
             return None
@@ -167,9 +156,6 @@ class RunSite:
         return None if piece is None else WebAnswer("application/gzip", piece)
 
     def _shown(self) -> WebAnswer:
-        from pytest_tfgrpo.cli.runs.view_server import WebAnswer
-        from pytest_tfgrpo.core.texts.text import block
-
         try:
             return WebAnswer("text/html", self.page() if self._is_over() else self._live())
         except (OSError, TfgrpoError) as error:
@@ -182,9 +168,6 @@ class RunSite:
 
         Raises JournalError, and OSError where it cannot be read or there is no room to make it.
         """
-        from pytest_tfgrpo.cli.runs.report import rendered
-        from pytest_tfgrpo.report.page.html import write_page
-
         if is_fresh(self._folder):
             return self._taken(self._folder)
         changed = (self._folder / JOURNAL).stat().st_mtime_ns
@@ -197,16 +180,12 @@ class RunSite:
 
     def _taken(self, folder: Path) -> bytes:
         """Return the page in a folder, and keep the file beside it open; raises JournalError and OSError."""
-        from pytest_tfgrpo.report.page.payload.details import DetailsFile
-
         page, details = (folder / REPORT_HTML).read_bytes(), folder / DETAILS
         self._details = DetailsFile(details) if details.exists() else None
         return page
 
     def _is_over(self) -> bool:
         """Return whether nobody writes the journal, and its report is written or will not be."""
-        from pytest_tfgrpo.runs.journal.journal import is_open
-
         if is_open(self._folder / JOURNAL):
             self._closed_at = None
             return False
@@ -217,8 +196,6 @@ class RunSite:
         return not ended or is_fresh(self._folder) or now - self._closed_at > PATIENCE_S
 
     def _live(self) -> bytes:
-        from pytest_tfgrpo.report.live_view.page import live_page
-
         return live_page(self._project.task_id, self._folder.name).encode("utf-8", "backslashreplace")
 
     def _state(self) -> dict[str, object]:

@@ -6,16 +6,20 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
+from pytest_tfgrpo.suite.imports.tables import TableColumns
+from pytest_tfgrpo.suite.imports.trial import CheckTrial
 
 FORMATS = ("promptfoo", "deepeval", "inspect", "csv", "jsonl", "hf", "harbor")
 EXPECTED = ("exact", "contains", "number", "math", "regex", "similar", "rubric")
 COLUMNS = ("prompt", "answer", "id", "domain", "split")
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "import", import_suite)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(import_suite)
     command.add_argument(
         "format",
         metavar="FORMAT",
@@ -43,11 +47,6 @@ def declare(commands: Subparsers) -> None:
 
 def import_suite(arguments: Arguments) -> Iterator[str]:
     """Write scenario files out of test files of other tools; say what was lost and which checks can fail."""
-    from pytest_tfgrpo.core.texts.text import line, plural
-    from pytest_tfgrpo.suite.imports.formats import read_files, write_scenarios
-    from pytest_tfgrpo.suite.imports.tables import TableColumns
-    from pytest_tfgrpo.suite.imports.trial import CheckTrial
-
     columns = TableColumns(**{name: getattr(arguments, name) for name in COLUMNS})
     found = read_files(arguments.format, arguments.files, columns=columns, expect=arguments.expect)
     stem = arguments.files[0].name.partition(".")[0] or arguments.format

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.cli.project import IniFile, ini_in, parse_ini, read_ini
 from pytest_tfgrpo.cli.suite.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.engine.writer import make_output
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -26,9 +28,9 @@ LEFT_OUT = frozenset({EXAMPLE_INI, "__pycache__", "out"})
 NEW_SECTION = "tool.pytest.ini_options"
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "init", init)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(init)
     command.add_argument(
         "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
     )
@@ -53,8 +55,6 @@ def start(folder: Path, *, force: bool, example: str | None = None) -> Iterator[
     SettingError, before anything is written, when the ini lines cannot be added or there is no such example.
     """
     templates, keys = (_files() / "init_templates", STARTER_KEYS) if example is None else _example(example)
-    from pytest_tfgrpo.engine.writer import make_output
-
     if any(STREAM in name.name for _, name in _walk(templates, Path())):
         require_git()
     ini, text = _with_keys(folder, keys)
@@ -101,8 +101,6 @@ def _files() -> Traversable:
 
 def _example(name: str) -> tuple[Traversable, Mapping[str, str]]:
     """Return the files of an example and the keys of its ini file; raises SettingError."""
-    from pytest_tfgrpo.core.wire.schema import nearest
-
     if name not in EXAMPLES:
         raise SettingError(f"unknown example {name!r}; known: {', '.join(EXAMPLES)}{nearest(name, EXAMPLES)}")
     found = example_folder(name)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Subparsers, add_command, project_of
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
+from pytest_tfgrpo.suite.packs import MANIFEST, load_pack, pack_folders, write_pack_stamp
 
 
-def declare(commands: Subparsers) -> None:
-    """Add the command."""
-    command = add_command(commands, "stamp", stamp)
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(stamp)
     command.add_argument(
         "--check", action="store_true", help="only verify; exit 1 and print each file that differs"
     )
@@ -26,8 +28,6 @@ def declare(commands: Subparsers) -> None:
 
 def stamp(arguments: Arguments) -> Iterator[str]:
     """Stamp prompt packs after a review, or verify their stamps."""
-    from pytest_tfgrpo.suite.packs import load_pack, write_pack_stamp
-
     problems = []
     for folder in _packs(arguments):
         if not arguments.check:
@@ -43,8 +43,6 @@ def stamp(arguments: Arguments) -> Iterator[str]:
 
 
 def _packs(arguments: Arguments) -> Iterator[Path]:
-    from pytest_tfgrpo.suite.packs import MANIFEST, pack_folders
-
     project = project_of(arguments)
     for name in arguments.folders or [project.root / PROMPT_PACKS.of(project.settings)]:
         folder = Path(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 
 LIMITS = ("processes", "memory", "file_size")
 """What ``sandbox_limits`` can limit; `processes` is a count, the others are bytes."""

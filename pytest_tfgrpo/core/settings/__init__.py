@@ -103,7 +103,7 @@ def parse(setting: Setting[Any], origin: Origin) -> Any:
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
-    from pytest_tfgrpo.core.wire.schema import nearest  # not needed by a start without a mistake
+    from pytest_tfgrpo.core.texts.named_values import nearest  # not needed by a start without a mistake
 
     return nearest(word, known)
 

@@ -5,12 +5,13 @@ The only file that imports ``jsonschema``, inside the functions that need it: it
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_tfgrpo.core.texts.named_values import SHOWN, nearest, short
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 LIMIT = 20
 """Most violations that are collected from one value."""
-SHOWN = 120
-"""Characters of a value that a message shows."""
 
 Path = tuple[str | int, ...]
 
@@ -45,15 +44,6 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
-def short(value: object, limit: int = SHOWN) -> str:
-    """Return the repr of `value`, cut to about `limit` characters."""
-    try:
-        text = repr(value[: limit + 1] if isinstance(value, str | bytes) else value)
-    except RecursionError:
-        return f"a {type(value).__name__} nested too deeply"
-    return text if len(text) <= limit + 2 else text[:limit] + "..."
-
-
 def extent(value: Json) -> tuple[int, int]:
     """Return how many values `value` consists of, and how deeply they are nested; a scalar is (1, 0)."""
     nodes, depth, level = 0, -1, [value]
@@ -66,12 +56,6 @@ def extent(value: Json) -> tuple[int, int]:
             for part in (item.values() if isinstance(item, Mapping) else item)
         ]
     return nodes, depth
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known word nearest to `word`; empty when none is near."""
-    found = difflib.get_close_matches(word, list(known), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 @cache

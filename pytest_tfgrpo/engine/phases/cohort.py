@@ -26,7 +26,7 @@ from pytest_tfgrpo.engine.phases.outage import LostRollouts, SettledAttempts
 from pytest_tfgrpo.engine.resumption import note_answered, places_of_settled, repeat_settled
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
 from pytest_tfgrpo.engine.stages.registry import SOURCES
-from pytest_tfgrpo.metrics.costs import loose
+from pytest_tfgrpo.metrics.paid import loose
 from pytest_tfgrpo.protocols import SweepWatch
 from pytest_tfgrpo.runs.journal.stored_groups import GroupsById
 from pytest_tfgrpo.runs.schedule import group_id

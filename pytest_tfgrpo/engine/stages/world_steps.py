@@ -16,9 +16,9 @@ from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task, WorldStep
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.core.texts.tracebacks import traceback_text
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.sandbox.programs.bubblewrap import Sandbox

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import few, line, plural
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.fixes import FixValidation, HarvestStatus, RootCause

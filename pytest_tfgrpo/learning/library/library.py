@@ -18,8 +18,9 @@ from pytest_tfgrpo.core.files import read_plain, write_atomic
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Refusal, Revision
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.words import content
-from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.stamp import identify, stamp
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.learning.library.learned_effects import read_effects

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Optimizer

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Usage
 from pytest_tfgrpo.core.sampled import LogProbKind, Sampled, checked
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.strict import finite, unique
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import Finish, ToolCall

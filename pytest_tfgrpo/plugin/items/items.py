@@ -12,8 +12,8 @@ import pytest
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import few
-from pytest_tfgrpo.core.wire.schema import nearest, short
 from pytest_tfgrpo.plugin.items.failures import ItemFailed
 from pytest_tfgrpo.plugin.items.markers import Outline
 

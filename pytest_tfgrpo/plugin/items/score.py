@@ -71,8 +71,8 @@ def _note(name: str, value: object, why: str, scale: tuple[str, object, object])
     """Keep a named score of the running test function; raises ValueError."""
     from pytest_tfgrpo.core.named_figures import NAME, as_figure, as_scale
     from pytest_tfgrpo.core.named_scores import NamedScore
+    from pytest_tfgrpo.core.texts.named_values import short
     from pytest_tfgrpo.core.texts.text import cut
-    from pytest_tfgrpo.core.wire.schema import short
 
     known = _running[-1].named
     if not NAME.fullmatch(name):

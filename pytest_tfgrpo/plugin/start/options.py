@@ -67,7 +67,9 @@ def refuse_misspelt(args: list[str]) -> None:
     for word in args:
         start, _, name = word.partition("=")[0].partition("--tfgrpo-")
         if not start and name and name not in FLAGS:
-            from pytest_tfgrpo.core.wire.schema import nearest  # not needed by a start without a mistake
+            from pytest_tfgrpo.core.texts.named_values import (
+                nearest,  # not needed by a start without a mistake
+            )
 
             if hint := nearest(name, FLAGS).replace("'", "'--tfgrpo-", 1):
                 raise pytest.UsageError(f"unknown flag '--tfgrpo-{name}'{hint}")

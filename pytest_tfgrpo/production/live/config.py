@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.settings import Origin, parse
-from pytest_tfgrpo.core.wire.schema import nearest, short
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.settings import PREFIX, TABLE, LiveSettings, resolve_live

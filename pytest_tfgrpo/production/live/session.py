@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import SettingError, describe
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.arms import LiveArm

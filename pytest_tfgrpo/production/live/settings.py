@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.keys.setting_parsers import (
 )
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Origin, parse
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 
 PREFIX = "TFGRPO_LIVE_RL_"
 STRATEGIES = ("trace_v1", "trace_v2", "outcome_v1")

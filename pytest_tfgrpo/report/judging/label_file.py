@@ -19,9 +19,10 @@ from typing import TypeAlias
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import LABELS, read_plain, write_json, write_text
 from pytest_tfgrpo.core.scenarios import Criterion
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import block, few, line, plural
 from pytest_tfgrpo.core.voices import note, said
-from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json

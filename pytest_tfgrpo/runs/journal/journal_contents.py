@@ -28,9 +28,9 @@ from pytest_tfgrpo.core.records import (
     with_shared,
 )
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import from_wire
-from pytest_tfgrpo.metrics.costs import is_paid, loose
+from pytest_tfgrpo.metrics.paid import is_paid, loose
 from pytest_tfgrpo.runs.journal.checks_on_file import misfit
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, Event, read, scan
 from pytest_tfgrpo.runs.journal.rollouts_on_file import RolloutsOnFile

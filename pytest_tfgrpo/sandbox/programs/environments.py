@@ -12,7 +12,8 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.strict import finite, unique
 from pytest_tfgrpo.core.wire.wire import SPARSE, Json, from_wire, to_wire

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.programs.environment_variables import with_environment
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment

@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.conversations import turns_of
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.scoring.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.scoring.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.scoring.checks.command import COMMAND

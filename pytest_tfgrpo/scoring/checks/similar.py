@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind, builtin_params, verdict
 from pytest_tfgrpo.scoring.checks.signs import as_spelled, composed

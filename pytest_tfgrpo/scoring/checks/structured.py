@@ -12,7 +12,8 @@ from pathlib import Path
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.fences import fences
-from pytest_tfgrpo.core.wire.schema import Violation, compile_foreign, short
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import Violation, compile_foreign
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.strict import finite
 from pytest_tfgrpo.core.wire.wire import Json

@@ -13,8 +13,8 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import JudgeResult
 from pytest_tfgrpo.core.scenarios import Criterion, criterion_names
 from pytest_tfgrpo.core.texts.fences import fences
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.core.wire.strict import unique
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.replies.thoughts import part_thoughts

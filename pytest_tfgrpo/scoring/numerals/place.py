@@ -6,7 +6,7 @@ import re
 import unicodedata
 from html import unescape
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.scoring.numerals.words import ATTACHED_CURRENCY
 
 WINDOW = 64

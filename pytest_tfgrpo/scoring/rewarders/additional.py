@@ -12,8 +12,8 @@ from typing import Any
 
 from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import cut
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.numerics.arrays import Floats
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import RewardBatch, Rewarder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from pytest_tfgrpo.core.wire.schema import nearest, short
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.documents.csv_rows import csv_table
 from pytest_tfgrpo.suite.documents.document import Problem, Refused

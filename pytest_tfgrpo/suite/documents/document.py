@@ -10,7 +10,8 @@ from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.files import open_plain, read_plain
-from pytest_tfgrpo.core.wire.schema import Path, extent, short
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import Path, extent
 from pytest_tfgrpo.core.wire.wire import Json
 
 MAX_DEPTH = 64

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.documents.document import MAX_DEPTH, Builder, Document, Refused
 

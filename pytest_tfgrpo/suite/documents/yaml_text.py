@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.documents.document import Builder, Document, Refused
 from pytest_tfgrpo.suite.documents.nodes import Node, NodeBuilder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import few
-from pytest_tfgrpo.core.wire.schema import nearest, short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.documents.csv_rows import csv_table, folded, named_cells, parted_by
 from pytest_tfgrpo.suite.documents.document import Refused, read_text

@@ -11,7 +11,7 @@ from support.harvests import make_row
 from support.repositories import Repository, git
 from support.tools import require_tool, tfgrpo
 
-from pytest_tfgrpo.cli.harvest import harvest
+from pytest_tfgrpo.cli.harvest import env, harvest
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
@@ -166,8 +166,8 @@ def test_environments_are_built_in_order_and_those_that_cannot_be_are_counted(
         path = tmp_path / "environments" / f"{stamp(data)}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(data))
-    monkeypatch.setattr("pytest_tfgrpo.harvest.job.tools.open_builder", lambda *_: Builder())
-    command = harvest.env_command(Namespace(suite=str(tmp_path), check_sandbox="none"))
+    monkeypatch.setattr("pytest_tfgrpo.cli.harvest.env.open_builder", lambda *_: Builder())
+    command = env.env(Namespace(suite=str(tmp_path), check_sandbox="none"))
     rows = [next(command).split() for _ in range(3)]
     with pytest.raises(StoreError, match=r"^1 of 3 environments could not be built$"):
         next(command)

@@ -12,15 +12,8 @@ from jsonschema import Draft202012Validator
 from support.growth import growth
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.wire.schema import (
-    compile_foreign,
-    extent,
-    load_schema,
-    nearest,
-    pointer,
-    short,
-    violations,
-)
+from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.wire.schema import compile_foreign, extent, load_schema, pointer, violations
 from pytest_tfgrpo.core.wire.schema_accepts import accepts
 
 FOLDER = Path(str(files("pytest_tfgrpo.core") / "schemas"))

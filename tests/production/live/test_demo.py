@@ -8,8 +8,9 @@ from statistics import fmean
 import pytest
 from support.campaign import Campaign
 
+from pytest_tfgrpo.cli.demo.demo_library import prepare
+from pytest_tfgrpo.cli.demo.demo_service import open_service
 from pytest_tfgrpo.cli.live import live_demo
-from pytest_tfgrpo.cli.live.demo_service import open_service, prepare
 
 SEEDS = (0, 1, 2, 3, 4)
 

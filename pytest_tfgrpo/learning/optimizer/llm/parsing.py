@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.core.wire.schema import short
 from pytest_tfgrpo.core.wire.strict import finite
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS

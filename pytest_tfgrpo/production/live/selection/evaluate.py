@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.schema import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus
 from pytest_tfgrpo.production.live.selection.rewards import FAILURE
 from pytest_tfgrpo.production.live.selection.selector import CONTROL_SHARE, PointPolicy, SelectorState

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pytest_tfgrpo.core.errors import ActorError, RewarderError, SettingError, describe
-from pytest_tfgrpo.core.wire.schema import nearest, short
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.production.live.records import RewardBreakdown, RunTrace
 
 LEAST = -0.75

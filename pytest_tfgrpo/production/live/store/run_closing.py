@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import describe
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.records import LiveRollout, LiveStatus, RewardBreakdown, RunTrace
 from pytest_tfgrpo.production.live.states import EVENTS_LOST

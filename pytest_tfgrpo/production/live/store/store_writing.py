@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent, LiveStatus
 from pytest_tfgrpo.production.live.states import EVENTS_LOST, RETRIED, RefusedEvent

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.suite.imports.harbor.shell_words import only_installs, words

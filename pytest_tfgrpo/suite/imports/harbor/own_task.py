@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from pytest_tfgrpo.core.wire.schema import short, violations
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem, read_entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.suite.imports.harbor.shell_words import installs, statements
 from pytest_tfgrpo.suite.imports.harbor.task_folder import TaskProblem
 from pytest_tfgrpo.suite.imports.harbor.task_form import REWARD

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.wire.schema import short
+from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry, ArchiveProblem, check_link
 from pytest_tfgrpo.sandbox.paths import descend, open_untrusted, walk
 

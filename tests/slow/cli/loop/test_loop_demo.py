@@ -5,6 +5,7 @@ from pathlib import Path
 
 from support.buses import NatsPlace
 
+from pytest_tfgrpo.cli.demo.demo_library import prepare
 from pytest_tfgrpo.cli.loop.demo_traffic import DAYS, OPTED_OUT, open_traffic
 from pytest_tfgrpo.cli.loop.loop_demo import demo
 
@@ -22,6 +23,7 @@ def test_the_traffic_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
 def _folder(tmp_path: Path, name: str) -> Path:
     folder = tmp_path / name
     folder.mkdir()
+    prepare(folder, 7)
     return folder
 
 

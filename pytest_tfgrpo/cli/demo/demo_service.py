@@ -1,4 +1,4 @@
-"""The application of ``tfgrpo live demo``: the offline agent, tasks of the shipped fixtures, three arms."""
+"""An application with the offline agent in it, which solves tasks of the shipped fixtures."""
 
 from __future__ import annotations
 
@@ -11,41 +11,27 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.lessons import Experience, Library
+from pytest_tfgrpo.actors.offline.agent import open_offline
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Frame, Run
+from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.wire.stamp import identify, seed_of
-from pytest_tfgrpo.learning.library.library import empty, of, save_library
-from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.core.wire.stamp import seed_of
+from pytest_tfgrpo.production.live.arms import LiveArm
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.scoring.checks.protocol import CheckContext
+from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
+from pytest_tfgrpo.suite.packs import load_packs
+from pytest_tfgrpo.suite.prompt import render_prompt
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.production.live.arms import LiveArm
     from pytest_tfgrpo.production.live.config import ArmSpec
     from pytest_tfgrpo.production.live.session import Live
     from pytest_tfgrpo.protocols import Actor
 
 POINT, THREADS = "config", 8
 TEMPERATURE = 0.3
-CONFIG = """[settings]
-enabled = true
-inference = "outcome_v1"
-namespace = "demo-{seed}"
-
-[points.config]
-default = "bare"
-
-[points.config.arms.bare]
-prompt_pack = "{packs}"
-
-[points.config.arms.learned]
-prompt_pack = "{packs}"
-library = "learned.json"
-
-[points.config.arms.misled]
-prompt_pack = "{packs}"
-library = "misled.json"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +84,6 @@ class DemoService:
 
     def solve(self, arm: LiveArm, scenario: Scenario, n: int) -> tuple[str, tuple[Frame, ...], float]:
         """Return answer, calls and score of one attempt with the prompt that an arm makes."""
-        from pytest_tfgrpo.protocols import ActorCall
-        from pytest_tfgrpo.sandbox.workspace import Workspace
-        from pytest_tfgrpo.scoring.checks.protocol import CheckContext
-        from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
-        from pytest_tfgrpo.suite.prompt import render_prompt
-
         pack = self.packs[scenario.domain]
         place = self.folder / "workspaces" / f"{n}-{arm.name}"
         workspace = Workspace(place, scenario.attachments, archive=scenario.workspace)
@@ -127,7 +107,6 @@ class DemoService:
 
     def truth(self, arms: Mapping[str, ArmSpec], numbers: Sequence[int]) -> dict[str, float]:
         """Return the mean score of each arm over the same tasks, as only a demonstration can know it."""
-        from pytest_tfgrpo.production.live.arms import LiveArm
 
         def score(spec: ArmSpec, n: int) -> float:
             scenario = self.task(n)
@@ -154,11 +133,6 @@ def open_service(
     folder: Path, seed: int, *, shuffled: bool = False, splits: Sequence[str] = ("dev", "eval")
 ) -> DemoService:
     """Return the application; by default it serves the tasks that its library was not learned from."""
-    from pytest_tfgrpo.actors.offline.agent import open_offline
-    from pytest_tfgrpo.scoring.checks.registry import KINDS
-    from pytest_tfgrpo.suite.packs import load_packs
-    from pytest_tfgrpo.suite.scenario_files import load_scenarios
-
     root = fixtures()
     paths = sorted(path for path in (root / "fixtures").iterdir() if path.is_file())
     found = [s for path in paths for s in load_scenarios(path, root=root, kinds=KINDS)]
@@ -170,47 +144,3 @@ def open_service(
         seed=seed,
         shuffled=shuffled,
     )
-
-
-def prepare(folder: Path, seed: int) -> int:
-    """Learn a library by a run, mislead a copy of it, write ``live.toml``; return how many lessons it has."""
-    from pytest_tfgrpo.api import run
-
-    found = run(
-        fixtures(),
-        ["fixtures"],
-        actor="offline",
-        group_size=5,
-        epochs=2,
-        eval_rollouts=1,
-        baseline_sweep="off",
-        acceptance="off",
-        seed=seed,
-        out=str(folder / "out"),
-    )
-    save_library(folder / "learned.json", found.run.library)
-    save_library(folder / "misled.json", misled(found.run))
-    packs = (fixtures() / "prompt-packs").as_posix()
-    (folder / "live.toml").write_text(CONFIG.format(seed=seed, packs=packs), encoding="utf-8")
-    return len(found.run.library.experiences)
-
-
-def misled(run: Run) -> Library:
-    """Return the library of a run with another tool of the domain in the place of each true one."""
-    tools: dict[str, set[str]] = {}
-    for group in (group for phase in run.phases for group in phase.groups):
-        names = {frame.name for r in group.rollouts for frame in r.frames if frame.kind == "tool"}
-        tools.setdefault(group.domain, set()).update(names)
-    found = (_wrong(lesson, sorted(tools[lesson.domain])) for lesson in run.library.experiences)
-    return of(lesson for lesson in found if lesson is not None) if tools else empty()
-
-
-def _wrong(lesson: Experience, tools: Sequence[str]) -> Experience | None:
-    """Return the lesson with advice to use another tool; None without one."""
-    said = parse(lesson.summary32)
-    others = [tool for tool in tools if tool not in lesson.summary32]
-    if said is None or not others:
-        return None
-    tool = others[seed_of("misled", lesson.summary32) % len(others)]
-    text = f"For tasks about {', '.join(said.terms)}: use {tool}."
-    return replace(lesson, id=identify("misled", lesson.id), summary32=text, polarity="do")

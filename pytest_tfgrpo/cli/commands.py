@@ -1,0 +1,87 @@
+"""The commands of ``tfgrpo``, as its help lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from pkgutil import iter_modules
+
+from pytest_tfgrpo.cli.parsers import CommandRow
+
+FOLDERS = frozenset(found.name for found in iter_modules([str(Path(__file__).parent)]) if found.ispkg)
+"""Folders of commands in this installation: one that was taken away takes its commands with it."""
+COMMANDS = (
+    CommandRow(
+        "init",
+        "Write a first project: scenarios, a stamped prompt pack, and the lines in pytest's ini file.",
+        "suite.init",
+    ),
+    CommandRow(
+        "import",
+        "Write scenario files out of test files of other tools; say what was lost and which checks can fail.",
+        "suite.import_suite",
+    ),
+    CommandRow("stamp", "Stamp prompt packs after a review, or verify their stamps.", "suite.stamp"),
+    CommandRow("runs", "List the runs of the task, oldest first.", "runs.runs"),
+    CommandRow(
+        "history", "Print the last ten runs of the task, and write a page over all of them.", "runs.history"
+    ),
+    CommandRow(
+        "view",
+        "Open the page of a run in the browser; while the run goes on the page follows it.",
+        "runs.view",
+    ),
+    CommandRow(
+        "report",
+        "Print the report of a run and write its HTML page, or compare it with others.",
+        "runs.report",
+    ),
+    CommandRow(
+        "show", "Print a rollout in full: every frame, the answer, the checks, the scores.", "runs.show"
+    ),
+    CommandRow(
+        "review",
+        "Show where checks and reviewers' marks disagree, or propose what follows from marks.",
+        "runs.review",
+    ),
+    CommandRow(
+        "replicate",
+        "Repeat the learning run with N seeds, and test the method instead of one library.",
+        "runs.replicate",
+    ),
+    CommandRow("baseline", "Manage the baselines that the gate compares with.", "runs.baseline"),
+    CommandRow("library", "Inspect and manage libraries of lessons.", "runs.library"),
+    CommandRow("record", "Manage recordings, from which you replay runs.", "runs.record"),
+    CommandRow(
+        "lessons",
+        "List the lessons of the task with their effects, or export them as JSON lines.",
+        "runs.lessons",
+        aliases=("experiences",),
+    ),
+    CommandRow("labels", "Correct a judge's gain by human labels of a random sample.", "runs.labels"),
+    CommandRow(
+        "export",
+        "Write the training rollouts of a finished run as JSON lines, or the scenarios of a suite as tasks.",
+        "runs.export",
+    ),
+    CommandRow(
+        "harvest", "Make proven scenarios of the fixes in a git repository's history.", "harvest.harvest"
+    ),
+    CommandRow(
+        "live",
+        "Let runs in production choose among arms, such as prompts or models. What learns is the selector, a "
+        "table of probabilities for each category of task, never the model.",
+        "live.live",
+    ),
+    CommandRow(
+        "loop",
+        "Take the traces of an agent in production, without secrets, and score each run of the agent: by "
+        "kind of task and by version. Nothing learns from it here.",
+        "loop.loop",
+    ),
+)
+
+
+def listed(folders: Collection[str] = FOLDERS) -> list[CommandRow]:
+    """Return the commands that are in these folders."""
+    return [row for row in COMMANDS if row.module.partition(".")[0] in folders]

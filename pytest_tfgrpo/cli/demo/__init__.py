@@ -1,0 +1,1 @@
+"""The application that the demonstrations of both groups serve."""

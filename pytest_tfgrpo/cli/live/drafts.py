@@ -1,0 +1,34 @@
+"""The command ``tfgrpo live drafts``: surprising runs as drafts of scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_tfgrpo.cli.live.live_store import add_config, add_last, opened
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.production.live.drafts import drafts_of, write_drafts
+from pytest_tfgrpo.production.live.report import newest
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(drafts)
+    command.add_argument("--into", required=True, metavar="DIR", help="folder of the drafts")
+    command.add_argument("--most", type=whole, default=10, metavar="N", help="at most (default: 10)")
+    add_last(command)
+    add_config(command)
+
+
+def drafts(arguments: Arguments) -> Iterator[str]:
+    """Write the runs that went most unlike others of their category as drafts of scenarios."""
+    with opened(arguments) as (config, store):
+        found = drafts_of(newest(store, arguments.last), arguments.most)
+    written = write_drafts(found, Path(arguments.into))
+    yield from (f"wrote  {path}" for path in written)
+    if not found:
+        yield f"no run has a prompt and a reward unlike others (text = {config.settings.text!r})"
+    elif len(written) < len(found):
+        yield f"kept   {len(found) - len(written)} that exist"
+    if written:
+        yield "next: add checks to a draft and rename it to NAME.scenario.yaml; before, it is not collected"

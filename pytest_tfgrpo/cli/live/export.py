@@ -1,0 +1,21 @@
+"""The command ``tfgrpo live export``: each choice as a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.live.live_store import add_config, opened
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.production.live.choices_export import choice_lines
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(export)
+    add_config(command)
+
+
+def export(arguments: Arguments) -> Iterator[str]:
+    """Print each choice as a line of JSON: context, arms, arm, propensity, reward."""
+    with opened(arguments) as (_, store):
+        yield from choice_lines(store.rollouts())

@@ -1,0 +1,21 @@
+"""The command ``tfgrpo loop config``: the value of every setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.production.config import config_lines, load_loop_config
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(config)
+    add_config(command)
+
+
+def config(arguments: Arguments) -> Iterator[str]:
+    """Print the value of every setting and where it comes from; secrets are not shown."""
+    yield from config_lines(load_loop_config(arguments.config, os.environ))

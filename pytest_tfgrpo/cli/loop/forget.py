@@ -1,0 +1,53 @@
+"""The command ``tfgrpo loop forget``: overwrite what is stored of somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config, add_whose
+from pytest_tfgrpo.cli.loop.open_loop import (
+    current_view,
+    existing_bus,
+    open_scrubber,
+)
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.production.forget import forget as overwrite
+from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(forget)
+    add_whose(command)
+    command.add_argument("--actor", metavar="A", help="who does it, for the record (default: you)")
+    add_config(command)
+
+
+def forget(arguments: Arguments) -> Iterator[str]:
+    """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
+    if not (arguments.session or arguments.user).strip():
+        raise SettingError("name the session or user to forget; an empty id is nobody's")
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = overwrite(
+            bus,
+            view,
+            scrubber=open_scrubber(config),
+            actor=arguments.actor or _operator(),
+            session=arguments.session,
+            user=arguments.user,
+        )
+    yield from labelled("forgot", f"{found.whose} {found.ref}: {streams_text(found.removed)}")
+    if found.shared:
+        said = f"{found.shared:,} sessions have other users; what names nobody there stays (see --session)"
+        yield from labelled("shared", said)
+
+
+def _operator() -> str:
+    """Return the name of who runs this, as far as it is known."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

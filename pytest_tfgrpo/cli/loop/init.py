@@ -1,0 +1,36 @@
+"""The command ``tfgrpo loop init``: a first loop.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.production.config import LOOP_FILE
+from pytest_tfgrpo.production.loop_file import write_key, write_loop_file
+from pytest_tfgrpo.production.settings import LOOP_TABLE
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(init)
+    command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
+    command.add_argument("--force", action="store_true", help="overwrite a loop.toml that exists")
+
+
+def init(arguments: Arguments) -> Iterator[str]:
+    """Write a first loop.toml, and the key of its pseudonyms, which only you can read."""
+    folder = Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    file, key = folder / LOOP_FILE, folder / LOOP_TABLE["privacy.key_file"].default
+    if file.exists() and not arguments.force:
+        raise SettingError(f"{file} exists; overwrite it with --force")
+    write_loop_file(file)
+    yield f"wrote  {file}"
+    yield f"wrote  {key}" if write_key(key) else f"kept   {key}"
+    yield f"next: keep {key.name} out of version control, then " + _hint(folder, "tfgrpo loop serve")
+
+
+def _hint(folder: Path, command: str) -> str:
+    return command if folder.resolve() == Path.cwd() else f"cd {folder} && {command}"

@@ -1,0 +1,79 @@
+"""What makes trajectories and rewards of what came in: the roles of the loop, put together."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.loop.open_loop import current_view, open_scrubber
+from pytest_tfgrpo.production.assembly.assembler import Assembler
+from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
+from pytest_tfgrpo.production.report.status import status_of
+from pytest_tfgrpo.production.rewards.components import load_components
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.production.bus.protocol import Bus
+    from pytest_tfgrpo.production.config import LoopConfig
+    from pytest_tfgrpo.production.door.opt_outs import OptOuts
+    from pytest_tfgrpo.production.service.workers import LoopRole
+    from pytest_tfgrpo.production.view.view import LoopView
+
+PATIENCE_S = 3.0
+"""How long work that waits may not become less, before another process is taken to do it."""
+REST_S = 0.1
+
+
+def work_off(bus: Bus, config: LoopConfig, opt_outs: OptOuts) -> bool:
+    """Make trajectories and rewards of what waits on the bus; False: a service does that. Raises BusError."""
+    with ExitStack() as closing:
+        view = closing.enter_context(current_view(config, bus))
+        roles = open_roles(bus, view, config, opt_outs, settle_s=0.0)
+        for role in roles:
+            closing.callback(role.close)
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            if sum(role.step() for role in roles):
+                until = time.monotonic() + PATIENCE_S
+                continue
+            view.catch_up(bus)
+            if not any(job.behind for job in status_of(bus, view, "").jobs.values()):
+                return True
+            time.sleep(REST_S)
+        return False
+
+
+def open_roles(
+    bus: Bus, view: LoopView, config: LoopConfig, opt_outs: OptOuts, *, settle_s: float
+) -> list[LoopRole]:
+    """Return assembler and evaluator under a new name, and the sweep; the caller closes them."""
+    settings, owner, scrubber = config.settings, owner_name(), open_scrubber(config)
+    assembler = Assembler(
+        bus,
+        owner,
+        idle_s=settings.assembler_idle_s,
+        settle_s=settle_s,
+        ttl_s=settings.evaluator_lease_s,
+        refuses=opt_outs.withdrawn,
+        forgo=DroppedRuns(bus, scrubber).forgo,
+    )
+    evaluator = Evaluator(
+        bus,
+        view,
+        owner,
+        weights=settings.rewards_weights,
+        components=load_components(),
+        ttl_s=settings.evaluator_lease_s,
+        wait_h=settings.evaluator_feedback_wait_h,
+    )
+    return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
+
+
+def owner_name() -> str:
+    """Return what names this process alone: machine, process and a number of its own."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}-{secrets.token_hex(3)}"

@@ -1,0 +1,45 @@
+"""The commands ``tfgrpo loop opt-out ...``: who is left out from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config, add_whose
+from pytest_tfgrpo.cli.loop.open_loop import (
+    opened_door,
+)
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.core.texts.text import table
+
+
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
+    for name, run in (("add", opt_out_add), ("remove", opt_out_remove)):
+        command = add_command(group, name, run)
+        add_whose(command)
+        add_config(command)
+    add_config(add_command(group, "list", opt_out_list))
+
+
+def opt_out_add(arguments: Arguments) -> Iterator[str]:
+    """Take nothing of a user or session from now on; what is stored stays (see forget)."""
+    with opened_door(arguments) as (_, _, rows):
+        rows.add(session=arguments.session, user=arguments.user)
+    yield "opted out  from now on; tfgrpo loop forget overwrites what was stored before"
+
+
+def opt_out_remove(arguments: Arguments) -> Iterator[str]:
+    """Take data of a user or session again."""
+    with opened_door(arguments) as (_, _, rows):
+        found = rows.remove(session=arguments.session, user=arguments.user)
+    yield "opted in   from now on" if found else "unchanged  had not opted out"
+
+
+def opt_out_list(arguments: Arguments) -> Iterator[str]:
+    """Print who opted out and when, by pseudonym: nobody's id is stored."""
+    with opened_door(arguments) as (_, _, rows):
+        listed = rows.listed()
+    yield from (
+        table(["whose", "pseudonym", "since"], [list(one) for one in listed], left=3) if listed else ["none"]
+    )

@@ -1,0 +1,64 @@
+"""The command ``tfgrpo loop serve``: the service that takes what comes in and scores it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config
+from pytest_tfgrpo.cli.loop.loop_roles import open_roles
+from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.service.limits import ServiceLimits, check_reach
+from pytest_tfgrpo.production.service.run import run_service
+from pytest_tfgrpo.production.view.view import LoopView
+
+if TYPE_CHECKING:
+    pass
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(serve)
+    add_config(command)
+
+
+def serve(arguments: Arguments) -> Iterator[str]:
+    """Take traces, trajectories and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.
+
+    Prints a line once the service answers, and yields one when it has stopped.
+    """
+    config = load_config(arguments.config)
+    settings, scrubber = config.settings, open_scrubber(config)
+    check_reach(settings.service_host, settings.service_token or "")
+    largest = settings.service_max_body_mb << 20
+    with ExitStack() as closing:
+        view = LoopView(config.view_path)
+        closing.callback(view.close)
+        bus = open_configured(config)
+        with ExitStack() as unused:
+            unused.callback(bus.close)
+            opt_outs = OptOuts(bus, scrubber)
+            roles = open_roles(bus, view, config, opt_outs, settle_s=config.settings.assembler_settle_s)
+            unused.pop_all()  # the service closes them
+        run_service(
+            bus=bus,
+            intake=Intake(bus, scrubber, opt_outs),
+            roles=roles,
+            host=settings.service_host,
+            port=settings.service_port,
+            token=settings.service_token or "",
+            limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
+            ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),
+            report=lambda text: _warn(scrubber.text(text)),  # an error may quote what came in
+        )
+    yield "stopped    what was accepted is on the bus"
+
+
+def _warn(text: str) -> None:
+    print(f"tfgrpo: {line(text, 2000)}", file=sys.stderr, flush=True)

@@ -1,0 +1,36 @@
+"""The command ``tfgrpo loop show``: one trajectory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config
+from pytest_tfgrpo.cli.loop.open_loop import (
+    current_view,
+    existing_bus,
+)
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.production.report.figures import find_shown
+from pytest_tfgrpo.production.report.trajectory_lines import LIMIT, shown_lines
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(show)
+    command.add_argument("id", metavar="ID", help="id of a trajectory, or its start")
+    command.add_argument("--full", action="store_true", help="show texts whole")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    add_config(command)
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print a trajectory: its turns, what was said of it, and its rewards."""
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        found = find_shown(view, bus, arguments.id)
+    yield from (
+        [json.dumps(asdict(found), indent=1)]
+        if arguments.json
+        else shown_lines(found, None if arguments.full else LIMIT)
+    )
