@@ -76,7 +76,10 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
         ({"actor": object()}, "has no attribute 'name'"),
         ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
         ({"rewarders": [len]}, "has no attribute 'name'"),
-        ({"rewarders": [Manners("reward")]}, "'reward', which every rollout has already; rename yours"),
+        (
+            {"rewarders": [Manners("reward")]},
+            "the rewarder name 'reward' belongs to a metric of every rollout; rename yours",
+        ),
         ({"rewarders": [Manners(), Manners()]}, "two rewarders are called 'manners'"),
         ({"gate_rules": [5]}, "has no attribute 'name'"),
         ({"resume": "latest", "out": "elsewhere"}, "no incomplete run"),

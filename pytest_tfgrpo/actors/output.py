@@ -315,7 +315,7 @@ def _frame(data: Json, where: str) -> Frame:
         hint = _near_miss(known.get("extra", ()), [key for key in REQUIRED if key not in known])
         raise AgentFailure(f"{where}: {error}{hint}", "garbage") from None
     if frame.kind == USER:
-        raise AgentFailure(f"{where}: the kind must be model or tool: an agent is not its user", "garbage")
+        raise AgentFailure(f"{where}: the kind must be model or tool, not user", "garbage")
     for key in USAGE:
         number = getattr(frame, key)
         if number is not None and not is_amount(number):

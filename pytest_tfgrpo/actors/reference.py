@@ -63,7 +63,7 @@ class ReferenceActor:
             if scenario.workspace is None:
                 raise ActorError(
                     f"scenario {scenario.id!r} ({scenario.source}) has no workspace, and so no reference; "
-                    "the actor 'reference' does what the fix of a harvested scenario did"
+                    "the actor 'reference' applies the fix of a harvested scenario"
                 )
             path = _reference(scenario.workspace, scenario.id)
             if not path.is_file():

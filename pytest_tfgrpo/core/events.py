@@ -167,7 +167,7 @@ def _check_sums(subject: str, data: Mapping[str, Json]) -> None:
     """Check what a schema cannot: sums, counts, and days that a month does not have."""
     for name in _TIMES:
         if name in data and utc_time(data[name]) is None:
-            raise _Refused(EventFault.SCHEMA, ("data", name), f"{short(data[name])} is no time")
+            raise _Refused(EventFault.SCHEMA, ("data", name), f"{short(data[name])} is not a time")
     if subject == TRAJECTORY and "tests" in (outcome := data.get("outcome", {})):
         tests = outcome["tests"]
         if tests["passed"] > tests["total"]:
@@ -192,7 +192,7 @@ def expected_total(reward: Mapping[str, Json]) -> float:
 def _event(value: dict[str, Json]) -> RlEvent:
     at = utc_time(value["time"])
     if at is None:
-        raise _Refused(EventFault.SCHEMA, ("time",), f"{short(value['time'])} is no time")
+        raise _Refused(EventFault.SCHEMA, ("time",), f"{short(value['time'])} is not a time")
     data = value["data"]
     for name in _IDS:
         if name in data:

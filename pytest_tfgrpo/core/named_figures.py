@@ -19,11 +19,11 @@ UNIT_MAX = 32
 def as_scale(unit: object, better: object, most: object) -> MetricScale:
     """Return a scale; raises ValueError saying what is wrong with one of its parts."""
     if not isinstance(unit, str) or len(unit) > UNIT_MAX or not (unit.isprintable() and unit.strip() == unit):
-        raise ValueError(f"a unit is up to {UNIT_MAX} printable characters, not {short(unit)}")
+        raise ValueError(f"a unit must be up to {UNIT_MAX} printable characters, not {short(unit)}")
     if not _is_direction(better):
-        raise ValueError(f"better is 'higher' or 'lower', not {short(better)}")
+        raise ValueError(f"better must be 'higher' or 'lower', not {short(better)}")
     if not _is_number(most) or not 0 < most <= sys.float_info.max:
-        raise ValueError(f"most, the largest value that there can be, is a number above 0, not {short(most)}")
+        raise ValueError(f"most, the largest possible value, must be a number above 0, not {short(most)}")
     return MetricScale(unit=unit, better=better, most=float(most))
 
 
@@ -32,7 +32,7 @@ def as_figure(value: object, scale: MetricScale) -> float:
     if _is_number(value) and 0 <= value <= scale.most:
         return float(value)
     unit = f" {scale.unit}" if scale.unit else ""
-    hint = "" if scale != SHARE else "; say with `most` and `unit` what a larger one counts"
+    hint = "" if scale != SHARE else "; set `most` and `unit` for larger values"
     raise ValueError(f"a score must be a number between 0 and {scale.most:g}{unit}, not {short(value)}{hint}")
 
 

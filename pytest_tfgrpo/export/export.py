@@ -103,7 +103,7 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
         yield f"advantage {wanted.advantage}: {FORMULAS[wanted.advantage]}"
     for column in ("chosen", "rejected") if wanted.format == "preference" else ():
         if f"{column} text" not in tally.shown:
-            yield f"every text of {column!r} is a date: give datasets the features, or it reads times"
+            yield f"every text of {column!r} is a date: pass features to datasets, or it reads them as times"
 
 
 def _check_target(folder: Path, target: Path, force: bool) -> None:
@@ -118,7 +118,9 @@ def _check_target(folder: Path, target: Path, force: bool) -> None:
         raise ExportError(f"{target} exists; name another file with -o")
     kept = (folder.parent.parent if folder.parent.name == RUNS else folder).resolve()
     if target.resolve().is_relative_to(kept) and not _is_export(target):
-        raise ExportError(f"{target} belongs to a run, and is no earlier export; name another file with -o")
+        raise ExportError(
+            f"{target} belongs to a run, and is not an earlier export; name another file with -o"
+        )
     if not force:
         raise ExportError(f"{target} exists; name another file with -o, or replace it with --force")
 
@@ -137,7 +139,7 @@ def _lines(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[byte
         yield _line(row)
     if not tally.rows:
         why = "" if any(index.groups()) else ": it has no training group; export a run that learned"
-        raise ExportError(f"run {index.header.run_id} gives no row{why} ({tally.told()})")
+        raise ExportError(f"run {index.header.run_id} has no row to export{why} ({tally.told()})")
 
 
 def _line(row: ExportRow) -> bytes:

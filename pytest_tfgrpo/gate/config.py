@@ -145,7 +145,7 @@ def _resolved(gate: NamedGate, given: Sequence[str], derived: Sequence[str], *, 
         return replace(gate, metric=f"test.{metric}")
     known = [*given, *derived]
     hint = nearest(metric, known) or f"; there are {few(known, 20)}"
-    raise gate.error(f"nothing in this run gives the metric {short(metric)}{hint}", "metric")
+    raise gate.error(f"nothing in this run reports the metric {short(metric)}{hint}", "metric")
 
 
 def _require_known(gate: NamedGate, key: str, wanted: Sequence[str], known: Iterable[str]) -> None:

@@ -80,7 +80,7 @@ def _rescaled(of: GateInput, *, per_domain: bool) -> dict[str, RuleResult]:
         now, then = sweeps.scale_of(of.metric), scale_of(sweeps.before.counted, of.metric)
         if now != then:
             told = f"{line(of.metric, 80)} is now {line(now.words, 80)}, in the sweep before "
-            message, advice = told + line(then.words, 80), "give the metric one scale"
+            message, advice = told + line(then.words, 80), "use one scale for the metric"
             found[place] = RuleResult(name="", outcome="inconclusive", message=message, advice=advice)
     return found
 

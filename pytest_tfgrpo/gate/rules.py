@@ -104,7 +104,7 @@ def judge_complete(of: GateInput) -> RuleResult:
             if len(of.looks) > 1 and (result.phase.concurrent or result.phase.mode == "eval"):
                 had, wanted = (look.rollouts for look in of.looks[-2:])
                 judged -= sum(len(group.rollouts) < result.phase.rollouts for group in result.counted)
-                why = f", as {had} rollouts of each did not decide the gate, and it asked for {wanted}{why}"
+                why = f", because {had} rollouts of each did not decide the gate and it needed {wanted}{why}"
             message = f"{label} is {result.status}, {judged} of {planned} groups are complete{why}"
             advice = "finish it with --tfgrpo-resume, or run again"
             return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
@@ -131,7 +131,7 @@ def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResul
         )
         message = f"no rollout of {sweep.phase.label} has an answer that counts; the first one{why}"
         world = first.failure is not None and first.failure.code in WORLD
-        ask = "mend what sets up or tears down the scenario" if world else "is the actor set up?"
+        ask = "fix the set-up or tear-down of the scenario" if world else "is the actor set up?"
         advice = f"`tfgrpo show {first.rollout_id}` prints it in full; {ask}"
         return RuleResult(name="complete", outcome="fail", message=message, advice=advice)
     if not sweep.excluded:
@@ -141,7 +141,7 @@ def _usable(sweep: PhaseResult, ended: RuleResult, *, strict: bool) -> RuleResul
     return replace(
         ended,
         outcome="inconclusive" if many or strict else "pass",
-        message=f"{ended.message}; {skipped(sweep)}, so they count for nothing",
+        message=f"{ended.message}; {skipped(sweep)}, so they do not count",
         advice="a test function that skips a bad answer hides it; let it fail instead",
         figures={"skipped": list(sweep.excluded), "of": planned},
     )
@@ -218,7 +218,7 @@ def of_enough(
     n, total, what = missing[0]
     message = f"{found.message}; {n} of {plural(total, what)} have a score"
     if found.outcome == "pass" and any(n < MIN_SHARE * total for n, total, _ in missing):
-        advice = "let its rewarder score every rollout, or give the gate those domains or tags alone"
+        advice = "make its rewarder score every rollout, or limit the gate to domains or tags that it scores"
         return replace(found, outcome="inconclusive", message=message, advice=advice, figures=figures)
     return replace(found, message=message, figures=figures)
 
@@ -233,7 +233,7 @@ def judge_regression(of: GateInput) -> RuleResult:
     if sweep is None and of.run.status == "complete" and not of.run.partial_selection:
         of_baseline = plural(len(baseline.scenarios), "scenario")
         message = f"the run has no eval sweep to compare with the baseline of {of_baseline}"
-        advice = f"give the suite eval scenarios, or {save_again(baseline)}"
+        advice = f"add eval scenarios, or {save_again(baseline)}"
         return RuleResult(name="baseline", outcome="fail", message=message, advice=advice)
     if sweep is None or _why_not(of):
         return _not_judged("baseline", _why_not(of))
@@ -262,11 +262,11 @@ def _against(of: GateInput, reference: Reference) -> RuleResult:
         return _not_judged("baseline", _why_not(of) or "the run has no sweep of the reference")
     of_packs = [{pack.stamp for pack in packs} for packs in (reference.packs, of.run.packs)]
     if before.library_hash == of.sweeps.after.library_hash and of_packs[0] == of_packs[1]:
-        message = f"the reference {line(reference.title, 120)} is what the run itself carries"
+        message = f"the reference {line(reference.title, 120)} is what the run itself uses"
         return RuleResult(name="baseline", outcome="pass", message=message)
     result = of.compared("baseline", of.sweeps.rows_before)
     when = "pair by pair" if before.phase.concurrent else "before"
-    message = f"{result.message}; reference {line(reference.title, 120)}, asked {when} in this run"
+    message = f"{result.message}; reference {line(reference.title, 120)}, evaluated {when} in this run"
     if before.shared:
         alike = plural(len(before.shared), "scenario", "has", "have")
         message += f", where {alike} the same prompt and share the answers"
@@ -292,7 +292,7 @@ def held_to(
         figures = {**result.figures, "lost": lost}
         return replace(result, outcome="fail", message=message, advice=advice, figures=figures)
     if changed and result.outcome == "pass":
-        message = f"{result.message}; {_named(changed)} not compared, as the task is another now"
+        message = f"{result.message}; {_named(changed)} not compared, because the task changed"
         figures = {**result.figures, "changed": changed}
         return replace(
             result, outcome="inconclusive", message=message, advice=save_again(baseline), figures=figures
@@ -319,11 +319,11 @@ def judge_gain(of: GateInput) -> RuleResult:
         return _skipped("gain", "the baseline sweep is that of the reference")
     if sweeps.before is None:
         if trained and sweeps.after is None and of.run.status == "complete" and not of.run.partial_selection:
-            advice = "give some scenarios split: eval"
+            advice = "set split: eval for some scenarios"
             return replace(_not_judged("gain", "no eval scenario, so nothing was measured"), advice=advice)
         if not trained and sweeps.after is not None and sweeps.after.phase.epoch > 1:
             message = "no train scenario, so nothing was learned and one sweep is enough"
-            return _skipped("gain", message, "give some scenarios split: train")
+            return _skipped("gain", message, "set split: train for some scenarios")
         return _skipped("gain", "the run has no baseline sweep")
     if sweeps.after is None or _why_not(of):
         return _not_judged("gain", _why_not(of))

@@ -317,7 +317,7 @@ def open_watch(
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
         if any(planned.get(id_) != row.stamp for id_, row in baseline.scenarios.items()) or baseline.unsigned:
-            needs_end = needs_end or "the baseline does not hold any more"
+            needs_end = needs_end or "the baseline is no longer valid"
         if not needs_end:
             rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
     if earlier is not None and (against or earlier.library_hash != library):

@@ -68,7 +68,7 @@ def finite(mask: Bools | None = None, **arrays: npt.NDArray[np.floating]) -> Non
         if bad.any():
             place = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
             index = ", ".join(map(str, place))
-            raise ValueError(f"{name}[{index}] is {float(array[place])}; mask it, or mend what computed it")
+            raise ValueError(f"{name}[{index}] is {float(array[place])}; mask it, or fix what computed it")
 
 
 def usable(least: float | None = None, **numbers: float | None) -> None:

@@ -37,7 +37,7 @@ def supply_one(config: pytest.Config, name: str, spec: str, wanted: Sequence[str
     one = supply(config, name, spec=spec)
     for attribute in () if one is None else wanted:
         if not hasattr(one, attribute):
-            raise pytest.UsageError(f"hook {name}: {one!r} has no attribute {attribute!r}; give it one")
+            raise pytest.UsageError(f"hook {name}: {one!r} has no attribute {attribute!r}; add it")
     return one
 
 

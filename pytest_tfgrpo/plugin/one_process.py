@@ -18,13 +18,13 @@ from pytest_tfgrpo.plugin.items.items import GateItem
 from pytest_tfgrpo.plugin.items.selection import is_scenario_item
 
 ELSEWHERE = (
-    "scenarios and gates cannot run in another process than their run, which process {run} prepared: take "
-    "away the option or plugin that runs tests in processes of their own (for example --forked, --isolate or "
-    "--workers), or leave the scenarios out of such a call of pytest"
+    "scenarios and gates must run in process {run}, which prepared their run: remove the option or plugin "
+    "that runs tests in separate processes (for example --forked, --isolate or --workers), or deselect the "
+    "scenarios"
 )
 LOOPING = (
-    "scenarios cannot run with --looponfail, which runs them again for each file that changes, also for the "
-    "run's own; run pytest without it"
+    "scenarios cannot run with --looponfail, which runs them again whenever a file changes, even one "
+    "that the run writes; run pytest without it"
 )
 
 

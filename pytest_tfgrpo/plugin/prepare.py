@@ -133,8 +133,8 @@ def _refuse_replay_of_acts(actor: str | None, scenarios: Sequence[Scenario]) -> 
     if acting and (actor or "").startswith(REPLAY):
         id_, agent = acting[0]
         raise pytest.UsageError(
-            f"{actor} has the answer to {id_}, but not what its agent, the fixture {agent!r}, did to others, "
-            "which the test looks at; run it without a replay, or deselect it"
+            f"{actor} has the answer to {id_}, but not the side effects of its agent, the fixture {agent!r}, "
+            "which the test checks; run it without a replay, or deselect it"
         )
 
 
@@ -144,7 +144,7 @@ def _refuse_own_agents(scenarios: Sequence[Scenario]) -> None:
     if acting:
         test, fixture = acting[0]
         raise pytest.UsageError(
-            f"{test} has an agent of its own, the fixture {fixture!r}, so it compares no agents of a list; "
+            f"{test} has an agent of its own, the fixture {fixture!r}, so it cannot compare a list of agents; "
             "deselect it, or name a single actor"
         )
 

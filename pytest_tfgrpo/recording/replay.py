@@ -228,7 +228,7 @@ class Replay:
         if not changed:
             return []
         whose = "1 scenario's" if len(changed) == 1 else f"{len(changed)} scenarios'"
-        return [f"{whose} checks changed since the recording; scored anew: {few(changed)}"]
+        return [f"{whose} checks changed since the recording; scored again: {few(changed)}"]
 
     def rollout(self, call: ActorCall) -> RolloutEntry:
         """Return the entry of a rollout; raises ProviderError when there is none, saying what differs."""

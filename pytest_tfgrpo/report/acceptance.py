@@ -143,10 +143,12 @@ def _sentence(row: AcceptedEpoch) -> str:
         text += f": {line(row['note'], 200)}"
     if row["gain"] is None:
         return text
-    text += f"; lessons bring the dev mean {row['gain']:+.3f}, measured on scenarios that did not choose them"
+    text += (
+        f"; lessons change the dev mean by {row['gain']:+.3f}, measured on scenarios that did not select them"
+    )
     if row["unseen_gain"] is None:
         return text
-    of = f"the {row['unseen']} of families that training does not see"
+    of = f"the {row['unseen']} of families that training does not use"
     return f"{text}; {row['unseen_gain']:+.3f} (standard error {row['unseen_sd']:.3f}) on {of}"
 
 

@@ -51,7 +51,7 @@ def _outcome(rollout: Rollout) -> str:
         return f"{rollout.status}: {_start(rollout.failure.code, 1, 40)}"
     passed = sum(check.passed for check in rollout.checks)
     answer = _start(rollout.answer, ANSWER_WORDS, ANSWER_CHARACTERS)
-    said = f"answered {answer!r}" if answer else "gave no answer"
+    said = f"answered {answer!r}" if answer else "returned no answer"
     if rollout.checks:
         said = f"{said}, {passed} of {len(rollout.checks)} checks passed"
     verdict = rollout.opinion.score if rollout.opinion is not None else None

@@ -15,7 +15,7 @@ LEGEND = (
     "gt mean: mean share of checks passed; pass@k: solved within k tries;",
     "informative: groups with mixed results; lessons: active (+new ~revised -removed)",
 )
-SHARED_LEGEND = "N + M: the agent was asked N times; M answers are those of the final sweep"
+SHARED_LEGEND = "N + M: the agent ran N times; M answers are taken from the final sweep"
 
 
 def rollouts(row: EpochRow) -> str:

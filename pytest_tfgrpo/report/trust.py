@@ -57,13 +57,13 @@ def control(gain: Gain) -> str:
     if asked is None:
         return ""
     if "reference" in asked and asked["asked"] == "early":
-        return "; asked before the final sweep, so what drifted since is part of it"
+        return "; ran before the final sweep, so drift since then is part of it"
     if asked["asked"] == "early":
-        return "; control asked before training, so what drifted since is part of the gain"
+        return "; control ran before training, so drift since then is part of the gain"
     if not asked["shared"]:
-        return "; control asked beside the final sweep"
+        return "; control ran beside the final sweep"
     alike = plural(asked["shared"], "scenario", "has", "have")
-    return f"; control asked beside the final sweep, where {alike} the same prompt and share the answers"
+    return f"; control ran beside the final sweep, where {alike} the same prompt and share the answers"
 
 
 def drift(gain: Gain) -> str:

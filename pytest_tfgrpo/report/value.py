@@ -335,7 +335,7 @@ def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
         if result.status != "complete":
             yield f"{label} is {result.status}" + (f": {result.reason}" if result.reason else "")
         if result.excluded:
-            yield f"{skipped(result)}: they count for nothing"
+            yield f"{skipped(result)}: they do not count"
         if revision is not None and revision.note:
             yield f"{label}: {revision.note}"
     if failures := _failures(run):

@@ -18,7 +18,7 @@ INDENT = "            "
 KINDS = {
     "false pass": "checks passed it, people call it wrong",
     "false fail": "checks failed it, people call it right",
-    "disputed": "reviewers disagree, so that it counts for nothing until they settle it",
+    "disputed": "reviewers disagree, so it does not count until they agree",
 }
 
 
@@ -39,7 +39,7 @@ def review_lines(review: Review, width: int) -> Iterator[str]:
             f"checks and people agree on {len(decided) - off} of {len(decided)}: "
             f"{len(review.false_passes)} false pass{'' if len(review.false_passes) == 1 else 'es'}, "
             f"{plural(len(review.false_fails), 'false fail')}. "
-            "People chose what to mark, so this is no rate of the suite",
+            "People chose what to mark, so this is not a rate for the suite",
             width,
             hanging=INDENT,
         )
@@ -101,17 +101,17 @@ def change_lines(change: SuiteChange, width: int) -> Iterator[str]:
 def _grounds(one: CheckProposal) -> str:
     parts = []
     if one.agreed:
-        parts.append(f"tried on {plural(one.agreed, 'marked answer')}: as people say on all")
+        parts.append(f"tried on {plural(one.agreed, 'marked answer')}, and agrees with people on all")
     if one.not_tried:
         parts.append(f"not tried again, with their results in the run: {', '.join(one.not_tried)}")
     if one.by_heart:
-        parts.append("it says nothing of other answers, so word a better check if you can")
+        parts.append("it says nothing about other answers, so write a better check if you can")
     for ids, what in ((one.now_failed, "would fail"), (one.now_passed, "would pass")):
         if ids:
             parts.append(
                 f"{plural(len(ids), 'answer')} without a mark {what}: {few([_short(id_) for id_ in ids], 3)}"
             )
-    return "; ".join(parts) or "wording and weight are yours"
+    return "; ".join(parts) or "choose the wording and weight yourself"
 
 
 def _left(left: NeedsPerson, width: int) -> Iterator[str]:

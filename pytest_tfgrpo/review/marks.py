@@ -71,7 +71,7 @@ def _read(path: Path) -> dict[str, Json]:
         )
     if found := violations("marks", value):
         raise JournalError(
-            f"{path} is no file of marks: {found[0].pointer or '/'}: {found[0].message}; "
+            f"{path} is not a file of marks: {found[0].pointer or '/'}: {found[0].message}; "
             "name a file that the report page saved"
         )
     return value

@@ -249,7 +249,7 @@ def _criterion(
 
 def _why_not(scenario: Scenario, off: Sequence[ReviewedAnswer]) -> str:
     if scenario.truth != "checks":
-        return f"its score is an estimate by {scenario.truth}; change its rubric, or give it checks"
+        return f"its score is an estimate by {scenario.truth}; change its rubric, or add checks"
     expects_one = any(check.kind == "exact" and not check.negated for check in scenario.checks)
     if expects_one and any(answer.is_false_pass for answer in off):
         return "it expects just one answer, which is not what people call right; correct it in its file"

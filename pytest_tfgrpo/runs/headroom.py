@@ -25,7 +25,7 @@ from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.schedule import PLANNED_BY, most_rollouts, outline, plan
 from pytest_tfgrpo.suite.families import families_of, family_of
 
-RESUME = "go on nevertheless with --tfgrpo-resume and --tfgrpo-headroom=show"
+RESUME = "continue anyway with --tfgrpo-resume and --tfgrpo-headroom=show"
 
 
 class Headroom(TypedDict):
@@ -175,7 +175,9 @@ def headroom_text(found: Headroom) -> str:
     )
     if found["pass_at_1"] is not None and found["pass_at_k"] is not None:
         extra = found["pass_at_k"] - found["pass_at_1"]
-        text += f"; pass@{found['k']} - pass@1 {extra:.3f} (no bound: a lesson may teach the never solved)"
+        text += (
+            f"; pass@{found['k']} - pass@1 {extra:.3f} (no bound: lessons may solve what was never solved)"
+        )
     return f"{text}; {_shown(found)}"
 
 

@@ -73,11 +73,11 @@ def _require_same(
 ) -> None:
     if log.header["run_id"] != folder.name:
         raise ResumeError(
-            f"{folder / JOURNAL} is the journal of run {log.header['run_id']!r}; name its folder so"
+            f"{folder / JOURNAL} is the journal of run {log.header['run_id']!r}; rename its folder to that"
         )
     if is_open(folder / JOURNAL):
         raise ResumeError(
-            f"run {folder.name} cannot be resumed: another process is carrying it out; wait until it ends"
+            f"run {folder.name} cannot be resumed: another process is running it; wait until it ends"
         )
     if not again and is_concluded(folder, log):
         raise ResumeError(f"run {folder.name} is complete; leave --tfgrpo-resume out to start a new one")

@@ -50,7 +50,7 @@ def split_lines(scenarios: Iterable[Scenario]) -> list[str]:
         number = len({family_of(s) for s in known if s.id in apart})
         families = "one family" if number == 1 else f"{number} families"
         of = f"{sum(s.split == 'dev' for s in known)} dev scenarios"
-        lines.append(f"{len(apart)} of {of} are of {families} that training does not see")
+        lines.append(f"{len(apart)} of {of} are of {families} that training does not use")
     return lines
 
 

@@ -38,7 +38,7 @@ KINDS = {
     b"3": "a device",
     b"4": "a device",
     b"6": "a pipe",
-    b"S": "a file with holes",
+    b"S": "a sparse file",
     b"V": "a volume label",
     b"M": "a part of a file",
 }
@@ -187,7 +187,7 @@ class _Tree:
         folder = name.rpartition("/")[0]
         while folder and folder not in self._folders:
             if folder in self._files:
-                raise ArchiveProblem(f"{short(name)} lies below {short(folder)}, which is no folder")
+                raise ArchiveProblem(f"{short(name)} lies below {short(folder)}, which is not a folder")
             self._folders.add(folder)
             if len(self._folders) > self._max:
                 raise ArchiveProblem(f"there are more than {self._max} folders")
@@ -202,7 +202,7 @@ def _encoded(name: str) -> bytes:
     try:
         return name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ArchiveProblem(f"{short(name)} is no name of a file") from None
+        raise ArchiveProblem(f"{short(name)} is not a name for a file") from None
 
 
 def _decoded(name: bytes) -> str:
@@ -269,7 +269,7 @@ class _Source:
         try:
             data = self._file.read(size)
         except (OSError, EOFError, zlib.error) as error:
-            raise ArchiveProblem(f"it is no tar.gz, or damaged: {error}") from None
+            raise ArchiveProblem(f"it is not a tar.gz, or damaged: {error}") from None
         if len(data) != size:
             raise ArchiveProblem("it ends too early")
         return data
@@ -289,7 +289,7 @@ class _Source:
                 if self._room < 0 or data.strip(b"\0"):
                     raise ArchiveProblem("there is more behind its end")
         except (OSError, EOFError, zlib.error) as error:
-            raise ArchiveProblem(f"it is no tar.gz, or damaged: {error}") from None
+            raise ArchiveProblem(f"it is not a tar.gz, or damaged: {error}") from None
 
 
 def _members(source: _Source) -> Iterator[_Header]:
@@ -315,7 +315,7 @@ def _members(source: _Source) -> Iterator[_Header]:
 def _parse(block: bytes) -> _Header:
     total = sum(block) - sum(block[148:156]) + 8 * 32
     if _number(block[148:156]) != total:
-        raise ArchiveProblem("it is no tar.gz, or damaged: a header's sum is wrong")
+        raise ArchiveProblem("it is not a tar.gz, or damaged: a header's sum is wrong")
     name, kind, link = _text(block[:100]), block[156:157], _text(block[157:257])
     if block[257:263] == b"ustar\0" and (prefix := _text(block[345:500])):
         name = prefix + b"/" + name
@@ -331,7 +331,7 @@ def _text(field: bytes) -> bytes:
 def _number(field: bytes) -> int:
     digits = field.strip(b"\0 ")
     if not re.fullmatch(rb"[0-7]*", digits):
-        raise ArchiveProblem(f"it is no tar.gz, or damaged: {short(digits)} is no octal number")
+        raise ArchiveProblem(f"it is not a tar.gz, or damaged: {short(digits)} is not an octal number")
     return int(digits or b"0", 8)
 
 
@@ -344,14 +344,14 @@ def _extended(kind: bytes, data: bytes) -> dict[bytes, bytes]:
         match = NAMED.match(data)
         size = int(data.partition(b" ")[0]) if match and match.start(1) < 12 else 0
         if match is None or not match.end() < size <= len(data) or data[size - 1 : size] != b"\n":
-            raise ArchiveProblem("it is no tar.gz, or damaged: an extended header is malformed")
+            raise ArchiveProblem("it is not a tar.gz, or damaged: an extended header is malformed")
         found[match[1]] = data[match.end() : size - 1]
         data = data[size:]
     if b"size" in found or any(key.startswith(b"GNU.sparse") for key in found):
-        raise ArchiveProblem("it holds a file with holes, or one that is too large")
+        raise ArchiveProblem("it holds a sparse file, or a file that is too large")
     if kind == GLOBAL:
         if b"path" in found or b"linkpath" in found:
-            raise ArchiveProblem("it gives all its files one name")
+            raise ArchiveProblem("all its files have one name")
         return {}
     return {key: value for key, value in found.items() if key in (b"path", b"linkpath")}
 

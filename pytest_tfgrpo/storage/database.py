@@ -68,7 +68,7 @@ class DatabaseKind:
         return "nothing of the transaction is kept"
 
     def _unwritable(self) -> str:
-        return f"make its folder, give this user the right to write there, or name another file{self.setting}"
+        return f"create its folder, make it writable for this user, or name another file{self.setting}"
 
     def connect(self, path: Path | None) -> sqlite3.Connection:
         """Return a connection, for any thread, to a file that `open` has prepared."""

@@ -91,7 +91,7 @@ def _checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> 
     if scenario.checker is not None:
         raise ScenarioError(
             f"scenario {scenario.id!r} is checked by the test function {scenario.checker}, which only pytest "
-            "can call; run it with pytest --tfgrpo, or give it checks"
+            "can call; run it with pytest --tfgrpo, or add checks to it"
         )
     return checked(scenario, root, kinds)
 

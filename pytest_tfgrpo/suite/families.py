@@ -73,7 +73,7 @@ def ungrouped(scenarios: Iterable[Scenario]) -> str:
     split = " and a split, as a hash puts a family on one side" if any(s.hashed for s in swept) else ""
     return (
         f"{total} of {len(swept)} eval scenarios differ from others in data only ({named}{more}): they gain "
-        f"or lose together, but count as {total} independent ones; give each kind a family{split}"
+        f"or lose together, but count as {total} independent ones; set one family for each kind{split}"
     )
 
 

@@ -138,7 +138,7 @@ def _pool_faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
             server = str([fields.get(key) for key in SERVER]) if "base_url" in fields else own
             if server in seen:
                 same = "" if seen[server] == own else f", the server of {own!r},"
-                yield at, f"endpoint {seen[server]!r}{same} is listed twice; give it a higher weight instead"
+                yield at, f"endpoint {seen[server]!r}{same} is listed twice; raise its weight instead"
             seen[server] = own
 
 

@@ -76,7 +76,7 @@ def revised(
         ):
             problems.append(
                 f"scenario {one.id!r} is checked by the test function {one.checker}, whose items have "
-                "another id or split; leave checker out, and give it checks"
+                "another id or split; remove checker, and add checks"
             )
         else:
             try:

@@ -238,6 +238,6 @@ class Suite:
         if twin.split != scenario.split:
             return (
                 f"{scenario.source}: scenario {scenario.id!r} ({scenario.split}) has the prompt, input and "
-                f"attachments of {twin.id!r} ({twin.split}, {twin.source}); give both the same split"
+                f"attachments of {twin.id!r} ({twin.split}, {twin.source}); set the same split for both"
             )
         return None

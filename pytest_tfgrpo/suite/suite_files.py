@@ -70,7 +70,7 @@ def _read(root: Path, name: str, kinds: Mapping[str, CheckKind]) -> SuiteFile:
         or not path.is_relative_to(root.resolve())
         or not name.endswith(SCENARIO_SUFFIXES)
     ):
-        raise ScenarioError(f"{name} is no scenario file of this project")
+        raise ScenarioError(f"{name} is not a scenario file of this project")
     text = read_scenarios_text(path)
     scenarios = {s.id: s for s in scenarios_in(text, root / name, root=root, kinds=kinds)}
     written = {one.data["id"]: one for one in candidates_in(text, path) if isinstance(one, Candidate)}

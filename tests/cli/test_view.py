@@ -337,7 +337,7 @@ def test_damaged_details_are_a_plain_message(large: Project) -> None:
     path.write_bytes(path.read_bytes()[:-9])
     (folder / "report.html").touch()
     said = tfgrpo("view", "--no-browser", code=1)
-    assert f"is damaged or no file of details; tfgrpo report {folder.name} makes it again" in said
+    assert f"is damaged or not a file of details; write it again with tfgrpo report {folder.name}" in said
     tfgrpo("report")
     assert site_of(large)("") is not None
 

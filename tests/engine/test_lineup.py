@@ -89,7 +89,7 @@ def test_a_shared_answer_is_paid_and_counted_once(tmp_path: Path) -> None:
     assert rows["baseline"]["gt_score"]["n"] == rows["eval"]["gt_score"]["n"] == 6
     assert (rows["eval"]["rollouts"], "shared" in rows["eval"]) == (24, False)
     text = " ".join(" ".join(terminal(build(run, None), verbosity=1)).split())
-    assert "control asked beside the final sweep, where 3 scenarios have the same prompt and share" in text
+    assert "control ran beside the final sweep, where 3 scenarios have the same prompt and share" in text
     (row,) = [r for r in judge(run, baseline=None, settings=run.settings).results if r.name == "complete"]
     assert row.outcome == "pass"
 

@@ -317,7 +317,7 @@ def test_answers_that_are_all_dates_come_with_a_word_of_warning(tmp_path: Path) 
         return replace(rollout, answer=f"2026-01-0{rollout.index + 1}", frames=())
 
     _, said = exported(run_of(tmp_path, make_training_group([1.0, 0.0], change=dated)), "preference")
-    assert "every text of 'chosen' is a date: give datasets the features, or it reads times" in said
+    assert "every text of 'chosen' is a date: pass features to datasets, or it reads them as times" in said
     assert "every text of 'rejected'" in said
 
 
@@ -451,7 +451,7 @@ def test_a_run_that_goes_on_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_without_a_row_leaves_no_file_and_says_why(tmp_path: Path) -> None:
     flat = make_training_group([1.0, 1.0])
-    with pytest.raises(ExportError, match=r"gives no row \(left out: groups without a pair 1\)"):
+    with pytest.raises(ExportError, match=r"has no row to export \(left out: groups without a pair 1\)"):
         exported(run_of(tmp_path, flat), "preference")
     with pytest.raises(ExportError, match=r"it has no training group; export a run that learned"):
         exported(write_run(tmp_path, []))
@@ -482,7 +482,9 @@ def test_a_file_that_a_run_keeps_is_not_replaced_even_by_force(tmp_path: Path) -
     before = journal.read_bytes()
     for file in (journal, library, link, empty):
         for force in (True, False):
-            with pytest.raises(ExportError, match="belongs to a run, and is no earlier export; name another"):
+            with pytest.raises(
+                ExportError, match="belongs to a run, and is not an earlier export; name another"
+            ):
                 [*export(folder, file, Export(format="rollouts", force=force))]
     assert (journal.read_bytes(), library.read_text(), empty.read_bytes()) == (before, "{}\n", b"")
     formats: tuple[ExportFormat, ...] = ("rollouts", "preference", "prompt")

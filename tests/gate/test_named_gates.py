@@ -166,7 +166,7 @@ def test_a_metric_is_one_that_a_rewarder_gives() -> None:
         require("politness")
     with pytest.raises(SettingError, match="there are gt_score, reward, relative_rank, politeness, style"):
         require("warmth")
-    with pytest.raises(SettingError, match=r"gives the metric 'reward\.part'"):
+    with pytest.raises(SettingError, match=r"reports the metric 'reward\.part'"):
         require("reward.part")
 
 
@@ -192,10 +192,10 @@ def test_a_short_name_is_the_one_metric_that_it_can_be() -> None:
     )
     for metric, judged, complaint in (
         ("exact", True, "'exact' may be check.exact or judge.exact; write which of them"),
-        ("kind", False, "nothing in this run gives the metric 'kind'"),
-        ("judge.other", True, "nothing in this run gives the metric 'judge.other'; did you mean"),
-        ("test.tone", True, "nothing in this run gives the metric 'test.tone'"),
-        ("sure", True, "nothing in this run gives the metric 'sure'"),
+        ("kind", False, "nothing in this run reports the metric 'kind'"),
+        ("judge.other", True, "nothing in this run reports the metric 'judge.other'; did you mean"),
+        ("test.tone", True, "nothing in this run reports the metric 'test.tone'"),
+        ("sure", True, "nothing in this run reports the metric 'sure'"),
     ):
         with pytest.raises(SettingError, match=re.escape(complaint)):
             full(metric, judged=judged)

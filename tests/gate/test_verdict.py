@@ -54,9 +54,7 @@ def test_a_final_sweep_without_a_single_answer_fails_closed(credit: float | None
     assert "tfgrpo show " in str(rule(found, "complete").advice)
 
 
-@pytest.mark.parametrize(
-    ("code", "hint"), [("setup", "mend what sets up"), ("spawn", "is the actor set up?")]
-)
+@pytest.mark.parametrize(("code", "hint"), [("setup", "fix the set-up"), ("spawn", "is the actor set up?")])
 def test_a_sweep_without_answers_says_whose_part_is_to_be_mended(code: str, hint: str) -> None:
     run = swept({f"s{i}": [None, None] for i in range(12)})
     phases = tuple(
@@ -260,7 +258,7 @@ def test_a_changed_task_is_another_scenario_and_leaves_a_pass_open() -> None:
     result = rule(found, "baseline")
     assert (result.outcome, found.failed) == ("inconclusive", False)
     assert "99 in common" in result.message
-    assert result.message.endswith("scenario s1 not compared, as the task is another now")
+    assert result.message.endswith("scenario s1 not compared, because the task changed")
     assert verdict(replace(run, scenarios=changed), from_run(run, "x"), gate_strict=True).failed
 
 

@@ -27,7 +27,7 @@ def test_it_is_a_usage_error_before_anything_is_asked(project: Project) -> None:
     assert "contamination: 1 found" in said
     assert "b [eval] (copies.scenario.json:14) and a [train] (copies.scenario.json:2) are " in said
     assert "The warehouse in Leeds" in said
-    assert "give both the same split" in said
+    assert "set the same split for both" in said
     assert "set contamination = warn" in said
     assert not project.calls
     assert not project.runs()

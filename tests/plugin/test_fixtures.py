@@ -207,7 +207,7 @@ def test_a_fixture_that_changes_what_others_share_is_refused_beside_others(booki
     booking.scenarios().ini(actor="python:agent:right", out="out").run()
     errors = [r["failure"]["message"] for r in booking.events("rollout") if r["status"] == "error"]
     assert len(errors) == 1
-    assert "change DB, which agents that run beside it would see; select these tests alone" in errors[0]
+    assert "change DB, which agents running at the same time would see; select only these tests" in errors[0]
 
 
 def test_a_test_of_another_kind_may_change_its_environment(booking: Project) -> None:
@@ -266,7 +266,7 @@ def test_what_an_agent_did_to_fixtures_cannot_be_replayed(booking: Project) -> N
     asked = log(booking).count("asked")
     result = booking.run("--tfgrpo-actor=replay:answers.jsonl")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "not what its agent, the fixture 'tfgrpo_agent', did" in "\n".join(result.errlines)
+    assert "not the side effects of its agent, the fixture 'tfgrpo_agent'" in "\n".join(result.errlines)
     assert log(booking).count("asked") == asked
 
 

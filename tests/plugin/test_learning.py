@@ -80,7 +80,7 @@ def test_both_controls_need_four_rollouts_of_a_sweep(project: Project) -> None:
     result = project.scenarios().ini(group_size=2, eval_rollouts=3, baseline_sweep="both").learn()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*'both' asks a quarter of the 3 rollouts early (ini key *); set eval_rollouts to at least 4*"]
+        ["*'both' runs a quarter of the 3 rollouts early (ini key *); set eval_rollouts to at least 4*"]
     )
 
 

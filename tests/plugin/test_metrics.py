@@ -66,7 +66,7 @@ def test_a_resumed_run_has_the_metrics_of_an_uninterrupted_one(frozen: Frozen) -
     ("result", "said"),
     [
         ("{'a b': 1.0}", "rewarder 'manners' names a score 'a b'"),
-        ("(2.0, 'too much')", "rewarder 'manners' gave 2.0 to rollout"),
+        ("(2.0, 'too much')", "rewarder 'manners' returned 2.0 for rollout"),
         ("(0.5, 3)", "a result with a reason is (number, text)"),
     ],
 )
@@ -124,11 +124,11 @@ def test_named_scores_are_there_after_a_resume(project: Project) -> None:
 
 UNFIT = {
     "'tone', float('nan')": "score 'tone': a score must be a number between 0 and 1, not nan",
-    "'tone', 12": "not 12; say with `most` and `unit` what a larger one counts",
+    "'tone', 12": "not 12; set `most` and `unit` for larger values",
     "'tone', 501, most=500": "a score must be a number between 0 and 500, not 501",
     "'to ne', 0.5": "a name is 1 to 64 letters, digits, '_' and '-'",
-    "'test.tone', 0.5": "a score is called 'test.tone'; a name is 1 to 64 letters",
-    "'tone', 0.5, better='more'": "better is 'higher' or 'lower', not 'more'",
+    "'test.tone', 0.5": "the name of a score must be 1 to 64 letters, digits, '_' and '-', not 'test.tone'",
+    "'tone', 0.5, better='more'": "better must be 'higher' or 'lower', not 'more'",
     "0.5, unit='s'": "only a named score has a scale",
 }
 """Calls of a test function, and what is wrong with them."""
@@ -156,5 +156,5 @@ def test_a_rewarder_does_not_take_the_name_of_a_source(project: Project) -> None
     result = project.scenarios(train=0, sweep=1).conftest(text).ini(actor="python:agent:half").learn()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*a rewarder is called 'judge', with which other metrics begin (judge[.][*])*"]
+        ["*the rewarder name 'judge' begins the names of other metrics (judge[.][*])*"]
     )

@@ -105,7 +105,7 @@ def test_in_plain_mode_a_metric_is_judged_and_excuses_no_item(rude: Project) -> 
 @pytest.mark.parametrize(
     ("metric", "said"),
     [
-        ("politness", "gates.yaml:2: #/gates/polite/metric: nothing in this run gives the metric 'politness'; did you mean 'politeness'?"),  # noqa: E501
+        ("politness", "gates.yaml:2: #/gates/polite/metric: nothing in this run reports the metric 'politness'; did you mean 'politeness'?"),  # noqa: E501
         ("judge", "there are gt_score, reward, relative_rank, politeness"),
     ],
 )  # fmt: skip

@@ -150,7 +150,7 @@ def test_the_same_task_in_both_splits_is_an_error(project: Project) -> None:
     project.write("a.scenario.yaml", text + text.replace("one", "two").replace("train", "eval"))
     result = project.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*give both the same split*"])
+    result.stdout.fnmatch_lines(["*set the same split for both*"])
 
 
 @pytest.mark.parametrize(

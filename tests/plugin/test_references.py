@@ -85,7 +85,7 @@ def test_a_library_against_itself_costs_one_sweep_and_passes(versions: Project) 
     result = held(versions, baseline="taught.json").run()
     assert (result.ret, len(asked(versions))) == (0, 12 * 3)
     assert rule(versions)["outcome"] == "pass"
-    assert rule(versions)["message"].endswith("is what the run itself carries")
+    assert rule(versions)["message"].endswith("is what the run itself uses")
 
 
 @pytest.mark.parametrize("named", ["old/prompt-packs", "old/prompt-packs/text"])

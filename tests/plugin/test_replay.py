@@ -309,7 +309,7 @@ def test_changed_checks_score_the_recorded_answers_anew_and_the_run_says_so(proj
     ]
     assert changed
     assert all(before + after == 1 for before, after in changed)
-    said = f"1 scenario's checks changed since the recording; scored anew: {values[-1]['id']}"
+    said = f"1 scenario's checks changed since the recording; scored again: {values[-1]['id']}"
     assert said in project.report()["warnings"]
     assert (project.root / FILE).read_bytes() == before
 

@@ -120,7 +120,7 @@ async def test_answers_to_what_the_agent_met_serve_a_scenario_with_other_checks(
     (found,) = replay.as_recorded([OTHER])
     assert (found.seed_stamp, found.stamp) == (STAMP, OTHER.stamp)
     assert (await replay.actor(call(tmp_path))).answer == "3"
-    assert replay.notes == ["1 scenario's checks changed since the recording; scored anew: count-words"]
+    assert replay.notes == ["1 scenario's checks changed since the recording; scored again: count-words"]
     assert replay.warnings == []
 
 

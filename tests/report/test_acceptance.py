@@ -45,13 +45,13 @@ def told(row: dict[str, Any], *, every: bool = False) -> str:
     ],
 )
 def test_an_epoch_is_told_by_what_became_of_its_lessons(fates: tuple[str, ...], said: str) -> None:
-    measured = "lessons bring the dev mean +0.052, measured on scenarios that did not choose them"
+    measured = "lessons change the dev mean by +0.052, measured on scenarios that did not select them"
     assert told(epoch(*fates)) == f"dev split epoch1 {said}; {measured}"
 
 
 def test_families_that_training_does_not_see_are_told_apart() -> None:
     row = epoch("accepted") | {"unseen": 7, "unseen_gain": -0.01, "unseen_sd": 0.04}
-    end = "; -0.010 (standard error 0.040) on the 7 of families that training does not see"
+    end = "; -0.010 (standard error 0.040) on the 7 of families that training does not use"
     assert told(row).endswith(end)
 
 

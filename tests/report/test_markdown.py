@@ -20,7 +20,7 @@ def test_foreign_text_says_just_what_it_says(text: str) -> None:
 
 def test_answers_shared_with_the_final_sweep_are_explained_below_the_table() -> None:
     report = build(make_run({"s1": [1.0]}, {"s1": [1.0]}), None)
-    legend = "N + M: the agent was asked N times; M answers are those of the final sweep."
+    legend = "N + M: the agent ran N times; M answers are taken from the final sweep."
     assert legend not in summary(report)
     report["epochs"][0]["shared_rollouts"] = 65
     assert f"\n\n{legend}\n" in summary(report)

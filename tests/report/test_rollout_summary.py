@@ -33,7 +33,7 @@ def test_a_failed_rollout_says_why_and_one_without_tools_says_so() -> None:
     )
     assert summarise(failed, make_scenario()).endswith("no tool; failed: timeout")
     silent = make_rollout(credit=0.0, frames=(), answer="")
-    assert summarise(silent, make_scenario()).endswith("no tool; gave no answer, 0 of 1 checks passed")
+    assert summarise(silent, make_scenario()).endswith("no tool; returned no answer, 0 of 1 checks passed")
 
 
 def test_of_a_long_list_of_tools_the_end_is_cut_and_how_it_ended_stays() -> None:

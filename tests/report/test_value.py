@@ -110,7 +110,7 @@ def test_what_a_phase_has_to_say_is_a_warning() -> None:
         "3 experiences were left out",
         "epoch2-eval is aborted: a rewarder hung",
         "1 of 2 scenarios of epoch2-eval was skipped by their test function (x), with 1 rollout: they "
-        "count for nothing",
+        "do not count",
     ]
 
 

@@ -59,7 +59,7 @@ def test_an_answer_marked_twice_in_one_file_is_refused(tmp_path: Path) -> None:
 )
 def test_a_mark_beyond_its_limits_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = written(tmp_path, "a.json", mark("run1.e2.s.r0") | changes)
-    with pytest.raises(JournalError, match="is no file of marks: /marks/0"):
+    with pytest.raises(JournalError, match="is not a file of marks: /marks/0"):
         load_marks([path])
 
 

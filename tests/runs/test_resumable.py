@@ -107,7 +107,7 @@ def test_a_run_that_goes_on_or_lies_in_another_folder_is_refused(runs: Runs) -> 
     with pytest.raises(ResumeError, match="run 1 cannot be resumed: another process"):
         runs.find("1")
     runs.add("2", run_id="other")
-    with pytest.raises(ResumeError, match="is the journal of run 'other'; name its folder so"):
+    with pytest.raises(ResumeError, match="is the journal of run 'other'; rename its folder to that"):
         runs.find("2")
 
 

@@ -43,7 +43,7 @@ def test_some_families_are_whole_in_the_dev_split_and_known_as_such() -> None:
     whole = {s.family for s in found} - {s.family for s in found if s.split == "train"}
     assert len(whole) == 3
     assert apart == {s.id for s in found if s.family in whole}
-    assert split_lines(found) == ["9 of 38 dev scenarios are of 3 families that training does not see"]
+    assert split_lines(found) == ["9 of 38 dev scenarios are of 3 families that training does not use"]
 
 
 def test_few_families_are_never_whole_in_the_dev_split() -> None:

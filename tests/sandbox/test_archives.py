@@ -175,7 +175,7 @@ def test_no_accepted_links_lead_out_together(tmp_path_factory, below, above):
         (tarfile.CHRTYPE, "a device"),
         (tarfile.BLKTYPE, "a device"),
         (tarfile.FIFOTYPE, "a pipe"),
-        (tarfile.GNUTYPE_SPARSE, "a file with holes"),
+        (tarfile.GNUTYPE_SPARSE, "a sparse file"),
         (b"Z", "of a kind that is not known"),
     ],
 )
@@ -194,9 +194,9 @@ def test_what_is_neither_file_nor_link_is_refused(kind, said):
     ],
 )
 def test_two_entries_in_one_place_are_refused(two):
-    with pytest.raises(ArchiveProblem, match=r"twice|which is no folder"):
+    with pytest.raises(ArchiveProblem, match=r"twice|which is not a folder"):
         pack([ArchiveEntry(name=name) for name in two])
-    with pytest.raises(ArchiveProblem, match=r"twice|which is no folder"):
+    with pytest.raises(ArchiveProblem, match=r"twice|which is not a folder"):
         read(made(*map(member, two)))
 
 
@@ -204,7 +204,7 @@ def test_two_entries_in_one_place_are_refused(two):
 def test_a_file_with_holes_or_of_another_size_is_refused(header):
     one = member("a")
     one.pax_headers = header
-    with pytest.raises(ArchiveProblem, match="a file with holes, or one that is too large"):
+    with pytest.raises(ArchiveProblem, match="a sparse file, or a file that is too large"):
         read(made(one, form=tarfile.PAX_FORMAT, data=b"x"))
 
 
@@ -234,7 +234,7 @@ def test_an_extended_header_says_its_own_length(record):
 
 
 def test_a_file_below_a_link_is_refused():
-    with pytest.raises(ArchiveProblem, match="'a/b' lies below 'a', which is no folder"):
+    with pytest.raises(ArchiveProblem, match="'a/b' lies below 'a', which is not a folder"):
         read(made(member("a", tarfile.SYMTYPE, "c"), member("a/b")))
 
 

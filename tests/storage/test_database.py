@@ -91,7 +91,7 @@ def test_a_transaction_that_fails_stores_nothing() -> None:
 
 
 def test_a_place_where_no_file_can_be_is_named_with_what_to_do(tmp_path: Path) -> None:
-    advice = "make its folder, give this user the right to write there, or name another file"
+    advice = "create its folder, make it writable for this user, or name another file"
     with pytest.raises(BusError, match=f"missing/shelf.db': No such file or directory; {advice}"):
         kind(FIRST).open(tmp_path / "missing" / "shelf.db")
 

@@ -242,8 +242,8 @@ CSV = [
     ('prompt,answer\n"two\nlines",3\nx,\n', "4: #/answer", "an answer is missing"),
     ('prompt,answer\n"x"y,3\n', "2: #", "not CSV: "),
     ('prompt,answer\n"x,3\n', "2: #", "not CSV: unexpected end of data"),
-    ("id,prompt,answer,\na,p,3,0\n", "2: #", "'0' stands in a column without a name; name or remove it"),
-    ("sep=;\nprompt;answer\n", "1: #", "'sep=;' says that it is parted by semicolons"),
+    ("id,prompt,answer,\na,p,3,0\n", "2: #", "'0' is in a column without a name; name or remove it"),
+    ("sep=;\nprompt;answer\n", "1: #", "'sep=;' says that it is separated by semicolons"),
     ("prompt,answer,id\np,3,a\nq,4,a\n", "3: #/id", "duplicate id 'a'; first at bad.scenarios.csv:2"),
 ]
 
@@ -281,7 +281,7 @@ def test_what_many_scenarios_have_in_common_is_said_once(refusal):
 def test_a_table_of_another_separator_is_told_so(refusal, mark, name):
     (line,) = refusal("x.scenarios.csv", f"id{mark}prompt{mark}answer\na{mark}How many?{mark}3\n")
     assert line.startswith("x.scenarios.csv:1: #: ")
-    assert line.endswith(f" is parted by {name}; save the file with commas")
+    assert line.endswith(f" is separated by {name}; save the file with commas")
 
 
 def test_a_bad_default_is_told_once(refusal):

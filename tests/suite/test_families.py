@@ -109,8 +109,8 @@ def test_many_tasks_that_differ_in_data_only_are_advised_a_family() -> None:
     quoted = [task(f"word{i}", f"Spell the word '{'abcdefgh'[i]}x' backwards.") for i in range(8)]
     assert ungrouped([*sums(16), *told, *quoted]) == (
         "28 of 28 eval scenarios differ from others in data only (sum0 and 15 like it, name0 and 3 like it, "
-        "word0 and 7 like it): they gain or lose together, but count as 28 independent ones; give each kind "
-        "a family"
+        "word0 and 7 like it): they gain or lose together, but count as 28 independent ones; set one family "
+        "for each kind"
     )
 
 
@@ -123,7 +123,7 @@ def test_conversations_that_share_a_greeting_are_not_alike() -> None:
 
 def test_where_a_hash_chose_the_split_the_advice_names_it() -> None:
     assert ungrouped(sums(24, hashed=True)).endswith(
-        "a family and a split, as a hash puts a family on one side"
+        "set one family for each kind and a split, as a hash puts a family on one side"
     )
 
 

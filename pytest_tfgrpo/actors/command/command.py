@@ -232,7 +232,7 @@ def _program(name: str, root: Path, spec: str, search: str) -> str:
     if "/" not in name:
         if found := shutil.which(name, path=search):
             return found
-        hint = f"; write ./{name}" if (root / name).is_file() else "; install it or give its path"
+        hint = f"; write ./{name}" if (root / name).is_file() else "; install it, or write its path"
         raise ActorError(f"{spec!r}: there is no program {name!r} on PATH{hint}")
     path = root / name
     if not path.is_file():

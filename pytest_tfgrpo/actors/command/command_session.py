@@ -73,7 +73,7 @@ class CommandSession:
         if any(_is_answer(line) for line in early.splitlines()):
             told = early.strip()[:80].decode("utf-8", "replace")
             raise AgentFailure(
-                f"the program printed an answer before it had heard message {self._turn}: {told!r}; in a "
+                f"the program printed an answer before it received message {self._turn}: {told!r}; in a "
                 "conversation each answer follows its message",
                 "garbage",
             )

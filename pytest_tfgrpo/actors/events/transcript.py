@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.records import Frame, Usage
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 
 ProgramFault = TypeVar("ProgramFault", AgentFailure, ProviderError)
-UNFINISHED = "the stream does not tell how it ended"
+UNFINISHED = "the stream does not say how it ended"
 
 
 @dataclass(kw_only=True, slots=True)

@@ -61,7 +61,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 def _property(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> dict[str, Json]:
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise ValueError(f"parameter {str(parameter)!r} cannot be given by name")
+        raise ValueError(f"parameter {str(parameter)!r} cannot be passed by name")
     if parameter.name not in hints:
         raise ValueError(f"parameter {parameter.name!r} has no annotation; use {SUPPORTED}")
     try:

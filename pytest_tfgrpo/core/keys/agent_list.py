@@ -71,7 +71,7 @@ def _require_apart(one: ListedAgent, other: ListedAgent) -> None:
         raise ValueError(f"must list each agent once ({other.spec!r} is there twice)")
     if one.name.casefold() == other.name.casefold():
         raise ValueError(
-            f"must give each agent a name of its own ({one.spec!r} and {other.spec!r} are both "
+            f"must name each agent differently ({one.spec!r} and {other.spec!r} are both "
             f"{other.name!r}; write NAME = {other.spec})"
         )
 

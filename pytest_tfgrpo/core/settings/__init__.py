@@ -151,7 +151,7 @@ def _settings(found: Callable[[Setting[Any]], list[Origin]], *, learning: bool) 
     settings = Settings(learning, values, origins)
     if learning and BASELINE_SWEEP.of(settings) == "both" and settings.eval_rollouts < 4:
         raise _error(
-            f"baseline_sweep = 'both' asks a quarter of the {settings.eval_rollouts} rollouts early "
+            f"baseline_sweep = 'both' runs a quarter of the {settings.eval_rollouts} rollouts early "
             f"({origins['baseline_sweep']}); set eval_rollouts to at least 4, or choose concurrent"
         )
     return settings

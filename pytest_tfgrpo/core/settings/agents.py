@@ -20,8 +20,8 @@ ACTOR = Setting("actor", "none", parse_actor, None,
     "actor that solves the scenarios: offline, openai:<model>, command:<argv>, python:<module>:<callable>, "
     "replay:<file>, reference, nothing; several, separated by commas or lines, run side by side")
 DOMAIN_AGENTS = Setting("domain_agents", "none", listed_values("domains"), None,
-    "agents of a list that try a domain, by name, one domain a line: billing = small, large; all agents try "
-    "other domains")
+    "agents of the list that run a domain, by name, one domain per line: billing = small, large; all agents "
+    "run other domains")
 OPTIMIZER = Setting("optimizer", "prompts", parse_text, "heuristic",
     "how rollouts become lessons: heuristic, llm, none")
 TEACHER = Setting("teacher", "none", parse_text, None,
@@ -29,7 +29,7 @@ TEACHER = Setting("teacher", "none", parse_text, None,
 JUDGE = Setting("judge", "none", parse_text, None,
     "model that scores scenarios with a rubric, openai:<model>")
 USER = Setting("user", "none", parse_text, "script",
-    "who plays the user of a conversation: script (it says its turns), openai:<model>")
+    "what plays the user in a conversation: script (says the turns of the scenario), openai:<model>")
 JUDGE_VOTES = Setting("judge_votes", "prompts", whole(1, 99), 3, "judge votes per rollout", "int")
 JUDGE_WEIGHT = Setting("judge_weight", "prompts", real(0, 1000), 0.0,
     "weight of the judge's score beside gt_score; 0 only reports it", "float")
@@ -45,5 +45,5 @@ COMMAND_OUTPUT: Setting[Literal["frames", "claude", "codex"]] = Setting(
     "command_output", "answers", choice("frames", "claude", "codex"), "frames",
     "what the command actor prints: frames, or the events of a coding agent (claude, codex)")
 PART_THOUGHTS = Setting("part_thoughts", "answers", parse_bool, False,
-    "take thoughts, as <think>...</think>, from the beginning of each agent's answer; replies of "
-    "openai:<model> never have them", "bool")
+    "remove thoughts such as <think>...</think> from the start of each agent's answer; answers of "
+    "openai:<model> never contain them", "bool")

@@ -45,5 +45,5 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
     "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), early "
     "(before epoch 1), both (a quarter early, to measure drift), off")
 HEADROOM: Setting[Literal["show", "stop"]] = Setting("headroom", "none", choice("show", "stop"), "show",
-    "what to do once the first training groups show what a lesson can gain: show it, or stop the run if it "
-    "could teach or show nothing")
+    "what to do once the first training groups show what a lesson can gain: show it, or stop a run that "
+    "could not learn or show a gain")

@@ -18,11 +18,11 @@ from pytest_tfgrpo.core.keys.setting_parsers import (
 CONCURRENCY: Setting[int | Literal["auto"]] = Setting("concurrency", "none", whole_or_auto(1, 10_000), 64,
     "maximum rollouts in flight; auto: as many as the model's endpoint takes")
 TIMEOUT_S = Setting("timeout_s", "prompts", real(0.001), 120.0,
-    "seconds per rollout, unless its scenario says", "float")
+    "seconds per rollout, unless its scenario sets timeout_s", "float")
 REWARDER_TIMEOUT_S = Setting("rewarder_timeout_s", "none", real(0.001), 60.0,
     "seconds per rewarder and epoch", "float")
 ANSWER_MAX_BYTES = Setting("answer_max_bytes", "prompts", whole(1), 1_000_000,
-    "maximum size; a larger answer fails", "int")
+    "maximum size of an answer; a larger one fails", "int")
 LIBRARY = Setting("library", "none", parse_text, "none",
     "committed library file to start from; none starts without lessons")
 PROMPT_PACKS = Setting("prompt_packs", "none", parse_text, "prompt-packs",
@@ -33,8 +33,8 @@ BUDGET_TOKENS = Setting("budget_tokens", "none", whole(1), None,
     "stop before using more tokens than this", "int")
 BUDGET_S = Setting("budget_s", "none", real(0.001), None, "stop after this many seconds", "float")
 LIMIT = Setting("limit", "none", whole(1), None,
-    "run at most this many eval scenarios, drawn by the seed, for a quick look; the gate is then not "
-    "judged", "int")
+    "run at most this many eval scenarios, drawn by the seed, for a quick look; the gate is then "
+    "skipped", "int")
 SEED = Setting("seed", "prompts", whole(0), 0,
     "run seed; scenario draws and rollout seeds derive from it", "int")
 TASK_ID = Setting("task_id", "none", parse_task_id, None,
@@ -42,6 +42,6 @@ TASK_ID = Setting("task_id", "none", parse_task_id, None,
 OUT = Setting("out", "none", parse_text, None,
     "output folder; default: out with --tfgrpo, otherwise nothing is written")
 EXECUTOR = Setting("executor", "none", parse_executor, "local",
-    "where the calls of agents are made: local, in this process; process:N, in N worker processes, by "
-    "default as many as there are processors; ray:<host>:<port>, on the nodes of a Ray cluster, by default "
-    "one that runs on this machine or is started there")
+    "where agents run: local, in this process; process:N, in N worker processes (default: one per "
+    "processor); ray:<host>:<port>, on the nodes of a Ray cluster (default: one on this machine, started if "
+    "none runs)")

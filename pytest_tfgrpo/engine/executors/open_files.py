@@ -28,7 +28,7 @@ def require_open_files(job: Job, in_flight: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
     except (ValueError, OSError):
         raise SettingError(
-            f"concurrency = {CONCURRENCY.of(job.settings)}: so many calls of {job.actor.name} need about "
+            f"concurrency = {CONCURRENCY.of(job.settings)}: that many calls of {job.actor.name} need about "
             f"{needed:,} open files, and this process may have {hard:,}; set tfgrpo_concurrency to "
             f"{max(1, (hard - SPARE) // _each(job))}, or raise the limit (`ulimit -Hn`)"
         ) from None

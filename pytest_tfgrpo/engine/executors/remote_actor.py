@@ -75,8 +75,8 @@ def lost_calls(count: int) -> list[str]:
     if not count:
         return []
     return [
-        f"{plural(count, 'call')} of the agent ended with a worker that was lost (lost_worker); each was "
-        "asked again once, elsewhere"
+        f"{plural(count, 'call')} of the agent ended with a worker that was lost (lost_worker); each ran "
+        "once more on another worker"
     ]
 
 

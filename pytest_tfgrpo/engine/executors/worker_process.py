@@ -123,7 +123,7 @@ class WorkerProcess:
         if code == -signal.SIGKILL and memory_kills() > self._memory_kills:
             raise ProviderError(f"a worker process {how}: this machine ran out of memory", LOST_WORKER)
         if not self._begun:
-            raise ProviderError(f"a worker process {how} before its agent was asked", LOST_WORKER)
+            raise ProviderError(f"a worker process {how} before it called its agent", LOST_WORKER)
         return WorkerReply(fault=AgentFailure(f"the agent's process {how} before it had answered", "crash"))
 
     async def end(self, id_: str) -> None:

@@ -43,7 +43,7 @@ UNSEEN = re.compile(r"[ \t]*(?:#|<!--)[^\n]*canary", re.IGNORECASE)
 """How a prompt begins whose first lines Harbor takes for the mark of a data set."""
 UNSAID = {
     "turns": "it is a conversation, and a task has one instruction",
-    "input": "its input is data, and a task has words alone",
+    "input": "its input is data, and a task holds only text",
     "attachments": "it has attachments; put them into the archive of its workspace",
     "setup": "it has a setup, which a task cannot run for each attempt",
     "teardown": "it has a teardown, which a task cannot run after each attempt",

@@ -88,7 +88,9 @@ def _write(task: HarborTask, folder: Path, *, force: bool) -> None:
         if not force:
             raise ExportError(f"{folder} exists; name another folder with --into, or replace it with --force")
         if not _is_ours(folder):
-            raise ExportError(f"{folder} is no task of ours, and is not replaced; name another with --into")
+            raise ExportError(
+                f"{folder} was not written by tfgrpo, and stays; name another folder with --into"
+            )
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:

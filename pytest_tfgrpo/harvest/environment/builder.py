@@ -91,13 +91,13 @@ class EnvironmentBuilder:
             return MadeEnvironment()
         if part.command.runner == "pytest" and part.python and pair(part.python) < OLDEST:
             raise BuildProblem(
-                f"the project wants Python {part.python}, and its tests are reported from "
-                f"{OLDEST[0]}.{OLDEST[1]} on; if it runs there, write it as python in harvest.toml"
+                f"the project needs Python {part.python}, and tfgrpo runs tests only with "
+                f"{OLDEST[0]}.{OLDEST[1]} or later; if the project runs with that, set python in harvest.toml"
             )
         if part.command.runner == "pytest" and (own := sorted(_own(part) & LOADED_BY_PYTEST)):
             raise BuildProblem(
-                f"pytest needs {own[0]}, and loads the installed one before that of the project: let a "
-                'pytest of its own run the tests, by runner = "command" and run = ["python", "-m", '
+                f"pytest needs {own[0]}, and loads the installed one before that of the project: run the "
+                'tests in a separate pytest, with runner = "command" and run = ["python", "-m", '
                 '"pytest", "--junitxml={report}", "{tests}"] in harvest.toml'
             )
         until = None if part.relaxed else until_of(committed_at)
@@ -125,7 +125,9 @@ class EnvironmentBuilder:
     def _build(self, environment: Environment) -> BuiltEnvironment:
         wanted = stamp_of(environment)
         if found := violations("environment", to_file(environment)):
-            raise BuildProblem(f"the recipe gives no environment: {found[0].pointer}: {found[0].message}")
+            raise BuildProblem(
+                f"the recipe makes no valid environment: {found[0].pointer}: {found[0].message}"
+            )
         folder = self._cache / wanted
         if built := open_built(environment, wanted, folder):
             return built

@@ -143,7 +143,7 @@ def _lock_with_uv(
     notes: tuple[str, ...] = ()
     first = outside(tools, [*argv, *dated, *WHEELS], work)
     if dated and first[0] and UNDATED in first[1]:
-        dated, notes = [], ("the package index does not say when files came: the date was not applied",)
+        dated, notes = [], ("the package index has no upload dates: the date was not applied",)
         first = outside(tools, [*argv, *WHEELS], work)
     wanted = _some(requirements)
     code, told = else_from_source(tools, [*argv, *dated], work, (uv, python), first)
@@ -220,9 +220,7 @@ def _lines(texts: Sequence[str]) -> tuple[str, ...]:
         found = LOCKED.fullmatch(text)
         hashes = HASH.findall(found["rest"]) if found else []
         if found is None or not hashes:
-            raise BuildProblem(
-                f"the package index gives no sha256 for {text[:200]!r}, so it cannot be locked"
-            )
+            raise BuildProblem(f"the package index has no sha256 for {text[:200]!r}, so it cannot be locked")
         words = (f"--hash={item}" for item in sorted(set(hashes)))
         lines.append(f"{found['name']}=={found['version']} {' '.join(words)}")
     return tuple(sorted(lines))
@@ -375,7 +373,7 @@ def inside(
             network="host",
         )
     except CheckError as error:
-        raise BuildProblem(f"code of packages runs in a sandbox alone: {error}") from error
+        raise BuildProblem(f"package code runs only in a sandbox: {error}") from error
     if ran.stopped:
         return 1, f"{ran.output}\nended: over its limit of {ran.stopped}"
     return ran.code or 0, ran.output.strip()

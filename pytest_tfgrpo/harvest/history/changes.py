@@ -53,7 +53,9 @@ def range_of(objects: GitObjects, text: str) -> CommitRange:
     """Return the commits that ``A..B`` or ``B`` names; raises SettingError."""
     first, dots, last = text.partition("..")
     if last.startswith("."):
-        raise SettingError(f"the range {text!r} has three dots; write A..B: what B has and A has not")
+        raise SettingError(
+            f"the range {text!r} has three dots; write A..B, the commits of B that A does not have"
+        )
     if not dots:
         return CommitRange(first=None, last=objects.resolve(first))
     return CommitRange(first=objects.resolve(first or "HEAD"), last=objects.resolve(last or "HEAD"))

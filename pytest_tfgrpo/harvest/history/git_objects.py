@@ -168,7 +168,7 @@ class GitObjects:
                 errors.seek(0)
                 said = errors.read(500).decode("utf-8", "replace").strip().replace("\n", "; ")
                 raise SnapshotError(
-                    f"git {argv[0]!s} cannot go on in {self.where!r}: {said!r}; fetch what is missing"
+                    f"git {argv[0]!s} failed in {self.where!r}: {said!r}; fetch what is missing"
                     " (shallow and partial clones lack objects), or name a shorter range"
                 )
 

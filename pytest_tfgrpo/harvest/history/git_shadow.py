@@ -42,7 +42,7 @@ class RepositoryPlace:
 def locate(folder: Path) -> RepositoryPlace:
     """Return the repository that `folder` is or lies in; raises SettingError where there is none."""
     if not folder.is_dir():
-        raise SettingError(f"there is no folder {str(folder)!r}; name one that holds a git repository")
+        raise SettingError(f"there is no folder {str(folder)!r}; name a folder of a git repository")
     start = folder.resolve()
     for place in (start, *start.parents):
         for git_dir in (_linked(place / ".git"), place):
@@ -50,7 +50,7 @@ def locate(folder: Path) -> RepositoryPlace:
             if (git_dir / "HEAD").is_file() and (common / "objects").is_dir() and (common / "refs").is_dir():
                 root = place.parent if place.name == ".git" else place
                 return RepositoryPlace(git_dir=git_dir, common=common, root=root)
-    raise SettingError(f"{str(folder)!r} is in no git repository; name a folder that is")
+    raise SettingError(f"{str(folder)!r} is not in a git repository; name a folder that is")
 
 
 def make_shadow(place: RepositoryPlace, folder: Path) -> tuple[tuple[str, ...], Mapping[str, str]]:

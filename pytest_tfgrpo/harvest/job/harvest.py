@@ -77,7 +77,7 @@ def _stopped(plan: HarvestPlan, done: int, left: int) -> str:
     of = plural(left, "candidate", "is", "are")
     if not done:
         return f"stopped after {plan.budget_s:g} s, before one was finished: {of} left; set --budget-s higher"
-    return f"stopped after {plan.budget_s:g} s: {of} left; the same command goes on with the rest"
+    return f"stopped after {plan.budget_s:g} s: {of} left; run the same command again for the rest"
 
 
 def preview(plan: HarvestPlan) -> Iterator[FixCandidate | HarvestRow]:
@@ -274,7 +274,7 @@ class _Workers:
             if isinstance(error, StoreError):
                 raise
             raise StoreError(
-                f"cannot go on with {candidate.id}: {error}; make room and harvest again"
+                f"cannot continue with {candidate.id}: {error}; make room and harvest again"
             ) from error
         finally:
             progress.end()

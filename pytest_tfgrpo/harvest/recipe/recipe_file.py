@@ -70,7 +70,7 @@ def _misplaced(data: Json) -> Iterator[Violation]:
         if name != "." and (name.startswith("/") or "\\" in name or {"", ".", ".."} & {*name.split("/")}):
             yield Violation(
                 ("folder", name),
-                f"{name!r} is no folder of the repository; write '.' or a path such as 'web/api'",
+                f"{name!r} is not a folder of the repository; write '.' or a path such as 'web/api'",
             )
 
 
@@ -90,13 +90,13 @@ def _faults(data: Json) -> Iterator[Violation]:
                 yield Violation((*place, "run"), str(error))
         elif run and runner != "command":
             yield Violation(
-                (*place, "run"), f"{run!r} is for the runners 'command' and 'node-test' alone; remove it"
+                (*place, "run"), f"{run!r} is only for the runners 'command' and 'node-test'; remove it"
             )
         for number, item in enumerate(recipe.get("dependencies", ())):
             if not REQUIREMENT.fullmatch(item.strip()) or "\n" in item:
                 yield Violation(
                     (*place, "dependencies", number),
-                    f"{item!r} is no requirement by name; write one such as 'attrs>=22', or a setup command",
+                    f"{item!r} is not a requirement by name; write 'attrs>=22', or a setup command",
                 )
 
 

@@ -18,7 +18,7 @@ FOLDERS = 200
 SOURCE = 300
 """Characters of a source that a comment shows."""
 HEAD = """\
-# How the tests of this repository run, for `tfgrpo harvest`. Review it: what stands here beats every guess,
+# How the tests of this repository run, for `tfgrpo harvest`. Review it: a value here overrides every guess,
 # for all commits. Without a key, harvest guesses its value from the files of each commit.
 #
 # runner        pytest, node-test, vitest, jest, or command

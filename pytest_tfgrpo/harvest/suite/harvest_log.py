@@ -28,7 +28,7 @@ class HarvestLog:
         """
         self.path = suite / HARVEST_LOG
         if suite.exists() and not suite.is_dir():
-            raise SettingError(f"{suite} is no folder; name the folder of a suite")
+            raise SettingError(f"{suite} is not a folder; name the folder of a suite")
         try:
             suite.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -106,8 +106,8 @@ def _rows(data: bytes, path: Path) -> dict[str, HarvestRow]:
             row = from_wire(HarvestRow, json.loads(line))
         except (ValueError, RecursionError) as error:
             raise StoreError(
-                f"{path}:{number}: it is no row of a harvest: {error}; restore the file, or delete this line "
-                "to have its change harvested again"
+                f"{path}:{number}: it is not a row of a harvest: {error}; restore the file, or delete this "
+                "line to have its change harvested again"
             ) from None
         rows[row.commit] = row
     return rows

@@ -19,13 +19,13 @@ file to start from):
 ```toml
 [folder.{folder}]
 runner = "{runner}"    # {runners}, or command
-{off}run = {run}    # for command alone: it writes JUnit XML to {{report}}
+{off}run = {run}    # only for command: it writes JUnit XML to {{report}}
 {more}
 # env = {{ LANG = "C.UTF-8" }}
 ```
 
-Then run the same `tfgrpo harvest` again with `--retry`. What is known so far stands in
-`{id}.scenario.partial.json`; both files go once the scenario is proven.
+Then run the same `tfgrpo harvest` again with `--retry`. What is known so far is in
+`{id}.scenario.partial.json`; harvest removes both files once the scenario is proven.
 
 Changed files with tests:
 

@@ -33,7 +33,7 @@ def read_effects(path: Path, data: Json) -> tuple[LearnedEffects, ...]:
                 if not (abs(mean) < 100 and 0 < spread < 100 and 0 <= weight < 1e6):
                     raise ValueError(f"{number}: {mean!r}, spread {spread!r}, from {weight!r} lessons")
     except ValueError as error:
-        raise StoreError(f"{path}: /effects: {error}; remove them, and they are learned anew") from None
+        raise StoreError(f"{path}: /effects: {error}; remove them, and tfgrpo learns them again") from None
     return found
 
 

@@ -107,9 +107,9 @@ class Screen:
             if order := find_order(reading):
                 return "injection", f"it contains {order!r}, an order to the model that reads it"
             if words := find_words_to_scorer(reading):
-                return "scorer", f"it contains {words!r}, which speaks to whoever scores the answers"
+                return "scorer", f"it contains {words!r}, which addresses the scorer of the answers"
             if scorer := find_scorer(reading, self._topics[domain]):
-                return "scorer", f"it names {scorer!r}, and no task of its domain is about such"
+                return "scorer", f"it names {scorer!r}, and no task of its domain is about scoring"
         if delimiter := _DELIMITER.search(text):
             return (
                 "delimiter",

@@ -17,4 +17,4 @@ class NoOptimizer:
 
     async def propose(self, context: LearningContext) -> Proposal:  # noqa: ARG002 - the protocol's signature
         """Return an empty proposal."""
-        return Proposal(note="optimizer none: no lessons are drawn")
+        return Proposal(note="optimizer none: no lessons are learned")

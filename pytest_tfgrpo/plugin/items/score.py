@@ -76,9 +76,11 @@ def _note(name: str, value: object, why: str, scale: tuple[str, object, object])
 
     known = _running[-1].named
     if not NAME.fullmatch(name):
-        raise ValueError(f"a score is called {short(name)}; a name is 1 to 64 letters, digits, '_' and '-'")
+        raise ValueError(
+            f"the name of a score must be 1 to 64 letters, digits, '_' and '-', not {short(name)}"
+        )
     if name not in known and len(known) >= MOST_NAMES:
-        raise ValueError(f"a rollout has scores of at most {MOST_NAMES} names; {short(name)} is one more")
+        raise ValueError(f"a rollout has at most {MOST_NAMES} named scores; {short(name)} is one too many")
     try:
         on = as_scale(*scale)
         figure = as_figure(value, on)

@@ -60,7 +60,7 @@ def narrowed(session: pytest.Session) -> str:
     if session.testsfailed > 0:
         return "a file could not be collected"
     named = next((arg for arg in config.args if "::" in arg), "")
-    return f"only {named} and the like were asked for" if named else ""
+    return f"only {named} and the like were selected" if named else ""
 
 
 def left_out(collected: Sequence[str], selected: Collection[str], wanted: Collection[str]) -> str:
@@ -82,7 +82,7 @@ def elsewhere(config: pytest.Config, missing: Sequence[str], *, anywhere: bool) 
     from pytest_tfgrpo.suite.collection import uncollected
 
     found = uncollected(config.rootpath.resolve(), list(map(Path, looked_in)), missing)
-    return f"{few(found)} of the baseline in files that were not asked for" if found else ""
+    return f"{few(found)} of the baseline in files that were not selected" if found else ""
 
 
 def may_add(session: pytest.Session, *, asked: bool) -> bool:

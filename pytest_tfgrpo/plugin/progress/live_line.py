@@ -86,7 +86,7 @@ def _stage(now: Reading) -> list[Part]:
     """Return what goes on: a sweep, an epoch that learns, or what comes before the first answer."""
     if now.phase is None or now.stage == "starting":
         asked = sum(now.asked.values())
-        told = "asking the models for a word" if asked else "starting"
+        told = "checking the models" if asked else "starting"
         return [Part(told, told, colour="bold"), Part(f", {clock(now.since_s)}", "", "5")]
     name = title(now.phase)
     parts = [Part(name, name, colour="bold")]

@@ -41,7 +41,7 @@ def refuse_arguments(config: pytest.Config) -> None:
             if _is_run(folder) or (str(folder) == _out(config) and _holds_runs(folder)):
                 raise pytest.UsageError(
                     f"{str(path)!r} is or lies in {str(folder)!r}, to which runs and their agents write: "
-                    "pytest collects nothing there; give other paths, or set tfgrpo_out to another folder"
+                    "pytest collects nothing there; pass other paths, or set tfgrpo_out to another folder"
                 )
 
 

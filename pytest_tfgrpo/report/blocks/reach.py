@@ -23,7 +23,7 @@ class DecoyUse(TypedDict):
 
 
 class ReachBlock(TypedDict):
-    """Why answers were in reach, and which rollouts gave a decoy."""
+    """Why answers were in reach, and which rollouts returned a decoy."""
 
     why: str
     decoys: list[DecoyUse]
@@ -53,7 +53,7 @@ def _warnings(found: ReachBlock) -> Iterator[str]:
     if used:
         named = ", ".join(f"{one['rollout']} ({line(one['where'], 100)})" for one in used[:NAMED])
         more = f" and {len(used) - NAMED} more" if len(used) > NAMED else ""
-        gave = "1 rollout gave" if len(used) == 1 else f"{len(used)} rollouts gave"
+        gave = "1 rollout returned" if len(used) == 1 else f"{len(used)} rollouts returned"
         yield (
             f"{gave} a wrong answer that only the run's decoy file contains: the agent looked for answers, "
             f"so do not trust its other scores either: {named}{more}"

@@ -53,7 +53,7 @@ _LAST = re.compile(r"\s*(?P<type>[A-Za-z_][\w.]*)(?::|$)")
 """What the last line of a traceback starts with: any class may be an exception."""
 _NUMBER = re.compile(r"(expected .+) within \S+(, got .+) as the last number")
 """What check `number` says; two of its words vary and tell nothing."""
-_TRUTHS = {"judge": "the judge gave a low score", "majority": "the answer is not that of the majority"}
+_TRUTHS = {"judge": "the judge scored it low", "majority": "the answer is not that of the majority"}
 
 
 class TextValue(NamedTuple):

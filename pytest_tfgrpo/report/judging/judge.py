@@ -198,7 +198,7 @@ def label_warnings(labels: LabelsBlock) -> Iterator[str]:
             f"{abs(labels['correction'] or 0.0):.3f} ({interval(size)}): its own gain misleads"
         )
     if labels["used"] < MIN_INTERVAL:
-        yield f"{plural(labels['used'], 'labelled task')} cannot give an interval; label {FEW} or more"
+        yield f"{plural(labels['used'], 'labelled task')} are too few for an interval; label {FEW} or more"
     elif labels["used"] < FEW:
         yield f"{plural(labels['used'], 'labelled task', 'is', 'are')} few; label {FEW} or more"
     if labels["skipped"]:

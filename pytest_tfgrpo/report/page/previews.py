@@ -110,4 +110,4 @@ def _fault(rollout: Rollout, score: Score) -> str:
     if missed:
         more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
         return f"{missed[0].kind}: {missed[0].reason or 'not passed'}{more}"
-    return "" if score.gt_score is None or score.gt_score >= 1 else "a rewarder gave less than 1"
+    return "" if score.gt_score is None or score.gt_score >= 1 else "a rewarder scored below 1"

@@ -39,7 +39,7 @@ def history_lines(runs: Sequence[PastRun], most: int) -> Iterator[str]:
         yield f"{UNREADABLE}: damaged, or of another version; see `tfgrpo report RUN`"
     if several:
         what = "the eval split" if not letters else "eval split and agent" if splits else "the agent"
-        yield f"of: {what}; means of different ones do not compare"
+        yield f"of: {what}; means of different ones are not comparable"
     for actor, letter in letters.items():
         yield from wrapped(f"{letter}: {actor or '-'}", WIDTH, hanging="   ")
 

@@ -127,7 +127,7 @@ def find_built(suite: Path, wanted: str, cache: Path | None = None) -> BuiltEnvi
     SettingError where this machine lacks it.
     """
     if not re.fullmatch("[0-9a-f]{64}", wanted):
-        raise ScenarioError(f"environment {short(wanted)} is no stamp; write 64 hex digits")
+        raise ScenarioError(f"environment {short(wanted)} is not a stamp; write 64 hex digits")
     environment = read_environment(suite / ENVIRONMENTS / f"{wanted}.json")
     built = open_built(environment, wanted, (cache or cache_folder()) / wanted)
     if built is None:

@@ -67,7 +67,7 @@ def require_sandbox(settings: Mapping[str, object]) -> None:
         raise SettingError("sandbox_limits: a limit needs a sandbox; set sandbox = bwrap, or remove it")
     if SANDBOX_NETWORK.of(settings) == "loopback":
         raise SettingError(
-            "sandbox_network: without a sandbox an agent reaches every address, not loopback alone; "
+            "sandbox_network: without a sandbox an agent reaches every address, not only loopback; "
             "set sandbox = bwrap, or remove it"
         )
 

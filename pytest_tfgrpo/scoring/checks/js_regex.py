@@ -87,7 +87,7 @@ class _Reader:
 
     def _literal(self, sign: str) -> str:
         if ord(sign) > 0xFFFF and _REPEATS.match(self._pattern, self._at):
-            raise ValueError("that repeats a sign which is two to JavaScript")
+            raise ValueError("that repeats a character which JavaScript counts as two")
         if sign == "{" and _REPEATS.match(self._pattern, self._at - 1):
             raise ValueError("with { where nothing can be repeated")
         return re.escape(sign) if sign in "{}]" else sign
@@ -148,7 +148,7 @@ class _Reader:
         if not sign:
             raise ValueError("that ends with a backslash")
         if sign.isalnum() or not sign.isascii():
-            raise ValueError(f"with \\{sign}, which is the sign {sign} to JavaScript")
+            raise ValueError(f"with \\{sign}, which JavaScript reads as the character {sign}")
         return re.escape(sign)
 
     def _code(self) -> str | None:
@@ -159,7 +159,7 @@ class _Reader:
         if written := found[1] or found[2]:
             code = int(written, 16)
             if 0xD800 <= code <= 0xDFFF:
-                raise ValueError("with halves of a sign")
+                raise ValueError("with halves of a character")
             return chr(code)
         if found[3]:
             return chr(ord(found[3]) % 32)
@@ -190,7 +190,7 @@ class _Reader:
             raise ValueError("with a [ that is not closed")
         self._at += 1
         if ord(sign) > 0xFFFF:
-            raise ValueError("with a sign in [ ] which is two to JavaScript")
+            raise ValueError("with a character in [ ] which JavaScript counts as two")
         if sign != "\\":
             return (re.escape(sign) if sign in "[]^-&~|" else sign), False
         code = self._code()

@@ -134,7 +134,7 @@ def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for key, value in pairs:
         if key in found:
-            raise UnsureJson(f"the key {short(key)} stands twice in one object")
+            raise UnsureJson(f"the key {short(key)} occurs twice in one object")
         found[key] = value
     return found
 

@@ -278,7 +278,7 @@ class Numeral:
         if place.left[-1:] in _LOOSE_ENDS and _LOOSE_BEFORE.search(place.left, max(0, len(place.left) - 28)):
             raise place.unsure("it may be the end of a longer numeral")
         if place.left.endswith("~") and self._is_tied():
-            raise place.unsure("a tie parts its digits: it could be one number or a range")
+            raise place.unsure("a tie separates its digits: it could be one number or a range")
         minus, money, rest = sign(place, self._body)
         last = rest.rstrip(" ~")[-1:]
         is_emphasis = last == "*" and place.right[:1] == "*"
@@ -362,7 +362,7 @@ class Numeral:
             if _LOOSE_EXPONENT.match(place.right):
                 raise place.unsure("what follows it may be its exponent")
         if place.left[-2:-1].isdigit() and _CURRENCY_INSIDE.match(place.left, len(place.left) - 2):
-            raise place.unsure("a currency stands among its digits")
+            raise place.unsure("a currency is among its digits")
 
     def _fraction(self) -> str | None:
         """Return the decimal value of a fraction whose lower part this is, None when it is none."""
@@ -401,14 +401,14 @@ class Numeral:
         if self._found[0] != self._found["body"] or not re.fullmatch(r"\d{1,15}(?:\.\d{1,15})?", below):
             raise place.unsure("it is part of a formula", formula=True)
         if not float(below) or (whole and above.startswith("-")):
-            raise place.unsure("it is no fraction that has a value", formula=True)
+            raise place.unsure("it is not a fraction with a value", formula=True)
         return repr(float(Fraction(whole or 0) + Fraction(above) / Fraction(below)))
 
     def _size(self) -> str:
         if self._body[0] not in VULGAR:
             return self._point + size(self._body, self._place, self._has_currency)
         if len(self._body) > 1 or self._found[0] != self._body:
-            raise self._place.unsure("its digits are parted in no known way")
+            raise self._place.unsure("its digits are separated in an unknown way")
         return repr(unicodedata.numeric(self._body))
 
     def _scaled(self, plain: str) -> str:

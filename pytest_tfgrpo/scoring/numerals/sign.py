@@ -62,7 +62,7 @@ def sign(place: NumeralPlace, body: str) -> tuple[bool, bool, str]:
     if not bare and not mark and not after and not place.right.startswith(("-", "−")):
         return False, money, bare
     if not mark and _TRAILING.match(place.right[after:]):
-        raise place.unsure("its sign seems to stand behind it")
+        raise place.unsure("its sign seems to follow it")
     if mark:
         return _is_minus(mark, bare, place), money or after > 0, bare
     if (
@@ -132,4 +132,4 @@ def _in_brackets(place: NumeralPlace, bare: str, body: str, money: bool, after: 
     stands_alone = not before.strip(" ~*") or before.rstrip(" ~*").endswith((":", "=", "|", "\n", "\t"))
     if money and stands_alone:
         return True
-    raise place.unsure("the brackets around it may stand for a minus", formula=not money)
+    raise place.unsure("the brackets around it may mean a minus", formula=not money)

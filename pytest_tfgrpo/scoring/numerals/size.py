@@ -43,7 +43,7 @@ def last_of_blanks(body: str, place: NumeralPlace, *, money: bool) -> tuple[str,
     kept, others = tokens[-count:], len(tokens) - count
     first, decimals = kept[0], not kept[-1].isdigit()
     if (others and len(first) == 3 and first[0] == "0") or (count > 1 and first[0] == "0"):
-        raise place.unsure("blanks part its digits, but not as groups of three")
+        raise place.unsure("spaces separate its digits, but not in groups of three")
     if count > 1 and not any(group[0] == "0" for group in kept[1:]):
         several = others or (len(first) == 3 and not ("," in kept[-1] or "d" in kept[-1]))
         if (several and not money) or (decimals and others):
@@ -75,7 +75,7 @@ def size(body: str, place: NumeralPlace, is_money: Callable[[], bool]) -> str:
     if " " in body:
         last = body.rpartition(" ")[2]
         if len(last) == 3 and last[0] == "0":
-            raise place.unsure("blanks part its digits, but not as groups of three")
+            raise place.unsure("spaces separate its digits, but not in groups of three")
         return size(last, place, is_money)
     if date := _DATE.fullmatch(body):
         return date[1] or date[2] or date[3]
@@ -86,7 +86,7 @@ def size(body: str, place: NumeralPlace, is_money: Callable[[], bool]) -> str:
         return f"{whole}.{rest}"
     if "," in body:
         return _listed(body.split(","), place)
-    raise place.unsure("its digits are parted in no known way")
+    raise place.unsure("its digits are separated in an unknown way")
 
 
 def _pointed(whole: str, rest: str, place: NumeralPlace) -> str:
@@ -123,7 +123,7 @@ def _shown(text: str) -> tuple[tuple[float, float], ...]:
 def _grouped(grouped: re.Match[str], place: NumeralPlace, is_money: Callable[[], bool]) -> str:
     separator, mark, decimals = grouped[2], grouped[3], grouped[4] or ""
     if separator == mark:
-        raise place.unsure("its digits are parted in no known way")
+        raise place.unsure("its digits are separated in an unknown way")
     body = grouped[0].removesuffix(decimals) if mark else grouped[0]
     parts = body.rstrip(".,d").split(separator)
     if separator == "," and not mark:
@@ -152,7 +152,7 @@ def _encloses(place: NumeralPlace) -> str:
 def _listed(pieces: list[str], place: NumeralPlace) -> str:
     """Read what commas part without a blank: a decimal comma, or a list whose last number counts."""
     if not all(map(_PIECE.fullmatch, pieces)):
-        raise place.unsure("its digits are parted in no known way")
+        raise place.unsure("its digits are separated in an unknown way")
     whole, rest = pieces[0], pieces[-1]
     bracket = _encloses(place)
     if len(pieces) == 2 and whole.isdigit() and rest.isdigit():
@@ -164,5 +164,5 @@ def _listed(pieces: list[str], place: NumeralPlace) -> str:
         all("." in piece and not _POINT_GROUPED.fullmatch(piece) for piece in pieces)
         or all(piece.isdigit() and len(piece) != 3 for piece in pieces[1:])
     ):
-        raise place.unsure("commas part its digits, but not as groups are written")
+        raise place.unsure("commas separate its digits, but not in usual groups")
     return rest

@@ -48,20 +48,20 @@ def require_rewarders(rewarders: Sequence[Rewarder]) -> None:
     for rewarder in rewarders:
         for attribute in ("name", "weight", "__call__"):
             if not hasattr(rewarder, attribute):
-                raise SettingError(f"rewarder {short(rewarder)} has no attribute {attribute!r}; give it one")
+                raise SettingError(f"rewarder {short(rewarder)} has no attribute {attribute!r}; add it")
         name, weight = rewarder.name, rewarder.weight
         if not isinstance(name, str) or not NAME.fullmatch(name):
             raise SettingError(
-                f"a rewarder is called {short(name)}; a name is 1 to 64 letters, digits, '_' and '-', "
+                f"the name of a rewarder must be 1 to 64 letters, digits, '_' and '-', not {short(name)}, "
                 "as it names a metric in files, gates and reports"
             )
         if name in TAKEN:
             raise SettingError(
-                f"a rewarder is called {name!r}, which every rollout has already; rename yours"
+                f"the rewarder name {name!r} belongs to a metric of every rollout; rename yours"
             )
         if name in SOURCES and not isinstance(rewarder, JudgeRewarder):
             raise SettingError(
-                f"a rewarder is called {name!r}, with which other metrics begin ({name}.*); rename yours"
+                f"the rewarder name {name!r} begins the names of other metrics ({name}.*); rename yours"
             )
         if name in seen:
             raise SettingError(f"two rewarders are called {name!r}; rename one")
@@ -186,7 +186,7 @@ def _score(name: str, item: object, batch: RewardBatch, n: int) -> float:
         score = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise RewarderError(
-            f"rewarder {name!r} gave {short(value)} to rollout {batch.rollouts[n].rollout_id!r}; "
+            f"rewarder {name!r} returned {short(value)} for rollout {batch.rollouts[n].rollout_id!r}; "
             "a score is a number in [0, 1], NaN for no score"
         ) from None
     if score < 0 or score > 1:
@@ -196,6 +196,6 @@ def _score(name: str, item: object, batch: RewardBatch, n: int) -> float:
 
 def _out_of_range(name: str, value: float, batch: RewardBatch, n: int) -> RewarderError:
     return RewarderError(
-        f"rewarder {name!r} gave {value!r} to rollout {batch.rollouts[n].rollout_id!r}; "
+        f"rewarder {name!r} returned {value!r} for rollout {batch.rollouts[n].rollout_id!r}; "
         "scores must lie in [0, 1], NaN for no score"
     )

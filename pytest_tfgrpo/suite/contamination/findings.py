@@ -33,7 +33,7 @@ _WORDS: Mapping[OverlapKind, str] = {
     "answer_in_lesson": "has its answer in",
     "answer_in_prompt": "has its answer in the prompt of",
 }
-_APART = "give both the same split (a common family does if no split is set), or remove one"
+_APART = "set the same split for both (or the same family, if no split is set), or remove one"
 _ADVICE: Mapping[OverlapKind, str] = {
     "same_task": _APART,
     "same_prompt": _APART,
@@ -41,7 +41,7 @@ _ADVICE: Mapping[OverlapKind, str] = {
     "paraphrase": _APART,
     "answer_in_pack": "take it out of the pack, or remove the scenario",
     "answer_in_lesson": "remove the lesson from the library, or the scenario from the suite",
-    "answer_in_prompt": "take it out of the prompt, or give both scenarios the same split",
+    "answer_in_prompt": "take it out of the prompt, or set the same split for both scenarios",
 }
 
 

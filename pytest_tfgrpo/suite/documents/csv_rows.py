@@ -52,7 +52,9 @@ def csv_table(text: str, known: Collection[str]) -> CsvTable:
     declared = _DECLARED.match(text)
     if declared is not None and declared[1] != ",":
         named = dict(SEPARATORS).get(declared[1], short(declared[1]))
-        raise Refused(1, f"{short(declared[0])} says that it is parted by {named}; save the file with commas")
+        raise Refused(
+            1, f"{short(declared[0])} says that it is separated by {named}; save the file with commas"
+        )
     _check_quoted(text)
     rows = _rows(text)
     if declared is not None:
@@ -71,7 +73,7 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     returns = "\r" in text
     for start, cells in rows:
         if beside is not None and not _alike(cells, next(beside, (0, None))[1]):
-            raise Refused(start, "blanks stand between a comma and a quoted cell; remove them")
+            raise Refused(start, "there are spaces between a comma and a quoted cell; remove them")
         if any(map(str.strip, cells)):
             yield start, [_newlines(cell) if "\r" in cell else cell for cell in cells] if returns else cells
 
@@ -119,7 +121,7 @@ def _check_quoted(text: str) -> None:
     first = text[:HEAD_CHARS].lstrip("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()[:1]
     for mark, named in SEPARATORS:
         if first and re.match(rf' *"[^"]*" *{re.escape(mark)}', first[0]):
-            raise Refused(1, f"{short(first[0])} is parted by {named}; save the file with commas")
+            raise Refused(1, f"{short(first[0])} is separated by {named}; save the file with commas")
 
 
 def _check_separator(names: Sequence[str], line: int, known: Collection[str]) -> None:
@@ -129,7 +131,9 @@ def _check_separator(names: Sequence[str], line: int, known: Collection[str]) ->
     for mark, named in SEPARATORS:
         parted = [part.strip().strip("\"'") for name in names for part in name.split(mark)]
         if len(parted) > len(names) and any(folded(part) in known for part in parted):
-            raise Refused(line, f"{short(','.join(names))} is parted by {named}; save the file with commas")
+            raise Refused(
+                line, f"{short(','.join(names))} is separated by {named}; save the file with commas"
+            )
 
 
 def parted_by(name: str) -> str:

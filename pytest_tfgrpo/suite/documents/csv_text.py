@@ -54,9 +54,7 @@ def parse_csv(text: str, stem: str) -> Iterator[tuple[int, Json] | Problem]:
         rows += 1
         named = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
         if "" in named:
-            yield Problem(
-                line, (), f"{short(named[''])} stands in a column without a name; name or remove it"
-            )
+            yield Problem(line, (), f"{short(named[''])} is in a column without a name; name or remove it")
             continue
         found = _scenario({"id": f"{stem}-{rows}", **named})
         yield Problem(line, *found) if isinstance(found, tuple) else (line, found)

@@ -33,7 +33,7 @@ def said(found: Imported, messages: Sequence[Json], where: str) -> dict[str, Jso
         elif role == "user":
             turns.append([_text(message.get("content"))])
         else:
-            found.leave_out("messages of the assistant in a chat: the agent gives its own", where)
+            found.leave_out("messages of the assistant in a chat: the agent writes its own", where)
         before = role
     if not turns:
         raise ValueError("chats without a message of the user")

@@ -59,7 +59,7 @@ def read_files(form: str, paths: Iterable[Path], *, columns: TableColumns, expec
     """
     found, chosen = Imported(), FORMATS[form]
     if expect is not None and not chosen.expect:
-        raise ScenarioError(f"a file of {form} says itself what it expects; leave out --expect")
+        raise ScenarioError(f"a file of {form} already says what it expects; leave out --expect")
     if columns != TableColumns() and not chosen.has_columns:
         raise ScenarioError(f"the keys of a file of {form} have fixed names; leave out the names of columns")
     for path in paths:

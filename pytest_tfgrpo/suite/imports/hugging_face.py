@@ -43,4 +43,6 @@ def _splits(path: Path) -> dict[str, Any]:
             return {"all": Dataset.from_file(str(path), in_memory=True)}
     except Exception as error:  # the library raises its own, and those of its formats
         raise ScenarioError(f"{path} cannot be read as a dataset: {error}") from error
-    raise ScenarioError(f"{path} is no dataset; name a folder of save_to_disk, or a .parquet or .arrow file")
+    raise ScenarioError(
+        f"{path} is not a dataset; name a folder of save_to_disk, or a .parquet or .arrow file"
+    )

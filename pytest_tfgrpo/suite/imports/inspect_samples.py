@@ -27,8 +27,8 @@ def read_samples(found: Imported, path: Path, columns: TableColumns, expect: str
     for n, (where, sample) in enumerate(read_rows(path, ("choices", task, target, *columns.others())), 1):
         if task not in sample:
             raise ScenarioError(
-                f"{where}: no sample of Inspect: there are {few(list(sample), 10)}; a sample has {task!r} "
-                "(name another column with --prompt). A log of an evaluation is no dataset"
+                f"{where}: not a sample of Inspect: there are {few(list(sample), 10)}; a sample has {task!r} "
+                "(name another column with --prompt). A log of an evaluation is not a dataset"
             )
         found.leave_out_keys(sample, {task, target, "choices", "id", *columns.others()}, "", where)
         try:

@@ -45,7 +45,7 @@ def read_config(found: Imported, path: Path) -> None:
     except ValueError as error:
         raise ScenarioError(f"{path}: {error}") from None
     if not isinstance(config, dict) or not {"tests", "scenarios"} & config.keys():
-        raise ScenarioError(f"{path} is no configuration of promptfoo: it has no tests")
+        raise ScenarioError(f"{path} is not a configuration of promptfoo: it has no tests")
     found.leave_out_keys(config, USED, " of the configuration", path.name)
     files = FilesBeside(found, path.parent)
     prompts = [one for one in _prompts(files, config.get("prompts")) if one.strip()]

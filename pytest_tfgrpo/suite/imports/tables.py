@@ -184,5 +184,5 @@ def _chosen(names: tuple[str, ...], role: str, named: str | None, usual: tuple[s
     if named is not None:
         raise ValueError(f"there is no column {named!r}{nearest(named, names)}")
     if len(names) == 1 and (parted := parted_by(names[0])):
-        raise ValueError(f"{short(names[0])} is one column, parted by {parted}; save the file with commas")
+        raise ValueError(f"{short(names[0])} is one column, separated by {parted}; save the file with commas")
     raise ValueError(f"which column is the {role}? there are {few(names, 10)}; name it with --{role}")

@@ -149,7 +149,7 @@ def test_an_interrupted_stream_keeps_what_was_done() -> None:
     assert str(caught) == "the stream ended without the event 'result' after 2 events"
     model, tool = caught.frames
     assert (model.tokens, model.cost_usd) == (35, None)
-    assert tool.error == "the stream does not tell how it ended"
+    assert tool.error == "the stream does not say how it ended"
 
 
 def test_a_broken_line_is_garbage_and_keeps_what_was_done() -> None:

@@ -157,7 +157,7 @@ def test_an_interrupted_stream_keeps_what_was_done() -> None:
         name="command_execution",
         input={"command": "sleep 600"},
         cost_usd=0.0,
-        error="the stream does not tell how it ended",
+        error="the stream does not say how it ended",
     )
 
 

@@ -98,8 +98,8 @@ def test_a_mapping_or_sequence_names_them_too(bench: Bench, listed: str) -> None
         ("def f(a: list[set[int]]): ...", "the annotation set[int] is not supported"),
         ("def f(a: dict[int, str]): ...", "the annotation dict[int, str] is not supported"),
         ("from typing import Literal\ndef f(a: Literal[b'x']): ...", "a Literal of (b'x',) is not supported"),
-        ("def f(*names: str): ...", "parameter '*names: str' cannot be given by name"),
-        ("def f(a: int, /): ...", "parameter 'a: int' cannot be given by name"),
+        ("def f(*names: str): ...", "parameter '*names: str' cannot be passed by name"),
+        ("def f(a: int, /): ...", "parameter 'a: int' cannot be passed by name"),
         ("def f(a: 'Nowhere'): ...", "its signature cannot be read: NameError"),
         (
             "from pytest_tfgrpo import ToolContext\ndef f(a: int, c: ToolContext): ...",

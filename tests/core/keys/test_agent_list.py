@@ -54,10 +54,10 @@ def test_agents_are_listed_by_lines_or_by_commas(
         ("a = offline, b = offline", "once"),
         (
             "openai:a/x, openai:a-x",
-            r"name of its own .*'openai:a/x' and 'openai:a-x' are both 'a-x'; write NAME =",
+            r"name each agent differently .*'openai:a/x' and 'openai:a-x' are both 'a-x'; write NAME =",
         ),
-        ("X = openai:a, x = openai:b", "name of its own"),
-        ("x = openai:a, X = openai:b", "name of its own"),
+        ("X = openai:a, x = openai:b", "name each agent differently"),
+        ("x = openai:a, X = openai:b", "name each agent differently"),
         ("openai:模型, offline", "'' does not; write NAME = openai:模型"),
         ("../up = openai:a, offline", r"'\.\./up' does not"),
         (f"{'x' * 41} = openai:a, offline", "does not"),

@@ -53,7 +53,7 @@ def test_a_run_of_too_many_programs_at_once_is_a_usage_error(project: Project) -
     result = project.run("--tfgrpo")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        "ERROR: concurrency = 64: so many calls of command:/bin/false need about 260 open files, and this "
+        "ERROR: concurrency = 64: that many calls of command:/bin/false need about 260 open files, and this "
         "process may have 130; set tfgrpo_concurrency to 7, or raise the limit (`ulimit -Hn`)"
     )
     assert not (project.root / "out").exists()

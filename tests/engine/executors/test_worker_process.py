@@ -63,8 +63,8 @@ def test_a_reply_that_nobody_can_read_is_the_agents_failure() -> None:
         (-9, True, 0, ""),
         (-9, True, 1, "was killed by SIGKILL: this machine ran out of memory"),
         (-15, True, 1, ""),
-        (7, False, 0, "ended with exit code 7 before its agent was asked"),
-        (None, False, 0, "closed its connection before its agent was asked"),
+        (7, False, 0, "ended with exit code 7 before it called its agent"),
+        (None, False, 0, "closed its connection before it called its agent"),
     ],
 )
 def test_a_process_that_ended_is_its_agents_failure_once_that_was_asked(

@@ -263,7 +263,7 @@ def test_nothing_is_replaced_without_force_and_only_tasks_of_ours_with_it(tmp_pa
     assert not (tasks / "one" / "mine.txt").exists()
     assert [path.name for path in tasks.iterdir()] == ["one"]
     (tasks / "one" / "task.toml").write_text("[metadata]\n")
-    with pytest.raises(ExportError, match="one is no task of ours, and is not replaced"):
+    with pytest.raises(ExportError, match="one was not written by tfgrpo, and stays"):
         exported(suite, tasks, force=True)
 
 

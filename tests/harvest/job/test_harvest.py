@@ -701,7 +701,7 @@ def test_a_harvest_whose_time_is_up_ends_what_runs_and_another_goes_on(shop, mon
     with pytest.raises(BudgetError) as stopped:
         rows.extend(step.row for step in steps)
     assert str(stopped.value) == (
-        "stopped after 300 s: 2 candidates are left; the same command goes on with the rest"
+        "stopped after 300 s: 2 candidates are left; run the same command again for the rest"
     )
     assert [row.id[:7] for row in rows] == ["add-one"]
     archives = everything(shop.suite / "archives")

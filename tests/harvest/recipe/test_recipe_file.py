@@ -32,7 +32,10 @@ def test_folders_are_read_and_what_is_left_out_is_none():
         ('[folder."."]\nrunner = "pytst"', r"harvest.toml:2: /folder/\./runner: .*'pytst'"),
         ('[folder."."]\n\n[folder.web]\npython = 3.11', r"harvest.toml:4: /folder/web/python: .*quote it"),
         ('[folder."."]\nenv = {LD_PRELOAD = "x"}', r"harvest.toml:2: .*LD_PRELOAD"),
-        ('[folder."../x"]\nrunner = "pytest"', r"harvest.toml:1: /folder/\.\.~1x: '\.\./x' is no folder of"),
+        (
+            '[folder."../x"]\nrunner = "pytest"',
+            r"harvest.toml:1: /folder/\.\.~1x: '\.\./x' is not a folder of",
+        ),
         (
             'x = 1\nrunner = "pytest"',
             r"harvest.toml:2: /runner: the key 'runner' belongs below a folder's line",
@@ -43,7 +46,7 @@ def test_folders_are_read_and_what_is_left_out_is_none():
             '[folder."."]\nrunner = "command"\nrun = ["make"]',
             r"harvest.toml:3: .*name \{report\}, got \['make'\]",
         ),
-        ('[folder."."]\nrunner = "jest"\nrun = ["x"]', r"harvest.toml:3: .*'node-test' alone; remove it"),
+        ('[folder."."]\nrunner = "jest"\nrun = ["x"]', r"harvest.toml:3: .*'node-test'; remove it"),
         (
             '[folder."."]\nrunner = "node-test"\nrun = ["--inspect"]',
             r"harvest.toml:3: .*'--inspect' is no flag",

@@ -35,7 +35,7 @@ def test_a_torn_last_line_is_cut_off(tmp_path):
 
 def test_another_damage_is_refused_with_its_line(tmp_path):
     (tmp_path / "harvest.jsonl").write_text('{"commit": "x", "id": "y", "status": "maybe"}\n')
-    with pytest.raises(StoreError, match=r"harvest\.jsonl:1: it is no row of a harvest: .*'maybe'"):
+    with pytest.raises(StoreError, match=r"harvest\.jsonl:1: it is not a row of a harvest: .*'maybe'"):
         HarvestLog(tmp_path)
     with pytest.raises(StoreError, match=r"harvest\.jsonl:1"):
         read_log_of(tmp_path)

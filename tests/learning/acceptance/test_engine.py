@@ -324,7 +324,7 @@ def test_families_that_training_does_not_see_are_measured_apart_with_lessons_tha
     assert (row["unseen"], row["unseen_gain"]) == (8, found.unseen_gain)
     assert not violations("report", build(run, None))
     told = "\n".join(terminal(build(run, None)))
-    assert "on the 8 of families that training does not see" in " ".join(told.split())
+    assert "on the 8 of families that training does not use" in " ".join(told.split())
     bare, _, _ = settle(tmp_path, "good")
     assert acceptance(bare).unseen_gain is None
 

@@ -33,7 +33,7 @@ def test_a_rollout_has_scores_of_50_names_of_which_the_last_call_counts(declared
         score(f"n{n}", 0.25)
     score("n0", 0.75)
     assert declared.named["n0"].value == 0.75
-    with pytest.raises(ValueError, match="at most 50 names; 'more' is one more"):
+    with pytest.raises(ValueError, match="at most 50 named scores; 'more' is one too many"):
         score("more", 0.5)
     assert len(declared.named) == MOST_NAMES
 

@@ -63,7 +63,7 @@ def test_before_the_first_answer_the_line_says_how_long_the_oldest_attempt_takes
 
 def test_a_run_that_asks_its_models_for_a_first_word_says_so() -> None:
     asking = replace(SWEEP, stage="starting", phase=None, asked={"learn": 1}, since_s=3)
-    assert text(asking) == "tfgrpo 1/2 asking the models for a word, 0:03, ETA 5:00+"
+    assert text(asking) == "tfgrpo 1/2 checking the models, 0:03, ETA 5:00+"
 
 
 def test_an_epoch_that_learns_says_how_many_calls_its_teacher_answered() -> None:

@@ -131,7 +131,7 @@ def test_a_sequence_of_tools_has_repeated_calls_once_and_marks_those_that_failed
 
 @pytest.mark.parametrize(
     ("truth", "label"),
-    [("judge", "the judge gave a low score"), ("majority", "the answer is not that of the majority")],
+    [("judge", "the judge scored it low"), ("majority", "the answer is not that of the majority")],
 )
 def test_a_score_without_checks_is_told_by_who_gave_it(truth: str, label: str) -> None:
     labels = labels_of(make_rollout(checks=()), make_scenario(truth=truth, checks=()))

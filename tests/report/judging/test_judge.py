@@ -171,7 +171,7 @@ def test_a_judge_who_is_shown_to_change_is_warned_of(bounds: list[float] | None,
 @pytest.mark.parametrize(
     ("used", "told"),
     [
-        (7, "7 labelled tasks cannot give an interval"),
+        (7, "7 labelled tasks are too few for an interval"),
         (8, "8 labelled tasks are few"),
         (19, "19 labelled tasks are few"),
     ],

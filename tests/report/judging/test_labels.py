@@ -141,7 +141,7 @@ def test_few_labels_and_labels_passed_over_are_told() -> None:
         )
         return " ".join(" ".join(label_lines(block, 80)).split())
 
-    assert "5 labelled tasks cannot give an interval" in told(range(5))
+    assert "5 labelled tasks are too few for an interval" in told(range(5))
     assert "12 labelled tasks are few" in told(range(12))
     assert "passed over" not in told(range(30))
     assert "10 tasks passed over before the last labelled one" in told(range(10, 40))

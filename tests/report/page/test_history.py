@@ -107,12 +107,12 @@ def test_the_page_shows_the_diff_the_decision_and_the_effects() -> None:
     for part in (
         '<del><span class="hidden">before: </span>lesson 0</del>',
         "<ins>lesson 2</ins>",
-        "Lessons bring the dev mean <b>+0.050</b> (standard error 0.030)",
+        "Lessons change the dev mean by <b>+0.050</b> (standard error 0.030)",
         "About 70 % of lessons help",
         "They are drawn towards those of the other lessons",
         "<strong>accepted</strong></td><td>+0.062</td><td>0.020</td><td>0.990</td><td>40</td><td>39</td>",
         "it has an answer",
-        "measured on scenarios that did not choose them; the 7 of families that training does not see "
+        "measured on scenarios that did not select them; the 7 of families that training does not use "
         "<b>-0.010</b> (standard error 0.040)",
         'effect +0.100 <span class="soft">(alone +0.125, +0.050 to +0.200)</span>',
         '<td data-label="effect">+0.100</td><td data-label="alone">+0.125</td>',

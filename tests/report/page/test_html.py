@@ -61,7 +61,7 @@ def test_the_page_looks_as_agreed(golden: Callable[[str, str], None]) -> None:
 
 def test_the_row_of_a_sweep_counts_the_answers_that_it_shares() -> None:
     value: Any = json.loads(json.dumps(build(RUN, None)))
-    legend = "N + M rollouts: the agent was asked N times; M answers are those of the final sweep."
+    legend = "N + M rollouts: the agent ran N times; M answers are taken from the final sweep."
     assert legend not in html(value)
     value["epochs"][0] |= {"rollouts": 265, "shared": 13, "shared_rollouts": 65}
     shown = html(value)

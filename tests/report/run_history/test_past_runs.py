@@ -173,7 +173,7 @@ def test_a_terminal_of_80_columns_has_the_newest_runs() -> None:
     assert shown[11:] == [
         "*: files differed from the commit",
         "unusable report: damaged, or of another version; see `tfgrpo report RUN`",
-        "of: the eval split; means of different ones do not compare",
+        "of: the eval split; means of different ones are not comparable",
     ]
 
 
@@ -182,13 +182,13 @@ def test_the_terminal_names_the_agents_where_they_differ() -> None:
     shown = list(history_lines([one(n, actor=actor) for n, actor in enumerate(actors)], 10))
     assert [row.split()[-1] for row in shown[:3]] == ["of", "a", "b"]
     assert shown[3:] == [
-        "of: the agent; means of different ones do not compare",
+        "of: the agent; means of different ones are not comparable",
         "a: offline",
         "b: python:slow:solve",
     ]
     both = list(history_lines([one(0, actor="offline"), one(1, actor="x", suite="f" * 64)], 10))
     assert [row.split()[-1] for row in both[1:3]] == ["1a", "2b"]
-    assert both[3] == "of: eval split and agent; means of different ones do not compare"
+    assert both[3] == "of: eval split and agent; means of different ones are not comparable"
     assert len(list(history_lines([one(n, actor="offline") for n in range(2)], 10))) == 3
 
 

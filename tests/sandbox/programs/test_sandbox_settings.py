@@ -124,7 +124,7 @@ def test_what_an_agent_may_write_to_is_neither_the_project_nor_its_output(
     ("settings", "said"),
     [
         ({"sandbox_limits": "processes=9"}, "a limit needs a sandbox"),
-        ({"sandbox_network": "loopback"}, "reaches every address, not loopback alone"),
+        ({"sandbox_network": "loopback"}, "reaches every address, not only loopback"),
         ({"sandbox_network": "none"}, None),
         ({"sandbox_network": "loopback", "sandbox_limits": "processes=9", "sandbox": "bwrap"}, None),
     ],

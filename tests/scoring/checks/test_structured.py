@@ -106,7 +106,7 @@ def test_an_answer_with_a_key_twice_gives_no_credit_under_not_either(judge, answ
     for negated in ({}, {"not": True}):
         result = judge(kind, answer, **params, **negated)
         assert result.credit == 0
-        assert result.reason.endswith(f"the key '{key}' stands twice in one object")
+        assert result.reason.endswith(f"the key '{key}' occurs twice in one object")
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_words_before_a_numeral_do_not_change_it(form, frame):
         ("€1.234", "'€1.234' cannot be read for certain: it could be 1.234 or 1234"),
         ("it is 100 200", "'100 200' cannot be read for certain: it could be 100200 or several numbers"),
         ("1/2", "'1/2' cannot be read for certain: it could be a fraction, a ratio or a date"),
-        ("5.00-", "'5.00-' cannot be read for certain: its sign seems to stand behind it"),
+        ("5.00-", "'5.00-' cannot be read for certain: its sign seems to follow it"),
     ],
 )
 def test_why_a_numeral_cannot_be_read_names_it_and_what_it_could_be(answer, why):

@@ -96,7 +96,7 @@ def test_scores_without_reasons_are_written_as_they_ever_were() -> None:
     [
         ((0.5, 3), "style' returned .0.5, 3. for rollout 'run1.e1.count-words.r0'.*number, text"),
         ((0.5, "a", "b"), "number, text"),
-        ((1.5, "too much"), "'style' gave 1.5 to rollout 'run1.e1.count-words.r0'"),
+        ((1.5, "too much"), "'style' returned 1.5 for rollout 'run1.e1.count-words.r0'"),
         (("high", "a word"), "'style' gave 'high'"),
         ({"warmth": -1}, "'style.warmth' gave -1.0"),
         ({"warmth": {"x": 1}}, "'style.warmth' gave {'x': 1}"),
@@ -120,7 +120,7 @@ def test_as_many_results_as_rollouts_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("rewarder", "complaint"),
     [
-        (Style(name="gt_score"), "'gt_score', which every rollout has already"),
+        (Style(name="gt_score"), "'gt_score' belongs to a metric of every rollout"),
         (Style(name="relative_rank"), "every rollout has already"),
         (Style(name="reward"), "every rollout has already"),
         (Style(name=""), "1 to 64 letters"),
@@ -130,12 +130,12 @@ def test_as_many_results_as_rollouts_are_asked_for() -> None:
         (Style(name="nice\n::error::x"), "a name is"),
         (Style(name="\u0440oliteness"), "a name is"),
         (Style(name="x" * 65), "a name is"),
-        (Style(name=None), "a rewarder is called None"),
+        (Style(name=None), "the name of a rewarder must be 1 to 64 letters"),
         (Style(weight=-1), "weight -1; it must be"),
         (Style(weight=math.nan), "weight nan"),
         (Style(weight=math.inf), "weight inf"),
         (Style(weight="1"), "weight '1'"),
-        (len, "has no attribute 'name'; give it one"),
+        (len, "has no attribute 'name'; add it"),
     ],
 )
 def test_a_rewarder_that_cannot_be_a_metric_is_refused(rewarder: Any, complaint: str) -> None:

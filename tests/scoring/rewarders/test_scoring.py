@@ -139,7 +139,7 @@ def test_what_an_extra_rewarder_says_of_an_error_is_ignored() -> None:
     [
         (Extra([0.5]), r"'brevity' returned scores of shape \(1,\).*one per rollout"),
         (Extra([[0.5, 0.5]]), "shape"),
-        (Extra([0.5, 1.2]), r"'brevity' gave 1.2 to rollout 'run1.e1.count-words.r1'"),
+        (Extra([0.5, 1.2]), r"'brevity' returned 1.2 for rollout 'run1.e1.count-words.r1'"),
         (Extra([-0.1, 1.0]), "gave -0.1"),
         (Extra([math.inf, 1.0]), "gave inf"),
         (Extra(["a", "b"]), "'brevity' raised ValueError"),

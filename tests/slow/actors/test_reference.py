@@ -81,4 +81,4 @@ def test_a_damaged_archive_is_an_error_of_ours_and_not_the_agents(suite: Path) -
     write_scenario(suite, WorkspaceArchive(archive=path.name, path=path, sha256=stamp_bytes(b"no archive")))
     done = run_pytest(suite.parent, "suite", "--tfgrpo-actor=nothing")
     assert done.returncode == 1
-    assert "it is no tar.gz, or damaged" in done.stdout
+    assert "it is not a tar.gz, or damaged" in done.stdout

@@ -116,7 +116,7 @@ def test_hostile_text_is_inert_and_a_lost_viewer_is_said(growing: Growing, visit
     assert opened.violations() == opened.messages == []
     growing.server.shutdown()
     growing.server.server_close()
-    expect(opened.page.locator("#pulse")).to_contain_text("nobody answers: the viewer has ended")
+    expect(opened.page.locator("#pulse")).to_contain_text("no answer: the viewer has ended")
 
 
 @pytest.mark.parametrize("width", [1440, 390])

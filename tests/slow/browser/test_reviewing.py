@@ -120,7 +120,7 @@ def test_the_words_that_decide_are_those_selected_in_the_answer(page: Page, tmp_
     ("text", "message"),
     [
         ("nonsense", "it is not JSON"),
-        ('{"marks": []}', "it is no file of marks"),
+        ('{"marks": []}', "it is not a file of marks"),
         (
             '{"schema": "tfgrpo.marks/0", "run_id": "run2", "marks": []}',
             'it has the schema "tfgrpo.marks/0", and this page reads tfgrpo.marks/1',

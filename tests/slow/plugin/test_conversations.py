@@ -61,7 +61,7 @@ def test_a_command_is_one_process_that_answers_line_by_line(project: Project) ->
         (
             'print(\'{"answer": "x"}\\n\' * 3, flush=True); [input() for _ in range(3)]',
             "garbage",
-            "the program printed an answer before it had heard message 2",
+            "the program printed an answer before it received message 2",
         ),
         ("import time; time.sleep(60)", "timeout", "no answer to turn 1 within"),
         ('print(\'{"error": "busy"}\', flush=True)', "provider", "the program reported: busy"),

@@ -80,7 +80,7 @@ def looks(context):
     project.run().assert_outcomes(passed=4, **{"errors" if where == "fixture" else "failed": 1})
     (error,) = (r["failure"] for r in project.events("rollout") if r["status"] == "error")
     assert error["code"] == "fixture"
-    assert f"change {named}, which agents that run beside it would see" in error["message"]
+    assert f"change {named}, which agents running at the same time would see" in error["message"]
 
 
 def test_the_time_limit_of_a_rollout_ends_it_though_its_agent_goes_on(project: Project) -> None:

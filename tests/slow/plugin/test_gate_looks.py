@@ -56,7 +56,7 @@ def test_a_budget_that_ends_an_extension_is_told_by_the_gate_and_can_be_raised(f
     ended = learner.learn(*MORE, "--tfgrpo-concurrency=1", "--tfgrpo-budget-usd=0.09")
     assert ended.ret == pytest.ExitCode.TESTS_FAILED
     (told,) = [r["message"] for r in learner.report()["gate"]["results"] if r["name"] == "complete"]
-    assert "as 2 rollouts of each did not decide the gate, and it asked for 4: budget_usd of 0.09" in told
+    assert "because 2 rollouts of each did not decide the gate and it needed 4: budget_usd of 0.09" in told
     assert re.search(r"is incomplete, \d of 12 groups are complete", told), told
     assert rule(learner)["message"] == "the final sweep did not end"
     assert learner.report()["noise"]["rollouts"] == 2

@@ -43,7 +43,7 @@ def pytest_runtest_protocol(item, nextitem):
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
 """
-SAYS = "scenarios and gates cannot run in another process than their run"
+SAYS = "scenarios and gates must run in process"
 CHECKER = """
 @pytest.mark.tfgrpo(**MARK, split="eval")
 def test_forked(rollout):

@@ -114,7 +114,7 @@ def test_two_processes_cannot_resume_one_run_at_once(slow: Project) -> None:
     slow.wait_for_rollouts(first, 8)
     second = slow.learn("--tfgrpo-resume")
     assert second.ret == pytest.ExitCode.USAGE_ERROR
-    second.stderr.fnmatch_lines(["*cannot be resumed: another process is carrying it out*"])
+    second.stderr.fnmatch_lines(["*cannot be resumed: another process is running it*"])
     first.communicate(timeout=100)
     assert first.returncode == 0
 

@@ -117,7 +117,7 @@ def test_the_same_words_in_two_splits_are_found_whatever_the_typography() -> Non
         "fixtures/b.scenario.yaml:1",
         "fixtures/a.scenario.yaml:1",
     )
-    assert "give both the same split" in str(finding)
+    assert "set the same split for both" in str(finding)
 
 
 @pytest.mark.parametrize("pair", [("train", "dev"), ("train", "eval"), ("dev", "eval")])

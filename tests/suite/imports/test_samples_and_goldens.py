@@ -98,7 +98,7 @@ def test_a_chat_is_what_its_user_says(imported):
     assert second["turns"] == ["A table.", "Friday.\n\nFor four."]
     assert "prompt" not in second
     assert list(found.report()) == [
-        "not carried over, 1 time: messages of the assistant in a chat: the agent gives its own "
+        "not carried over, 1 time: messages of the assistant in a chat: the agent writes its own "
         "(first: s.jsonl:2)",
         "not carried over, 1 time: system messages (they belong into a prompt pack) (first: s.jsonl:1)",
     ]
@@ -156,12 +156,12 @@ def test_choices_in_a_table_are_parted_by_commas(imported):
         (
             "inspect",
             {"version": 2, "eval": {}, "samples": []},
-            "no sample of Inspect: there are version, eval, samples; a sample has 'input'",
+            "not a sample of Inspect: there are version, eval, samples; a sample has 'input'",
         ),
         (
             "deepeval",
             {"test_cases": [{"input": "Hi"}]},
-            "no golden of DeepEval: there are test_cases; a golden has 'input', or 'scenario' and 'turns'",
+            "not a golden of DeepEval: there are test_cases; a golden has 'input', or 'scenario' and 'turns'",
         ),
         ("deepeval", {"goldens": [["Hi"]]}, r"x\.json:1, goldens\[0\]: no golden .* there are no keys"),
     ],
@@ -267,7 +267,7 @@ def test_a_conversational_golden_is_a_conversation_with_whom_a_model_plays(impor
     ]
     assert set(found.left_out) == {
         "`comments`",
-        "messages of the assistant in a chat: the agent gives its own",
+        "messages of the assistant in a chat: the agent writes its own",
     }
     _, n = write_scenarios(found, tmp_path, "g", force=False)
     assert n == 1

@@ -108,21 +108,21 @@ def test_a_table_is_read_as_programs_save_it(imported, text, rows, told):
     [
         (
             "question;answer\na?;6\n",
-            r"x\.csv:1: 'question;answer' is parted by semicolons; save the file with",
+            r"x\.csv:1: 'question;answer' is separated by semicolons; save the file with",
         ),
-        ("question\tanswer\na?\t6\n", r"x\.csv:1: .* is parted by tabs"),
-        ("sep=;\nquestion;answer\n", r"x\.csv:1: 'sep=;' says that it is parted by semicolons"),
+        ("question\tanswer\na?\t6\n", r"x\.csv:1: .* is separated by tabs"),
+        ("sep=;\nquestion;answer\n", r"x\.csv:1: 'sep=;' says that it is separated by semicolons"),
         (
             "gold;q\n6;a?\n",
-            r"x\.csv:2: 'gold;q' is one column, parted by semicolons; save the file with commas",
+            r"x\.csv:2: 'gold;q' is one column, separated by semicolons; save the file with commas",
         ),
-        ("gold|q\n6|a?\n", r"x\.csv:2: 'gold\|q' is one column, parted by bars"),
+        ("gold|q\n6|a?\n", r"x\.csv:2: 'gold\|q' is one column, separated by bars"),
         ("gold,q;r\n6,a?\n", r"which column is the prompt\? there are gold, q;r; name it with --prompt"),
         (
             '"question";"answer"\n"a?";"6"\n',
-            r"x\.csv:1: .* is parted by semicolons; save the file with commas",
+            r"x\.csv:1: .* is separated by semicolons; save the file with commas",
         ),
-        ('"question"\t"answer"\n"a?"\t"6"\n', r"x\.csv:1: .* is parted by tabs"),
+        ('"question"\t"answer"\n"a?"\t"6"\n', r"x\.csv:1: .* is separated by tabs"),
         (
             "question,answer,answer\na?,6,7\n",
             r"x\.csv:1: two columns are called 'answer'; rename or remove one",
@@ -130,8 +130,14 @@ def test_a_table_is_read_as_programs_save_it(imported, text, rows, told):
         ("question,Answer,ANSWER\na?,6,7\n", r"x\.csv:2: the columns Answer, ANSWER differ in capitals only"),
         ("q\0u\0,a\n", r"x\.csv:1: holds a NUL character; if it is UTF-16, save the file as UTF-8"),
         ("instruction,input,output\na?,,6\n", r"x\.csv:2: is the prompt in 'instruction' or in 'input'\?"),
-        ('question,answer\na?, "6"\n', r"x\.csv:2: blanks stand between a comma and a quoted cell; remove"),
-        ('question, "answer"\na?,6\n', r"x\.csv:1: blanks stand between a comma and a quoted cell; remove"),
+        (
+            'question,answer\na?, "6"\n',
+            r"x\.csv:2: there are spaces between a comma and a quoted cell; remove",
+        ),
+        (
+            'question, "answer"\na?,6\n',
+            r"x\.csv:1: there are spaces between a comma and a quoted cell; remove",
+        ),
         ("question,answer\na?,6,7\n", r"x\.csv:2: a row must have 2 cells, not 3"),
     ],
 )

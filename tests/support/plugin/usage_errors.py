@@ -165,7 +165,7 @@ MISUSES: Mapping[str, Misuse] = {
             ),
         )
         for name, complaint in {
-            "gt_score": "which every rollout has already; rename yours",
+            "gt_score": "belongs to a metric of every rollout; rename yours",
             "be nice": "a name is 1 to 64 letters",
             "\x1b[31m<b>": "a name is 1 to 64 letters",
         }.items()

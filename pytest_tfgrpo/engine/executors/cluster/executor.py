@@ -149,7 +149,7 @@ def _probed(ready: Connection, actor: str, places: int) -> tuple[list[Worker], l
         if facts.problem:
             raise SettingError(
                 f"executor: the node {facts.host!r} cannot open the actor {actor!r}: "
-                f"{line(redact(facts.problem), 500)}; what it needs must travel, or be installed there"
+                f"{line(redact(facts.problem), 500)}; send with the project what it needs, or install it"
             )
     _require_environments(outfit.suites, found)
     if not shared:  # they take nothing of their nodes, as those of the run have to
@@ -218,7 +218,7 @@ def _left_here(package: Package) -> list[str]:
         return []
     count = plural(len(package.secrets), "file")
     names = ", ".join(package.secrets[:SHOWN]) + (", ..." if len(package.secrets) > SHOWN else "")
-    return [f"{count} did not travel to the cluster, by their names secrets: {names}"]
+    return [f"{count} stayed here, because their names look like secrets: {names}"]
 
 
 def about(nodes: Sequence[ClusterNode], outfit: Outfit) -> str:

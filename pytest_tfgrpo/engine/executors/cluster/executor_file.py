@@ -94,7 +94,7 @@ def load_executor_file(root: Path) -> ExecutorFile:
 def _resources(file: Path, spec: str, row: Mapping[str, Any]) -> Resources:
     for name, amount in {**row, **row.get("custom", {})}.items():
         if amount != amount:  # TOML knows nan, and no bound of the schema does
-            raise SettingError(f"{file}: resources.{spec!r}: {name} = nan is no amount")
+            raise SettingError(f"{file}: resources.{spec!r}: {name} = nan is not an amount")
     key = f"resources.{spec!r}.memory"
     memory = _bytes(file, key, row["memory"]) if "memory" in row else 0
     return Resources(
@@ -105,5 +105,5 @@ def _resources(file: Path, spec: str, row: Mapping[str, Any]) -> Resources:
 def _bytes(file: Path, key: str, text: str) -> int:
     match = re.fullmatch(r"(\d{1,15}) ?([A-Za-z]*)", text)
     if match is None or match[2] not in BYTES or int(match[1]) < 1:
-        raise SettingError(f"{file}: {key}: {text!r} is no amount; write one such as '2GiB'")
+        raise SettingError(f"{file}: {key}: {text!r} is not an amount; write one such as '2GiB'")
     return int(match[1]) * BYTES[match[2]]

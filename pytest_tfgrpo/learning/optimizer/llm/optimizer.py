@@ -176,7 +176,7 @@ def _note(lists: Sequence[_Changes], failures: Mapping[str, int]) -> str:
     groups, studied = sum(c.groups for c in lists), sum(c.studied for c in lists)
     counted = ", ".join(f"{code}: {count}" for code, count in failures.items())
     if studied < groups:
-        return f"the teacher gave no usable answer about {groups - studied} of {groups} groups ({counted})"
+        return f"the teacher returned no usable answer for {groups - studied} of {groups} groups ({counted})"
     if any(changes.operations for changes in lists):
         return ""
     return "the teacher proposed no change" + (f" that can be made ({counted})" if counted else "")

@@ -53,7 +53,7 @@ def load_prompts(packs: Path | None) -> TeacherPrompts:
     if pack.domain != DOMAIN:
         raise PackError(
             f"{folder / MANIFEST} serves the domain {pack.domain!r}; a folder {FOLDER!r} holds the prompts "
-            f"of the optimizer llm: give it the domain {DOMAIN!r}, or rename the folder"
+            f"of the optimizer llm: set its domain to {DOMAIN!r}, or rename the folder"
         )
     manifest = load_json(read_plain(folder / MANIFEST))
     files = [manifest["system"], *manifest.get("inject", [])]

@@ -30,7 +30,7 @@ function columnsOf(split) {
   return withBesides(split, [
     { key: "id", name: "scenario", title: "id and domain", kind: "id", shown: true, value: (row) => row.id, route: (row) => routeTo(row.id), cell: (row) => row.end },
     ...(told ? [
-      textColumn("task", "task", "what is asked"),
+      textColumn("task", "task", "the task of the agent"),
       textColumn("expected", "expected", "what the checks expect"),
       textColumn("answer", "answer", "of the worst rollout at the end, of equals the first", { route: (row) => endOf(row, row.rollout) }),
       textColumn("failed", "failed check", "the first check that this rollout did not pass, or how it failed", { route: (row) => endOf(row, row.rollout) }),

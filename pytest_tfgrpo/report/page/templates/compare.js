@@ -151,7 +151,7 @@ async function compareView(row, column, own) {
     group ? [...new Set(group.rollouts.map((rollout) => group.text(rollout.answer).slice(0, 80)))].join(" | ") : ""]);
   const changed = runs.some(({ cell }) => cell.sameTask === false);
   const parts = [make("h3", {}, `${runs.slice(0, -1).map((one) => one.letter).join(", ")} and ${runs.at(-1).letter} side by side`),
-    changed ? make("p", { className: "bad" }, "Another run has a different task under this id: their answers are no comparison.") : null,
+    changed ? make("p", { className: "bad" }, "Another run has a different task under this id: their answers are not comparable.") : null,
     dataTable("the runs", ["run", "mean", " scores of its rollouts", " its answers"], lines)];
   for (const one of runs) if (!one.group) parts.push(make("p", { className: "soft" }, `To keep this page small, it leaves out the rollouts of run ${one.letter}. Show them with: `, make("code", {}, `tfgrpo show ${one.asked}.${row.id}.r0`)));
   if (there.length > 1) parts.push(choiceView(there));

@@ -158,7 +158,7 @@ async function keepFollowing() {
   try {
     wait = await follow();
   } catch {
-    say("nobody answers: the viewer has ended, start it again with tfgrpo view", "lost");
+    say("no answer: the viewer has ended; start it again with tfgrpo view", "lost");
   }
   setTimeout(keepFollowing, wait);
 }

@@ -17,7 +17,7 @@ function readMarks(text) {
   try { value = JSON.parse(text); } catch { throw new Error("it is not JSON"); }
   const schema = (value && value.schema) ?? MARKS_SCHEMA;
   if (schema !== MARKS_SCHEMA) throw new Error(`it has the schema ${JSON.stringify(schema).slice(0, 80)}, and this page reads ${MARKS_SCHEMA}`);
-  if (!value || value.schema !== MARKS_SCHEMA || !Array.isArray(value.marks) || value.marks.length > MOST_MARKS) throw new Error("it is no file of marks");
+  if (!value || value.schema !== MARKS_SCHEMA || !Array.isArray(value.marks) || value.marks.length > MOST_MARKS) throw new Error("it is not a file of marks");
   if (value.run_id !== index.run) throw new Error(`its marks are of run ${String(value.run_id).slice(0, 100)}`);
   const found = new Map();
   for (const one of value.marks) {

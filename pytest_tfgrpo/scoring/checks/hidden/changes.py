@@ -12,7 +12,7 @@ from pytest_tfgrpo.sandbox.archives import ArchiveProblem, read_archive
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
 from pytest_tfgrpo.scoring.runners.edits.changed_tests import LineChange, with_lines
 
-ADVICE = "; write them anew with 'tfgrpo harvest', or leave 'changes' out"
+ADVICE = "; write them again with 'tfgrpo harvest', or leave 'changes' out"
 
 
 def require_changes(changes: Sequence[Json], listed: Collection[str], hidden: Path) -> None:

@@ -43,7 +43,9 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     for name in params.get("removed", ()):
         _check("removed", name)
     if twice := sorted(set(params["fail_to_pass"]) & set(params.get("pass_to_pass", ()))):
-        raise BadParam("pass_to_pass", f"{twice[0]!r} is in fail_to_pass too; a test is in one of them")
+        raise BadParam(
+            "pass_to_pass", f"{twice[0]!r} is in fail_to_pass too; list a test in only one of them"
+        )
     try:
         path = confined(folder, params["hidden"], ARCHIVE_MAX_BYTES)
         digest = digest_of(path)

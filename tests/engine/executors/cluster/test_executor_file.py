@@ -49,8 +49,8 @@ def test_a_node_holds_as_many_rollouts_as_fit(need: Resources, total: dict[str, 
         ('[resources."*"]', "resources"),
         ('[resources."*"]\ncpu = -1', "cpu"),
         ('[resources."*"]\ncpu = nan', "cpu"),
-        ('[resources."*"]\nmemory = "much"', r"memory: 'much' is no amount; write one such as '2GiB'"),
-        ('[package]\nmax = "0"', r"package\.max: '0' is no amount"),
+        ('[resources."*"]\nmemory = "much"', r"memory: 'much' is not an amount; write one such as '2GiB'"),
+        ('[package]\nmax = "0"', r"package\.max: '0' is not an amount"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(text: str, message: str, tmp_path: Path) -> None:

@@ -338,8 +338,8 @@ def test_environments_that_nodes_lack_are_named_by_their_suite_and_secrets_by_th
     ]
     assert found == [
         [],
-        ["1 file did not travel to the cluster, by their names secrets: a"],
-        ["9 files did not travel to the cluster, by their names secrets: a, b, c, d, e, f, g, h, ..."],
+        ["1 file stayed here, because their names look like secrets: a"],
+        ["9 files stayed here, because their names look like secrets: a, b, c, d, e, f, g, h, ..."],
     ]
 
 

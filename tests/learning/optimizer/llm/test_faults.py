@@ -68,7 +68,7 @@ def test_an_answer_that_is_malformed_twice_is_dropped_and_counted() -> None:
     assert len(teacher.requests) == 2
     assert proposal.operations == ()
     assert proposal.failures == {"malformed": 1}
-    assert proposal.note == "the teacher gave no usable answer about 1 of 1 groups (malformed: 1)"
+    assert proposal.note == "the teacher returned no usable answer for 1 of 1 groups (malformed: 1)"
 
 
 def test_what_is_well_formed_survives_a_repair_that_fails() -> None:
@@ -173,7 +173,7 @@ def test_a_failed_call_costs_its_group_and_no_other() -> None:
     proposal = learn(context_of(ALL, SUITE), staged(critique=critique, consolidation=MADE_ONE))
     assert proposal.failures == {"rate_limit": 1}
     assert len(proposal.operations) == 1
-    assert proposal.note == "the teacher gave no usable answer about 1 of 6 groups (rate_limit: 1)"
+    assert proposal.note == "the teacher returned no usable answer for 1 of 6 groups (rate_limit: 1)"
 
 
 def test_when_every_call_fails_nothing_can_be_learned() -> None:
@@ -185,7 +185,7 @@ def test_when_a_content_filter_withholds_every_answer_the_note_says_so() -> None
     proposal = learn(context_of(ALL, SUITE), staged(critique=fails("content_filter")))
     assert proposal.operations == ()
     assert proposal.failures == {"content_filter": 6}
-    assert proposal.note == "the teacher gave no usable answer about 6 of 6 groups (content_filter: 6)"
+    assert proposal.note == "the teacher returned no usable answer for 6 of 6 groups (content_filter: 6)"
 
 
 @pytest.mark.parametrize("finish", ["refusal", "content_filter"])

@@ -460,9 +460,9 @@ def test_a_damaged_page_is_an_error_that_says_what_to_do(embedded: EmbeddedPlace
         ("SQLITE_IOERR_WRITE", "free space"),
         ("SQLITE_CORRUPT_INDEX", "restore a copy"),
         ("SQLITE_NOTADB", "restore a copy"),
-        ("SQLITE_READONLY_DIRECTORY", "give this user the right"),
-        ("SQLITE_CANTOPEN", "give this user the right"),
-        ("SQLITE_PERM", "give this user the right"),
+        ("SQLITE_READONLY_DIRECTORY", "make it writable for this user"),
+        ("SQLITE_CANTOPEN", "make it writable for this user"),
+        ("SQLITE_PERM", "make it writable for this user"),
         ("SQLITE_MISUSE", "nothing of the transaction is kept"),
     ],
 )

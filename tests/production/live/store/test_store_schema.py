@@ -166,7 +166,7 @@ def test_a_full_disk_fails_the_write_whole_and_later_ones_succeed(path):
 def test_a_folder_that_may_not_be_written_is_named_with_advice(tmp_path):
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o500)
-    with pytest.raises(StoreError, match="give this user the right to write there"):
+    with pytest.raises(StoreError, match="make it writable for this user"):
         open_live_store(folder / "live.db", "shop")
 
 
@@ -208,8 +208,8 @@ def test_whoever_opens_a_new_store_at_once_agrees(tmp_path):
         ("SQLITE_IOERR_WRITE", "free space on its disk"),
         ("SQLITE_CORRUPT_INDEX", "restore a copy"),
         ("SQLITE_NOTADB", "restore a copy"),
-        ("SQLITE_READONLY_DIRECTORY", "the right to write there"),
-        ("SQLITE_CANTOPEN_ISDIR", "the right to write there"),
+        ("SQLITE_READONLY_DIRECTORY", "make it writable for this user"),
+        ("SQLITE_CANTOPEN_ISDIR", "make it writable for this user"),
         ("SQLITE_MISMATCH", "nothing of the transaction is kept"),
     ],
 )

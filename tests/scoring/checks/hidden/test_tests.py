@@ -83,7 +83,7 @@ def test_a_change_that_does_not_fit_its_tests_is_an_error_when_the_scenario_is_r
         fix.scenario(changes=[RIGHT, change])
     assert "#/checks/0/changes: number 1 (of 'tests/test_cart.py', row " in str(error.value)
     assert said in str(error.value)
-    assert str(error.value).endswith("; write them anew with 'tfgrpo harvest', or leave 'changes' out")
+    assert str(error.value).endswith("; write them again with 'tfgrpo harvest', or leave 'changes' out")
 
 
 def test_a_change_that_fits_is_read_and_one_of_a_file_of_the_workspace_is_left_to_the_run(fix):
