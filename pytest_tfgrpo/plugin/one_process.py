@@ -88,3 +88,11 @@ class OneProcess:
     def close(self) -> None:
         """Give the shared memory back."""
         self._told.close()
+
+
+def keep(config: pytest.Config, items: Iterable[pytest.Item]) -> OneProcess:
+    """Refuse a run whose items would run elsewhere, as far as that is known now; the result does it later."""
+    refuse_known(config, items)
+    process = OneProcess(config)
+    config.pluginmanager.register(process, "tfgrpo-one-process")
+    return process

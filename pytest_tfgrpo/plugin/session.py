@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError, TfgrpoError
+from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.keys.list_values import domains
-from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
-from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
-from pytest_tfgrpo.launch.choice import choose, phases_of
-from pytest_tfgrpo.launch.launch import is_gated, read_gates, stored_baseline
+from pytest_tfgrpo.core.settings.runs import OUT
+from pytest_tfgrpo.launch.launch import (
+    is_gated,
+    limited,
+    phases_of,
+    planned,
+    read_gates,
+    select,
+    stored_baseline,
+)
 from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked
@@ -46,9 +52,11 @@ from pytest_tfgrpo.plugin.items.selection import (
     order,
     whole,
 )
+from pytest_tfgrpo.plugin.session_end import SessionEnd
 from pytest_tfgrpo.plugin.start import agent_folders, garbage, options
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.core.settings import Settings
     from pytest_tfgrpo.launch.agents import Agent
     from pytest_tfgrpo.llm.limits.slots import EndpointSlots
     from pytest_tfgrpo.plugin.items.checkers import Checkers
@@ -60,7 +68,6 @@ ONLY_DEV = (
     "only dev scenarios are selected; they validate what train scenarios teach, "
     "so select train scenarios as well"
 )
-AGAIN = "tfgrpo: interrupted again before the run had ended; "
 ONLY_TRAIN = "only train and dev scenarios are selected; they run only with --tfgrpo"
 
 
@@ -81,12 +88,8 @@ class TfgrpoSession:
         """Read the settings; nothing is opened yet."""
         self.config = config
         self.settings = options.settings_of(config)
-        self.learning = self.settings.learning
-        self.misuse: pytest.UsageError | None = None
-        """What is wrong with the list of agents, or with the mark of a test function."""
-        self._agents = self._open_agents()
-        self.agents = tuple(agent.name for agent in self._agents)
-        """Names of the agents that run side by side; one empty name for a single actor."""
+        self._agents, self.misuse = _open_agents(config, self.settings)
+        """`misuse`: what is wrong with the list of agents, or with the mark of a test function."""
         self.domain_agents: Mapping[str, Sequence[str]] = domains(DOMAIN_AGENTS.of(self.settings))
         """Names of those of a list that try a domain, by domain."""
         self.marked: dict[str, str] = {}
@@ -103,29 +106,22 @@ class TfgrpoSession:
         """What left out scenarios of the suite; empty when all of them were selected."""
         self._unrun = ""
         """Why the gate fails though nothing ran: no eval scenario is left."""
-        self._ran = False
-        """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
-        self._failed = False
-        """True when a gate failed, whatever became of its item."""
         self._runs: dict[str, SessionRun] = {}
         """The prepared runs by agent."""
-        self._process: one_process.OneProcess | None = None
-        """Keeps the items of the runs in this process."""
+        self._end = SessionEnd(config, self.settings, self._runs)
+        config.pluginmanager.register(self._end, f"{NAME}-end")
         self._alone = False
         """True before the first scenario's item, when no test of the user runs beside them."""
-        self._spared = ExitStack()
-        """Lets the garbage collector work as before this session."""
-        self._lines: list[str] = []
-        """The terminal section, also when it comes from an xdist worker."""
-        self._notes: list[str] = []
-        """Commands for GitHub Actions annotations; empty elsewhere."""
 
-    def _open_agents(self) -> tuple[Agent, ...]:
-        try:
-            return prepare.open_agents(self.config, self.settings)
-        except pytest.UsageError as error:  # raised later: here it would be an error of a file
-            self.misuse = error
-            return prepare.one_agent(self.settings)
+    @property
+    def learning(self) -> bool:
+        """Whether the run learns."""
+        return self.settings.learning
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents that run side by side; one empty name for a single actor."""
+        return tuple(agent.name for agent in self._agents)
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known from now on; raises ScenarioError."""
@@ -188,7 +184,9 @@ class TfgrpoSession:
         with prepare.usage_errors():
             require_listed(wanted, self.agents)
         if any(self.agents) and not self._partial and distributed.places(self.config)[1]:
-            self._notes = unused_domains(self.domain_agents, [*self._catalog.scenarios.values(), *wanted])
+            self._end.section.notes = unused_domains(
+                self.domain_agents, [*self._catalog.scenarios.values(), *wanted]
+            )
         changed = {s.id: s for s in wanted}
         for item in files:
             item.scenarios = tuple(changed.get(s.id, s) for s in item.scenarios)
@@ -205,7 +203,7 @@ class TfgrpoSession:
             self.config.hook.pytest_deselected(items=dropped)
         if not ordered:
             idle = any(pick.scenarios for pick in picks) if self.learning else selected
-            self._lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
+            self._end.section.lines = [ONLY_DEV if self.learning else ONLY_TRAIN] if idle else []
             return self._without_eval(session)
         gates = self._prepare_all(
             home, [pick for pick in picks if pick.items], [*self._catalog.scenarios.values(), *wanted]
@@ -251,8 +249,10 @@ class TfgrpoSession:
         from pytest_tfgrpo.launch.engine_thread import LoopThread
         from pytest_tfgrpo.plugin.session_run import SessionRun
 
-        self._keep_in_one_process([item for pick in picks for item in pick.items])
-        self._require_known_fixtures(picks)
+        if not (self.config.option.collectonly or self.config.getoption("tfgrpo_dry_run", False)):
+            self._end.process = one_process.keep(self.config, [item for p in picks for item in p.items])
+        if not self.config.option.collectonly:
+            _require_known_fixtures(picks)
         gates, root = list[pytest.Item](), self.config.rootpath
         shared = prepare.shared_budget(self.settings, len(picks))
         screen, host = distributed.screen_of(self.config), LoopThread()
@@ -282,23 +282,10 @@ class TfgrpoSession:
         for run in self._runs.values():
             run.live.together = [one.live for one in self._runs.values()]
         if self.config.getoption("tfgrpo_dry_run", False):
-            self._lines = prepare.dry_run([(run.agent, run.launch) for run in self._runs.values()])
+            self._end.section.lines = prepare.dry_run(
+                [(run.agent, run.launch) for run in self._runs.values()]
+            )
         return gates
-
-    def _keep_in_one_process(self, items: Iterable[pytest.Item]) -> None:
-        """Refuse the run where its items would run elsewhere, as far as that is known now, else then."""
-        if self.config.option.collectonly or self.config.getoption("tfgrpo_dry_run", False):
-            return
-        one_process.refuse_known(self.config, items)
-        self._process = one_process.OneProcess(self.config)
-        self.config.pluginmanager.register(self._process, "tfgrpo-one-process")
-
-    def _require_known_fixtures(self, picks: Sequence[Pick]) -> None:
-        functions = {one.scenario.id: one for pick in picks for one in pick.functions}
-        if functions and not self.config.option.collectonly:
-            from pytest_tfgrpo.plugin.items.known_fixtures import require_known
-
-            require_known(items[0] for one in functions.values() for items in [*one.items.values()][:1])
 
     def _elsewhere(self, ids: Sequence[str], *, anywhere: bool = False) -> str:
         """Return which of `ids` are outside the paths that pytest looked in; see `elsewhere`."""
@@ -310,25 +297,16 @@ class TfgrpoSession:
         if not BASELINE.of(self.settings) or self._partial or self.config.getoption("tfgrpo_dry_run", False):
             return []
         agent = self._agents[0]
-        with prepare.usage_errors():
-            baseline = stored_baseline(agent.settings, self.config.rootpath)
-        if baseline is None:  # a library or packs, which name no scenarios
-            return []
-        ids = list(baseline.scenarios)
-        if self._elsewhere(ids, anywhere=not self._catalog.scenarios):
-            return []
-        self._unrun = (
-            f"no eval scenario was collected to compare with the {len(ids)} of the baseline "
-            f"{BASELINE.of(agent.settings)!r}; bring them back, or set tfgrpo_baseline = none"
-        )
-        return [*make_gates(RunFile.of(session), self, [], agent.name)]
+        missing = partial(self._elsewhere, anywhere=not self._catalog.scenarios)
+        self._unrun = _missing_eval(agent.settings, self.config.rootpath, missing)
+        return [*make_gates(RunFile.of(session), self, [], agent.name)] if self._unrun else []
 
     def show(self, item: ScenarioItem) -> None:
         """Wait for the item's groups, and raise ItemFailed when the item fails."""
         self._runs[item.agent].show(item)
         if self._alone:  # by now all is loaded that a run needs
             self._alone = False
-            self._spared = garbage.spare_lasting()
+            self._end.undo.enter_context(garbage.spare_lasting())
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""
@@ -347,132 +325,42 @@ class TfgrpoSession:
 
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over the terminal section from the xdist worker that made the run."""
-        self._lines, self._notes = list(output["lines"]), list(output["notes"])
-        self._failed = output["failed"]
+        self._end.section.adopt(output)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self) -> None:
         """Keep xdist from handing out the items of a worker that has ended with a usage error."""
         distributed.raise_again(self.config)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Any:
-        """Note that the items ran to their end: after two interrupts pytest's exit status does not say."""
-        result = yield
-        self._ran = True
-        return result
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int | pytest.ExitCode) -> None:
-        """End the run with what it has, and write its results."""
-        if self._started:
-            normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-            try:
-                self._end(finish=self._ran and normal and not (session.shouldstop or session.shouldfail))
-            except KeyboardInterrupt:
-                self._lines = [AGAIN + self._advice()]
-                session.exitstatus = pytest.ExitCode.INTERRUPTED
-        if self._is_bypassed():
-            self._lines = ["tfgrpo: the gate did not run: something removed its items, or ended the session"]
-            self._failed = True
-        unsound = any(run.unsound for run in self._runs.values())
-        if (unsound or self._failed) and exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        nothing_ran = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-        if nothing_ran and self.config.getoption("tfgrpo_dry_run", False) and self._lines:
-            session.exitstatus = pytest.ExitCode.OK
-        output = getattr(self.config, "workeroutput", None)
-        if output is not None and self._lines:
-            output[distributed.OUTPUT] = {"lines": self._lines, "notes": self._notes, "failed": self._failed}
-
-    @property
-    def _started(self) -> bool:
-        """True once one of the runs, and so all of them, have started."""
-        return any(run.live.started for run in self._runs.values())
-
-    def _end(self, *, finish: bool) -> None:
-        """End the runs, to their very end if they are to `finish`, and tell of them."""
-        runs = [*self._runs.values()]
-        for run in runs if finish else ():
-            run.live.finish()
-        for run in runs:
-            run.live.stop()
-        for run in runs:
-            run.conclude()  # while the engine closes its connections
-            self._lines += told(run)
-            self._notes += run.notes
-            self._failed = self._failed or run.failed
-        self._compare(runs)
-        for run in runs:
-            run.live.join()
-
-    def _compare(self, runs: Sequence[SessionRun]) -> None:
-        """Set the runs of several agents side by side."""
-        ended = {run.agent: run.ended for run in runs if run.ended is not None}
-        if len(ended) < 2:
-            return
-        from pytest_tfgrpo.launch.agents import compare_agents
-
-        try:
-            self._lines += [
-                "",
-                f"{len(ended)} agents",
-                *compare_agents(
-                    ended,
-                    {run.agent: run.launch.prepared.folder for run in runs},
-                    task=TASK_ID.of(self.settings) or default_task_id(self.config.rootpath.name),
-                    verbosity=self.config.get_verbosity(),
-                    start=self.config.invocation_params.dir,
-                ),
-            ]
-        except TfgrpoError as error:
-            self._lines.append(f"tfgrpo: {error}")
-            self._failed = True
-
-    def _advice(self) -> str:
-        run = next(iter(self._runs.values()))
-        if run.launch.prepared.folder is None:
-            return "nothing is kept"
-        return f"go on with --tfgrpo-resume={run.live.job.run_id}"
-
-    def _is_bypassed(self) -> bool:
-        """Return whether a gated run was prepared in this process, and none of its items was ever run."""
-        if not self._runs or self._started or hasattr(self.config, "workerinput"):
-            return False
-        if self._process is not None and self._process.misused:
-            return False
-        idle = ("tfgrpo_dry_run", "setuponly", "setupplan")
-        return is_gated(self.settings) and not any(self.config.getoption(name, False) for name in idle)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_unconfigure(self) -> None:
-        """Restore what was changed in this process for the run."""
-        for run in self._runs.values():
-            run.live.release()
-        self._spared.close()
-        if self._process is not None:
-            self._process.close()
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the section of the run."""
-        if self._lines:
-            terminalreporter.section("tfgrpo")
-            for line in self._lines:
-                terminalreporter.write_line(line, **markup_of(line))
-            for note in self._notes:
-                terminalreporter.write_line(note)
+def _open_agents(
+    config: pytest.Config, settings: Settings
+) -> tuple[tuple[Agent, ...], pytest.UsageError | None]:
+    """Return the agents, and what is wrong with their list: raised here, it would be an error of a file."""
+    try:
+        return prepare.open_agents(config, settings), None
+    except pytest.UsageError as error:
+        return prepare.one_agent(settings), error
 
 
-def told(run: SessionRun) -> list[str]:
-    """Return the lines of a run's section, under the name of its agent where there are several."""
-    return ["", f"agent  {run.agent}", *run.lines] if run.agent and run.lines else run.lines
+def _require_known_fixtures(picks: Sequence[Pick]) -> None:
+    functions = {one.scenario.id: one for pick in picks for one in pick.functions}
+    if functions:
+        from pytest_tfgrpo.plugin.items.known_fixtures import require_known
+
+        require_known(items[0] for one in functions.values() for items in [*one.items.values()][:1])
 
 
-def markup_of(line: str) -> dict[str, bool]:
-    """Return how pytest is to colour a line of the section, where it has colour."""
-    if line.startswith("gate"):
-        outcomes = {"FAILED": "red", "inconclusive": "yellow", "passed": "green"}
-        return {colour: True for outcome, colour in outcomes.items() if f"  {outcome}" in line}
-    if line.startswith(("warning: ", "the run is ")):
-        return {"yellow": True}
-    return {"bold": True} if line.startswith("gain  ") else {}
+def _missing_eval(settings: Settings, root: Path, elsewhere: Callable[[Sequence[str]], str]) -> str:
+    """Return why the gate fails where no eval scenario was collected; empty where it has none to miss."""
+    with prepare.usage_errors():
+        baseline = stored_baseline(settings, root)
+    if baseline is None:  # a library or packs, which name no scenarios
+        return ""
+    ids = list(baseline.scenarios)
+    if elsewhere(ids):
+        return ""
+    return (
+        f"no eval scenario was collected to compare with the {len(ids)} of the baseline "
+        f"{BASELINE.of(settings)!r}; bring them back, or set tfgrpo_baseline = none"
+    )

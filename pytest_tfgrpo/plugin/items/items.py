@@ -29,7 +29,10 @@ RUN_ID = "tfgrpo"
 class SessionView(Outline, Protocol):
     """What collectors and items need of the session."""
 
-    learning: bool
+    @property
+    def learning(self) -> bool:
+        """Whether the run learns."""
+        ...
 
     def load(self, path: Path) -> tuple[Scenario, ...]:
         """Return the scenarios of a file, known to the session from now on; raises ScenarioError."""

@@ -39,12 +39,15 @@ class Outline(Protocol):
     """What is known of a run before its scenarios are."""
 
     phases: list[Phase]
-    agents: tuple[str, ...]
-    """Names of the agents that run side by side; one empty name for a single actor."""
     marked: dict[str, str]
     """What the id of the first item of a marked test function ends in, by node id of the function."""
     domain_agents: Mapping[str, Sequence[str]]
     """Names of those that try a domain, by domain; all try any other."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents that run side by side; one empty name for a single actor."""
+        ...
 
 
 def parametrize(metafunc: pytest.Metafunc, outline: Outline, *, learning: bool) -> None:

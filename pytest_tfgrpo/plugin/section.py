@@ -1,0 +1,61 @@
+"""The section of the run on the terminal, also when it comes from an xdist worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.plugin.session_run import SessionRun
+
+
+class Section:
+    """What an invocation shows of its runs."""
+
+    def __init__(self) -> None:
+        """Nothing is to be shown yet."""
+        self.lines: list[str] = []
+        self.notes: list[str] = []
+        """Commands for GitHub Actions annotations; empty elsewhere."""
+        self.failed = False
+        """True when a gate failed, whatever became of its item."""
+
+    def add(self, run: SessionRun) -> None:
+        """Add a run, under the name of its agent where there are several."""
+        self.lines += ["", f"agent  {run.agent}", *run.lines] if run.agent and run.lines else run.lines
+        self.notes += run.notes
+        self.failed = self.failed or run.failed
+
+    def fail(self, line: str) -> None:
+        """Add why the invocation fails."""
+        self.lines.append(line)
+        self.failed = True
+
+    def adopt(self, output: dict[str, Any]) -> None:
+        """Take over what `output` returned in the xdist worker that made the run."""
+        self.lines, self.notes = list(output["lines"]), list(output["notes"])
+        self.failed = output["failed"]
+
+    def output(self) -> dict[str, Any]:
+        """Return it for the process that shows it."""
+        return {"lines": self.lines, "notes": self.notes, "failed": self.failed}
+
+    def show(self, reporter: pytest.TerminalReporter) -> None:
+        """Write it to the terminal."""
+        if self.lines:
+            reporter.section("tfgrpo")
+            for line in self.lines:
+                reporter.write_line(line, **markup_of(line))
+            for note in self.notes:
+                reporter.write_line(note)
+
+
+def markup_of(line: str) -> dict[str, bool]:
+    """Return how pytest is to colour a line of the section, where it has colour."""
+    if line.startswith("gate"):
+        outcomes = {"FAILED": "red", "inconclusive": "yellow", "passed": "green"}
+        return {colour: True for outcome, colour in outcomes.items() if f"  {outcome}" in line}
+    if line.startswith(("warning: ", "the run is ")):
+        return {"yellow": True}
+    return {"bold": True} if line.startswith("gain  ") else {}
