@@ -33,7 +33,7 @@ INVALID = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*
 class Parser(argparse.ArgumentParser):
     """A parser that loads its command when it parses, and whose errors name the nearest command or option."""
 
-    module = ""
+    module: str = ""
     """What is still to be loaded; empty where nothing is."""
 
     def add_commands(self, rows: Iterable[CommandRow], *, required: bool = True) -> None:

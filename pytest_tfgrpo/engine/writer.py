@@ -31,6 +31,7 @@ from pytest_tfgrpo.core.records import (
     header_fields,
 )
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
+from pytest_tfgrpo.learning.library.library import save_library
 from pytest_tfgrpo.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, Journal
@@ -165,7 +166,6 @@ class RunWriter:
         if self._folder is None or self._journal is None:
             return []
         from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
-        from pytest_tfgrpo.learning.library.library import save_library
 
         task_folder = self._folder.parent.parent
         complaints: list[str] = []

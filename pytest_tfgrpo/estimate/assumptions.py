@@ -14,11 +14,14 @@ from pytest_tfgrpo.core.settings.learning import LIBRARY_CAP
 from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED
 from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.estimate.ranges import Figures, Range, total
+from pytest_tfgrpo.learning.optimizer.llm.critique import MAX_ATTEMPTS, MAX_CHANGES, TASK
+from pytest_tfgrpo.learning.optimizer.llm.transcript import READ, SHOWN
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.learning.optimizer.registry import OPTIMIZERS
 from pytest_tfgrpo.learning.prompts import PromptBuilder
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.scoring.judge.prompt import TEXT_MAX
 from pytest_tfgrpo.suite.packs import pack_for
 
 SAMPLE = 200
@@ -195,9 +198,6 @@ def _steps(job: Job, scenario: Scenario) -> int:
 
 def learning(job: Job, phase: Phase, model: Model) -> Figures:
     """Return what learning from a phase may use: from no group with spread to all of them."""
-    from pytest_tfgrpo.learning.optimizer.llm.critique import MAX_ATTEMPTS, MAX_CHANGES, TASK
-    from pytest_tfgrpo.learning.optimizer.llm.transcript import READ, SHOWN
-
     groups = len(phase.scenarios)
     attempts = min(phase.rollouts, MAX_ATTEMPTS)
     lessons = len(job.library.experiences) + phase.epoch * groups * MAX_CHANGES
@@ -211,8 +211,6 @@ def learning(job: Job, phase: Phase, model: Model) -> Figures:
 
 def judging(job: Job, phase: Phase, model: Model, prompts: PromptSizes) -> Figures:
     """Return what judging a phase may use: its votes on each answer, each repaired once or not."""
-    from pytest_tfgrpo.scoring.judge.prompt import TEXT_MAX
-
     ids = [s.id for s in job.scenarios if s.rubric and s.id in set(phase.scenarios)]
     votes = len(ids) * phase.rollouts * JUDGE_VOTES.of(job.settings)
     size = prompts.mean(ids)

@@ -33,6 +33,7 @@ from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.gate.baseline import Baseline, Stamped, compared_stamps, why_unfair
 from pytest_tfgrpo.gate.result import MIN_SCENARIOS, MIN_SHARE
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally, tally
+from pytest_tfgrpo.numerics.sequential import IntervalSequence, MeanSequence
 from pytest_tfgrpo.numerics.stats import MIN_BCA, effective_families
 from pytest_tfgrpo.protocols import OpenWatch
 from pytest_tfgrpo.suite.families import families_of
@@ -112,8 +113,6 @@ class WatchedReading:
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
         self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
-        from pytest_tfgrpo.numerics.sequential import IntervalSequence, MeanSequence
-
         self._family = {id_: families.get(id_, id_) for id_ in before}
         self._missing = Counter(self._family.values())
         self._values: list[float | None] = []

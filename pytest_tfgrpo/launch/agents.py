@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.files import REPORT_HTML, write_json, write_text
 from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.keys.list_values import domains
 from pytest_tfgrpo.core.keys.setting import Setting
@@ -20,7 +21,11 @@ from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR, LIBRARY, TASK_ID
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.engine.executors.registry import shared
+from pytest_tfgrpo.engine.request import out_folder
 from pytest_tfgrpo.llm.limits.concurrency import AUTO
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs, new_run_id, read_log
+from pytest_tfgrpo.runs.resumable import is_concluded
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
@@ -70,8 +75,6 @@ def agents_of(
     if resume is not None:
         return tuple(_going_on(agents, root, resume))
     if run_id is None:
-        from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
-
         run_id = new_run_id()
     return tuple(Agent(name=one.name, settings=one.settings, run_id=f"{run_id}-{one.name}") for one in agents)
 
@@ -112,17 +115,11 @@ def _own(settings: Settings, task: str, name: str, spec: str, count: int) -> Set
 
 
 def _shared(executor: str, count: int) -> str:
-    from pytest_tfgrpo.engine.executors.registry import shared
-
     return shared(executor, count)
 
 
 def _going_on(agents: Sequence[Agent], root: Path, wanted: str) -> list[Agent]:
     """Return the agents with the runs to go on with; one whose run had not begun starts it."""
-    from pytest_tfgrpo.engine.request import out_folder
-    from pytest_tfgrpo.runs.journal.journal_contents import list_runs, read_log
-    from pytest_tfgrpo.runs.resumable import is_concluded
-
     out = out_folder(root, agents[0].settings)
     if out is None:
         raise SettingError("--tfgrpo-resume needs an output folder: add --tfgrpo, or set --tfgrpo-out")
@@ -188,7 +185,6 @@ def compare_agents(
 
 
 def _write(page: Path, value: Mapping[str, Any], folders: Mapping[str, Path]) -> None:
-    from pytest_tfgrpo.core.files import REPORT_HTML, write_json, write_text
     from pytest_tfgrpo.report.agents.page import agents_page
 
     links = {

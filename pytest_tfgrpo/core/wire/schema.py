@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_tfgrpo.core.texts.named_values import SHOWN, nearest, short
+from pytest_tfgrpo.core.wire.schema_accepts import accepts
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -73,8 +74,6 @@ def load_schema(name: str) -> dict[str, Any]:
 
 @cache
 def _accepts(name: str) -> Callable[[Json], bool]:
-    from pytest_tfgrpo.core.wire.schema_accepts import accepts
-
     return accepts(load_schema(name))
 
 

@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.settings.agents import (
 from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, PROMPT_PACKS, SEED
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.limits.concurrency import AUTO, most_at_once, with_batches
 from pytest_tfgrpo.llm.limits.queueing import current_ticket
@@ -184,8 +185,6 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
 
 
 def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str) -> Optimizer:
-    from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
-
     spec = OPTIMIZER.of(settings)
     teacher = TEACHER.of(settings) or (actor if actor.startswith(f"{MODEL}:") else None)
     packs = root / PROMPT_PACKS.of(settings)

@@ -25,6 +25,7 @@ from pytest_tfgrpo.harvest.recipe.recipe_file import RECIPE_FILE, FolderRecipe, 
 from pytest_tfgrpo.harvest.recipe.recipe_init import init_text
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment, cache_folder, find_built
 from pytest_tfgrpo.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
+from pytest_tfgrpo.scoring.runners.registry import run_suite
 
 DOMAIN = 60
 """Characters of a domain at most."""
@@ -92,8 +93,6 @@ def open_tools(
 
 def run_tests(request: SuiteRequest) -> SuiteRun:
     """Run tests with the runner that a request names."""
-    from pytest_tfgrpo.scoring.runners.registry import run_suite
-
     return run_suite(request)
 
 

@@ -11,8 +11,10 @@ from pytest_tfgrpo.core.lessons import Acceptance, Revision
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
+from pytest_tfgrpo.learning.acceptance.choice import Choice
 from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
 from pytest_tfgrpo.learning.acceptance.dev_sweeps import Sweep
+from pytest_tfgrpo.learning.acceptance.evidence import value_of
 from pytest_tfgrpo.learning.acceptance.pool import ALPHA, Pool, pool_of
 from pytest_tfgrpo.learning.acceptance.standpoint import Standpoint
 from pytest_tfgrpo.learning.attribution.exposures import content_key
@@ -67,8 +69,6 @@ def _pool(at: Standpoint) -> tuple[Evidence, Pool]:
     evidence = at.evidence()
     helps: dict[str, float] = {}
     if not evidence.is_empty:
-        from pytest_tfgrpo.learning.acceptance.evidence import value_of
-
         values = value_of(evidence, at.prior)
         helps = {key: float(values.helps_L[n]) for n, key in enumerate(evidence.keys) if values.tried_L[n]}
     pool = pool_of(
@@ -83,8 +83,6 @@ def _pool(at: Standpoint) -> tuple[Evidence, Pool]:
 
 def _decided(at: Standpoint, pool: Pool, before: Evidence, dev: Sequence[Group]) -> Revision:
     """Return the revision that the evidence calls for, that of before and of the dev split."""
-    from pytest_tfgrpo.learning.acceptance.choice import Choice
-
     evidence = at.with_dev(before, dev)
     choice = Choice(at, pool, evidence, measured=_is_measured(dev, len(at.phase.dev)))
     revision = choice.revision()

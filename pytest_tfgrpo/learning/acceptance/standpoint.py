@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.lessons import Experience, LessonTrial, Library, Operati
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.settings.runs import SEED
+from pytest_tfgrpo.learning.acceptance.evidence import gather, joined
 from pytest_tfgrpo.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.learning.attribution.leaving_out import latest_trials
 from pytest_tfgrpo.learning.library.learned_effects import measure_of_effects, prior_for
@@ -90,14 +91,10 @@ class Standpoint:
 
     def evidence(self) -> Evidence:
         """Return all that the run has seen of its lessons before the present sweep of the dev split."""
-        from pytest_tfgrpo.learning.acceptance.evidence import gather
-
         trained = [result for result in self.earlier if result.phase.mode == "train"]
         before = chain.from_iterable(result.with_dev for result in trained)
         return gather(chain(before, self.groups), self.lessons, self.job.scenarios, self.job.packs)
 
     def with_dev(self, evidence: Evidence, dev: Iterable[Group]) -> Evidence:
         """Return `evidence` with `dev`, the groups of the present sweep."""
-        from pytest_tfgrpo.learning.acceptance.evidence import joined
-
         return joined(evidence, dev, self.lessons, self.job.scenarios)

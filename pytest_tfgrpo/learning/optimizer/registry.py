@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.learning.optimizer.heuristic import HeuristicOptimizer
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Optimizer
@@ -17,8 +18,6 @@ OpenTeacher: TypeAlias = Callable[[], Completer]
 
 
 def _heuristic(_teacher: OpenTeacher, _packs: Path | None) -> Optimizer:
-    from pytest_tfgrpo.learning.optimizer.heuristic import HeuristicOptimizer
-
     return HeuristicOptimizer()
 
 

@@ -10,6 +10,7 @@ import pytest
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.engine.request import out_folder
 from pytest_tfgrpo.launch.launch import is_gated
 from pytest_tfgrpo.plugin.start.options import settings_of
 
@@ -70,7 +71,6 @@ def judge_group(
     mean = group.gt_mean
     least = least if scenario.min_score is None else scenario.min_score
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
-        from pytest_tfgrpo.engine.request import out_folder
         from pytest_tfgrpo.report.rollout import failure, failure_again
 
         recorded = out_folder(config.rootpath, settings_of(config)) is not None

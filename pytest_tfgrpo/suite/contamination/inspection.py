@@ -8,6 +8,8 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.suite.contamination.findings import Finding
+from pytest_tfgrpo.suite.contamination.leaks import leaks
+from pytest_tfgrpo.suite.contamination.overlap import overlaps
 
 
 def inspect(
@@ -18,9 +20,6 @@ def inspect(
     library: Library,
 ) -> list[Finding]:
     """Return what the splits share and what leaks; `packs` maps the scenarios' domains to the pack in use."""
-    from pytest_tfgrpo.suite.contamination.leaks import leaks
-    from pytest_tfgrpo.suite.contamination.overlap import overlaps
-
     known: dict[str, tuple[str, ...]] = {}
 
     def answers(scenario: Scenario) -> tuple[str, ...]:

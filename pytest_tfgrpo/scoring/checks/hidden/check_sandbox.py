@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError, SettingError
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
+from pytest_tfgrpo.sandbox.programs.environments import find_built
 from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import suite_folder
 from pytest_tfgrpo.scoring.checks.hidden.tests import TESTS
 
@@ -36,8 +37,6 @@ def require_checks(settings: Mapping[str, object], scenarios: Sequence[Scenario]
             )
     needed = {(suite_folder(s.workspace), s.environment) for s in hidden if s.workspace and s.environment}
     for folder, stamp in sorted(needed):
-        from pytest_tfgrpo.sandbox.programs.environments import find_built
-
         find_built(folder, stamp)
 
 
