@@ -128,6 +128,13 @@ def test_a_double_negation_recommends(way: str) -> None:
     assert (lesson.tools, lesson.warned) == (("split_words",), ())
 
 
+@pytest.mark.parametrize("word", ["only", "just", "merely", "simply"])
+def test_not_only_is_no_negation(word: str) -> None:
+    lesson = read(f"not {word} split_words but count_items too")
+    assert lesson is not None
+    assert (lesson.tools, lesson.warned) == (("split_words", "count_items"), ())
+
+
 @pytest.mark.parametrize("polarity", ["do", "avoid"])
 @pytest.mark.parametrize("way", CHOICE)
 def test_what_to_avoid_and_what_to_do_are_told_apart_whatever_the_polarity(way: str, polarity: str) -> None:

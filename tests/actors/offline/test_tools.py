@@ -316,6 +316,11 @@ def test_the_target_unit_is_the_other_unit_in_the_wording() -> None:
     assert render(value) == "17.23651006 kg"
 
 
+def test_a_unit_that_belongs_to_a_quantity_is_no_target_unit() -> None:
+    arguments, _ = call("convert_unit", Quantity(38, "lb"), "A bag of 4 oz aside, what is 38 lb in kg?")
+    assert arguments == {"unit": "kg"}
+
+
 # tables and records
 
 ORDERS = "order,customer,amount\nA1,Ann Lee,10\nA2,Bo,2.5\nA3,ann lee,4\n"
