@@ -62,6 +62,17 @@ def test_a_claim_needs_p_and_interval_under_both_readings_of_errors() -> None:
     assert significance.claim(reading(0.01, 0.6, 0.04), reading(-0.01, 0.5, 0.04)) is None
 
 
+def test_after_several_looks_the_interval_is_that_of_the_stricter_level() -> None:
+    """The interval at 5 % lies above 0; at 2.5 %, drawn afresh from the scores, it holds 0."""
+    known = Interval(8, 0.2, 0.1, 0.01, 0.4, "sign_flip")
+    scores_K = (0.0, 1.0) * 4
+    compared = Comparison(
+        ids=(), before_K=scores_K, after_K=scores_K[::-1], families_K=tuple("abcdefgh"), difference=known
+    )
+    assert significance.claim((compared, 0.001)) == "better"
+    assert significance.claim((compared, 0.001), looks=2) is None
+
+
 def test_errors_of_the_new_library_cannot_make_a_claim() -> None:
     before = {f"a-{i}": [0.0, 1.0] for i in range(12)}
     after: dict[str, list[float | None]] = {id_: [None, 1.0] for id_ in before}
@@ -108,3 +119,10 @@ def test_without_a_spread_the_plan_reckons_with_the_widest() -> None:
     last = make_result(evenly(12, [1, 1]))
     found = significance.planned(compare({}, {}), last)
     assert (found["spread"], found["detectable"]) == ("widest", planned_effect(12, 2))
+
+
+def test_where_all_scenarios_gain_the_same_the_plan_reckons_with_the_widest() -> None:
+    run = in_domains({"a": [1] * 12})
+    sweeps = Sweeps(run)
+    found = significance.planned(compare(sweeps.rows_before, sweeps.rows_after), run.phases[-1])
+    assert (found["spread"], found["detectable"]) == ("widest", planned_effect(12, 4))
