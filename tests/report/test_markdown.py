@@ -24,3 +24,10 @@ def test_answers_shared_with_the_final_sweep_are_explained_below_the_table() -> 
     assert legend not in summary(report)
     report["epochs"][0]["shared_rollouts"] = 65
     assert f"\n\n{legend}\n" in summary(report)
+
+
+def test_a_run_without_epochs_has_no_table_of_them() -> None:
+    report = build(make_run({"s1": [1.0]}, {"s1": [1.0]}), None)
+    assert "| epoch |" in summary(report)
+    report["epochs"] = []
+    assert "| epoch |" not in summary(report)

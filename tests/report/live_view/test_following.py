@@ -122,6 +122,16 @@ def test_a_line_that_is_not_yet_whole_waits(ended: Path, growing: Path) -> None:
         assert follower.events == events
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_line_out_of_its_order_is_refused(ended: Path, growing: Path, number: int) -> None:
+    event = json.loads(lines_of(ended)[1])
+    follower = followed(growing)
+    with growing.open("ab") as file:
+        file.write(encode(number, event["event"], event["data"]))
+    with pytest.raises(JournalError, match=f"its number n is {number}: lines are missing or moved"):
+        follower.read()
+
+
 @pytest.mark.parametrize("in_place", [False, True])
 def test_another_journal_in_its_place_is_read_from_its_start(
     ended: Path, growing: Path, in_place: bool

@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.report.page.figures import MAX_ROWS, flat, shape
+from pytest_tfgrpo.report.page.figures import MAX_ROWS, effect_columns, flat, shape
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,11 @@ def test_rows_of_objects_are_a_table_and_other_rows_a_list() -> None:
     for many in ([1] * (MAX_ROWS + 2), [{"a": 1}] * (MAX_ROWS + 2)):
         assert shape(many)["more"] == 2
     assert shape([1] * MAX_ROWS)["more"] == 0
+
+
+def test_an_effect_of_nothing_is_a_figure() -> None:
+    assert effect_columns([{"shrunken": 0.0, "effect": 0.0, "included": 0}]) == [
+        "effect",
+        "alone",
+        "with / without",
+    ]
