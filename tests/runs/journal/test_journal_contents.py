@@ -138,3 +138,14 @@ def test_a_journal_that_comes_back_to_a_group_is_read_as_before(finished: Path) 
     with pytest.raises(UnsettledError):
         read_log(finished, SettledGroups())
     assert load_run(finished) == run_of(read_log(finished)) == before
+
+
+def test_errors_of_an_absent_provider_are_asked_again_unless_their_phase_has_ended(finished: Path) -> None:
+    log = read_log(finished)
+    sweep = [id_ for id_, rollout in log.rollouts.items() if rollout.mode == "eval"]
+    log.away.update(sweep[:1])
+    log.reopen()
+    assert sweep[0] in log.rollouts
+    log.phases.clear()
+    log.reopen()
+    assert sweep[0] not in log.rollouts
