@@ -4,11 +4,13 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
+from support.sweeps import make_result
 from support.syncs import Syncs
 
 from pytest_tfgrpo.actors.offline.agent import open_offline
@@ -23,7 +25,9 @@ from pytest_tfgrpo.engine import writer
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.observers import AwaitingChecker, Observer, Record
 from pytest_tfgrpo.engine.phases import grader
+from pytest_tfgrpo.engine.run_end import COMPLETE
 from pytest_tfgrpo.engine.writer import RunWriter
+from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.metrics.costs import of_run
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log, read_to_resume
@@ -397,6 +401,22 @@ def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_pat
     assert len(actor.calls) + len(log.rollouts) == 3 * 4 + 4 * 4 * 2 + 3 * 4
     assert comparable(resumed) == comparable(whole)
     assert comparable(load_run(folder)) == comparable(whole)
+
+
+def test_a_phase_taken_from_the_journal_leaves_its_library_and_what_is_wrong_with_the_store(
+    tmp_path: Path,
+) -> None:
+    learned = replace(empty(), hash="c" * 64)
+    result = make_result({}, mode="train", revision=Revision(epoch=1, library=learned))
+    kept: Any = SimpleNamespace(
+        retell=False,
+        writer=SimpleNamespace(revision=lambda _: ["2 malformed lines were skipped"], phase=lambda *_: None),
+    )
+    engine = Engine(make_job(ScriptedActor(three_or_not), tmp_path), folder=None, observe=lambda _: None)
+    assert asyncio.run(engine._take(result, kept)) == COMPLETE
+    run = engine._run(COMPLETE)
+    assert run.library == learned
+    assert run.warnings == ("2 malformed lines were skipped",)
 
 
 def test_a_full_disk_stops_the_run_with_what_was_committed_intact(tmp_path: Path) -> None:
