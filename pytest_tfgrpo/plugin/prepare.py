@@ -144,8 +144,8 @@ def _refuse_own_agents(scenarios: Sequence[Scenario]) -> None:
     if acting:
         test, fixture = acting[0]
         raise pytest.UsageError(
-            f"{test} has an agent of its own, the fixture {fixture!r}, so it cannot compare a list of agents;"
-            " deselect it, or name a single actor"
+            f"{test} has an agent of its own, the fixture {fixture!r}, so it cannot compare agents "
+            "of a list; deselect it, or name a single actor"
         )
 
 

@@ -58,8 +58,8 @@ def _goldens(found: Imported, path: Path) -> Iterator[Row]:
         for at, golden in rows:
             if not {*USED, *SPOKEN} & golden.keys() - {"name", "id", "context"}:
                 raise ScenarioError(
-                    f"{at}: not a golden of DeepEval: there are {few(list(golden), 10) or 'no keys'}; a"
-                    " golden has 'input', or 'scenario' and 'turns'"
+                    f"{at}: not a golden of DeepEval: there are {few(list(golden), 10) or 'no keys'}; a "
+                    "golden has 'input', or 'scenario' and 'turns'"
                 )
             yield at, golden
 

@@ -163,7 +163,7 @@ def test_choices_in_a_table_are_parted_by_commas(imported):
             {"test_cases": [{"input": "Hi"}]},
             "not a golden of DeepEval: there are test_cases; a golden has 'input', or 'scenario' and 'turns'",
         ),
-        ("deepeval", {"goldens": [["Hi"]]}, r"x\.json:1, goldens\[0\]: no golden .* there are no keys"),
+        ("deepeval", {"goldens": [["Hi"]]}, r"x\.json:1, goldens\[0\]: not a golden .* there are no keys"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_with_what_it_has_and_what_belongs_there(

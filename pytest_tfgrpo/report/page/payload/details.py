@@ -96,8 +96,8 @@ class DetailsFile:
             self._starts, self._places, self.key = self._table()
         except (OSError, ValueError, TypeError, KeyError, zlib.error) as error:
             raise JournalError(
-                f"{path} is damaged or not a file of details; write it again with tfgrpo report"
-                f" {path.parent.name}"
+                f"{path} is damaged or not a file of details; write it again with "
+                f"tfgrpo report {path.parent.name}"
             ) from error
 
     def __del__(self) -> None:
