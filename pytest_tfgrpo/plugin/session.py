@@ -16,15 +16,8 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT
-from pytest_tfgrpo.launch.launch import (
-    is_gated,
-    limited,
-    phases_of,
-    planned,
-    read_gates,
-    select,
-    stored_baseline,
-)
+from pytest_tfgrpo.launch.choice import choose, phases_of
+from pytest_tfgrpo.launch.launch import is_gated, read_gates, stored_baseline
 from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked
