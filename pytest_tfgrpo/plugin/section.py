@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.session_run import SessionRun
 
 
-class Section:
+class RunSection:
     """What an invocation shows of its runs."""
 
     def __init__(self) -> None:

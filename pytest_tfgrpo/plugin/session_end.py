@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.runs import TASK_ID
 from pytest_tfgrpo.launch.launch import is_gated
 from pytest_tfgrpo.plugin import distributed
-from pytest_tfgrpo.plugin.section import Section
+from pytest_tfgrpo.plugin.section import RunSection
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.one_process import OneProcess
@@ -29,7 +29,7 @@ class SessionEnd:
     def __init__(self, config: pytest.Config, settings: Settings, runs: Mapping[str, SessionRun]) -> None:
         """`runs` are by agent, also those that are prepared later."""
         self._config, self._settings, self._runs = config, settings, runs
-        self.section = Section()
+        self.section = RunSection()
         self.process: OneProcess | None = None
         """Keeps the items of the runs in this process."""
         self.undo = ExitStack()
