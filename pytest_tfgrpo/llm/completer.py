@@ -17,13 +17,13 @@ from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, SlotEnd, Slots
 from pytest_tfgrpo.llm.model_call import BUDGET, UNKNOWN, AttemptFailed, ModelAttempts
 from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.llm.protocol import Completion, Request, Spending
-from pytest_tfgrpo.llm.reply_reader import ReplyReader
 from pytest_tfgrpo.llm.request_writer import RequestWriter, ask_by_stream
 from pytest_tfgrpo.llm.senders import BatchSender, HttpSender
 from pytest_tfgrpo.llm.server.door import Door
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches
+    from pytest_tfgrpo.llm.reply_reader import ReplyReader
 
 
 class ChatCompleter:

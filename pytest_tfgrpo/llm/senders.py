@@ -9,13 +9,13 @@ from pytest_tfgrpo.llm.limits.pace import Pace
 from pytest_tfgrpo.llm.limits.slots import SlotEnd
 from pytest_tfgrpo.llm.model_call import NOTHING, AttemptFailed, BatchFailed, ModelAttempts
 from pytest_tfgrpo.llm.protocol import Completion
-from pytest_tfgrpo.llm.reply_reader import ReplyReader
 from pytest_tfgrpo.llm.server.door import Door
 from pytest_tfgrpo.llm.server.transport import Reply, Transport, TransportError
 from pytest_tfgrpo.retry import BUSY
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches
+    from pytest_tfgrpo.llm.reply_reader import ReplyReader
 
 
 class HttpSender:
