@@ -1,4 +1,4 @@
-"""What may be a named score: its name, its scale and its value, whoever gives them."""
+"""What may be a named score: its name, its scale and its value, from any source."""
 
 from __future__ import annotations
 

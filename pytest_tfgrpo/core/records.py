@@ -336,7 +336,7 @@ class PhaseResult:
 
     phase: Phase
     groups: Sequence[Group]
-    """A tuple; in a long run they lie in a file, and each access reads one anew."""
+    """A tuple; in a long run they lie in a file, and each access reads one again."""
     status: RunStatus
     library_hash: str
     """Library that its prompts carried."""

@@ -1,4 +1,4 @@
-"""Trace and span ids, from identity alone: whoever knows a run's ids knows those of its spans.
+"""Trace and span ids, from identity alone: a run's ids determine those of its spans.
 
 So an agent in another process can be told its parent, and a resumed run goes on with the same trace.
 """

@@ -17,7 +17,7 @@ from pytest_tfgrpo.metrics.comparison import Tally
 MOST_SWEEPS = 100
 """Sweeps that a file lists; the sums keep what older ones found."""
 MIN_DRIFT = 5
-"""Sweeps from which on their spread is known well enough to be reckoned with."""
+"""Sweeps from which on their spread is known well enough to be used."""
 
 
 def pooled(baseline: Baseline, others: Iterable[Baseline]) -> Baseline:

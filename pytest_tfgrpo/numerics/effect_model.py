@@ -23,7 +23,7 @@ from pytest_tfgrpo.numerics.arrays import Bools, Floats
 from pytest_tfgrpo.numerics.cells import Cells
 
 MOST_WEIGHT = 60.0
-"""Lessons that a learned prior counts for at most, so that what has changed is learned anew."""
+"""Lessons that a learned prior counts for at most, so that what has changed is learned again."""
 _SCENARIOS = (1.7, 4.0)
 """Spread of the scenarios' logits before any is seen, and its weight in scenarios."""
 _MEAN_SD = 2.5

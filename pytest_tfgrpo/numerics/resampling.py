@@ -82,7 +82,7 @@ def bounded(
 ) -> tuple[float, float]:
     """Return the interval of a mean whose sample holds few values that differ.
 
-    A resample says nothing of what was not seen, so each bound reckons with half an observation at its end of
+    A resample says nothing of what was not seen, so each bound counts half an observation at its end of
     the support: quantiles of means under weights from a Dirichlet distribution with that value added. With a
     whole observation this is the bound of Gaffke 2005 (Learned-Miller and Thomas 2020, "A New Confidence
     Interval for the Mean of a Bounded Random Variable"), with 0/1 values that of Clopper and Pearson; with

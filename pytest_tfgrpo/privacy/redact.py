@@ -191,7 +191,7 @@ class Redactor:
 
 
 def _outside_placeholders(text: str, found: list[_Place]) -> Iterator[_Place]:
-    """Yield places but for what begins in a placeholder: its kind may be a name that tells of a secret."""
+    """Yield places except for what begins in a placeholder: its kind may be a name that tells of a secret."""
     ends = {n: mark.end() for mark in _PLACEHOLDER.finditer(text) for n in range(*mark.span())}
     for start, end, kind, value in found:
         inside = start

@@ -199,7 +199,7 @@ class RunWorkspaces:
         return gone
 
     def _require_folder(self) -> None:
-        """Make the folder, also anew after an agent removed or replaced it; raises OSError."""
+        """Make the folder, also again after an agent removed or replaced it; raises OSError."""
         if self._identity is not None and identity(self._folder) == self._identity:
             os.close(open_folder(self._folder))
             return

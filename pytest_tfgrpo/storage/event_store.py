@@ -114,7 +114,7 @@ class EventStore(Protocol):
 
 
 def change(table: Table, key: str, to: Callable[[bytes | None], bytes | None]) -> bytes | None:
-    """Set a row to what `to` makes of its value, whoever else changes it meanwhile; None is no row.
+    """Set a row to what `to` makes of its value, even if others change it meanwhile; None is no row.
 
     Returns the value before; raises BusError.
     """

@@ -80,7 +80,7 @@ class FileEditor:
 
 
 def _require(file: SuiteFile, text: str, changes: FieldChanges) -> None:
-    """Raise CannotEditError unless the new text has the scenarios of the file but for the changes."""
+    """Raise CannotEditError unless the new text has the scenarios of the file except for the changes."""
     try:
         found = list(candidates_in(text, file.path))
     except Refused as error:

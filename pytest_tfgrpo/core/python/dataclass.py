@@ -30,7 +30,7 @@ else:
 
 
 def _freeze(cls: type[T]) -> type[T]:
-    """Give a class of slots the methods of a frozen dataclass, but for those that its body has."""
+    """Give a class of slots the methods of a frozen dataclass, except for those that its body has."""
     known = dataclasses.fields(cls)  # type: ignore[arg-type]
     compared = _values_of([f.name for f in known if f.compare])
     shown = [f.name for f in known if f.repr]

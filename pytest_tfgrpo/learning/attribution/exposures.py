@@ -38,7 +38,7 @@ MIN_PROPENSITY = 0.05
 """Below it a row is not ours: the setting `lesson_dropout` ends at 0.9."""
 _EVIDENCE = re.compile(r"\b\d+ of \d+\b")
 MAX_BYTES = 256 << 20
-"""A larger file of exposures is not read, but for its end."""
+"""A larger file of exposures is not read, except for its end."""
 BLOCK = 1 << 20
 
 

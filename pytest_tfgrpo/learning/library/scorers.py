@@ -1,4 +1,4 @@
-"""Words to whoever scores an answer: no lesson needs them, and a judge that heeds them pays for them."""
+"""Words to the scorer of an answer: no lesson needs them, and a judge that heeds them pays for them."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def find_scorer(text: str, topics: Collection[str]) -> str | None:
 
 
 def find_words_to_scorer(text: str) -> str | None:
-    """Return the words of `text` that speak to whoever scores an answer, as they are read, or None."""
+    """Return the words of `text` that address the scorer of an answer, as they are read, or None."""
     folded = fold(text)
     words, other = words_of(folded), words_of(bare(text).casefold())
     for pattern, spelled in ((_ORDERS, words), (_ABROAD, words), (_RAW, folded), (_OTHER, other)):

@@ -131,7 +131,7 @@ def read_form(path: Path, sample: Sample) -> dict[str, float]:
 
 
 def _changed(cells: Mapping[str, Json], item: LabelItem) -> str:
-    """Return which text differs from what was written, but for white space; empty if none does."""
+    """Return which text differs from what was written, except for white space; empty if none does."""
     texts = _texts(item)
     for name in TEXTS:
         told = _skeleton(str(cells.get(name) or ""))

@@ -24,7 +24,7 @@ class JournalFollower:
         """Follow the journal at `path`; nothing is read yet."""
         self.path = path
         self.generation = 0
-        """How often reading began anew, as the journal was another one."""
+        """How often reading began again, as the journal was another one."""
         self._begin()
 
     def _begin(self) -> None:

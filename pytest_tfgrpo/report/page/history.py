@@ -28,7 +28,7 @@ def history(run: Run, effects: Mapping[str, EffectRow]) -> list[dict[str, Any]]:
 
 
 def anchored(entries: list[dict[str, Any]], lessons: Sequence[Lesson]) -> list[dict[str, Any]]:
-    """Return the entries with the places that links to lessons lead to, but for the active `lessons`."""
+    """Return the entries with the places that links to lessons lead to, except for the active `lessons`."""
     placed = {lesson["id"] for lesson in lessons}
     for change in (change for entry in entries for change in entry["changes"]):
         own = [id_ for id_, _ in change["old"]] + ([change["id"]] if change["id"] else [])

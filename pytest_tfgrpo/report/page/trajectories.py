@@ -247,7 +247,7 @@ class ChunkWriter:
         """The same by the texts as they were."""
 
     def add(self, place: Place, group: Group, told: Told, without: Collection[str] = ()) -> None:
-        """Add a group but for the frames of the rollouts whose ids are in `without`."""
+        """Add a group except for the frames of the rollouts whose ids are in `without`."""
         scenario = told.scenarios[group.scenario_id]
         if scenario.id not in self.scenarios:
             self.scenarios[scenario.id] = self._scenario(scenario)

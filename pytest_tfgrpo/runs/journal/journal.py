@@ -56,7 +56,7 @@ def encode(n: int, event: str, data: Json) -> bytes:
 
 
 def _listed(items: Iterable[Json]) -> Iterator[str]:
-    """Yield the text of a list but for its brackets."""
+    """Yield the text of a list except for its brackets."""
     for n, item in enumerate(items):
         yield f",{_ENCODER.encode(item)}" if n else _ENCODER.encode(item)
 

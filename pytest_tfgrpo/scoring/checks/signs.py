@@ -48,7 +48,7 @@ def is_composed(text: str) -> bool:
 
 
 def hint(wanted: str, text: str) -> str:
-    """Return what to say where `text` has `wanted` but for typographic signs; empty where it has not."""
+    """Return what to say where `text` has `wanted` except for typographic signs; empty where it has not."""
     if (text.isascii() and wanted.isascii()) or not SIGNED.search(wanted):
         return ""
     if not (FORMED.search(text) or FORMED.search(wanted)):

@@ -1,4 +1,4 @@
-"""Numerals in mathematics, written anew as LaTeX and programs write them; formulas stay as they are."""
+"""Numerals in mathematics, rewritten as LaTeX and programs write them; formulas stay as they are."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def parse_json(text: str, first_line: int = 1, *, as_written: bool = False) -> D
 
 
 def _build(text: str, line: int, as_written: bool) -> Document:
-    """Walk over text that is JSON but for what the grammar of `json.loads` lets pass."""
+    """Walk over text that is JSON except for what the grammar of `json.loads` lets pass."""
     builder = Builder()
     for match in TOKEN.finditer(text):
         token = match[0]

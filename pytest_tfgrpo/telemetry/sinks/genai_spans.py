@@ -1,7 +1,7 @@
 """Records of a run as spans, by OpenTelemetry's semantic conventions for generative AI.
 
 https://github.com/open-telemetry/semantic-conventions-genai; what they do not name is called ``tfgrpo.*``,
-but for the dimensions `tfgrpo_epoch`, `group_size`, `tool_cost_usd` and `latency_ms`.
+except for the dimensions `tfgrpo_epoch`, `group_size`, `tool_cost_usd` and `latency_ms`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The runs of agents among spans: each a tree below an agent, but for the agents that it called.
+"""The runs of agents among spans: each a tree below an agent, except for the agents that it called.
 
 Spans come late, twice and in any order, so that runs are made once all are there. What cannot be used is
 refused, never repaired: a run that lacks one of its spans would look shorter than it was.

@@ -30,7 +30,7 @@ class RunSpans:
     """Of the run."""
     top: SpanNode
     within: list[SpanNode]
-    """Itself and those in it, but for those of the agents that it called."""
+    """Itself and those in it, except for those of the agents that it called."""
     around: Sequence[SpanNode] = ()
     """Those that it is in, the nearest first, without those of its callers."""
     callers: Sequence[SpanNode] = ()

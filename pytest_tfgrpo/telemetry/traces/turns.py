@@ -155,7 +155,7 @@ class SpanReading:
     """What a dialect makes of a span."""
 
     step: TraceStep | None = None
-    """None: of no interest but for its place in the tree."""
+    """None: of no interest except for its place in the tree."""
     asked: str = ""
     """What went into a span, for a run none of whose messages says it."""
     answered: str = ""

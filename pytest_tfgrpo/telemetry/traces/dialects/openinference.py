@@ -100,7 +100,7 @@ def _step(span: TraceSpan, kind: Literal["agent", "turn", "tool"], said: ModelEx
 
 
 def _name(span: TraceSpan, kind: str) -> str:
-    """Return the name of an agent or a tool; that of an agent's span is the framework's, but for one that
+    """Return the name of an agent or a tool; that of an agent's span is the framework's, except for one that
     ends in ``.run``."""
     if kind == "agent" and _OF_SMOLAGENTS in span.attributes:
         return span.name.removesuffix(".run")
