@@ -126,7 +126,7 @@ UNFIT = {
     "'tone', float('nan')": "score 'tone': a score must be a number between 0 and 1, not nan",
     "'tone', 12": "not 12; set `most` and `unit` for larger values",
     "'tone', 501, most=500": "a score must be a number between 0 and 500, not 501",
-    "'to ne', 0.5": "a name is 1 to 64 letters, digits, '_' and '-'",
+    "'to ne', 0.5": "the name of a score must be 1 to 64 letters, digits, '_' and '-'",
     "'test.tone', 0.5": "the name of a score must be 1 to 64 letters, digits, '_' and '-', not 'test.tone'",
     "'tone', 0.5, better='more'": "better must be 'higher' or 'lower', not 'more'",
     "0.5, unit='s'": "only a named score has a scale",

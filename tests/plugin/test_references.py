@@ -51,7 +51,7 @@ def test_an_older_library_that_does_better_fails_the_gate_and_every_report_names
     title = f"library taught.json ({stamp[:12]})"
     assert rule(versions)["message"].startswith("worse: -0.667 (from 0.667 to 0.000)")
     assert (
-        f"reference {title}, asked pair by pair in this run, where 4 scenarios have the same"
+        f"reference {title}, evaluated pair by pair in this run, where 4 scenarios have the same"
         in (rule(versions)["message"])
     )
     folder, report = versions.runs()[-1], versions.report()
