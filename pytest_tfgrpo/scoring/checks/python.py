@@ -56,7 +56,7 @@ def _python(check: Check, context: CheckContext) -> CheckResult:
             f"{target!r} must return a bool, a score in [0, 1] or (score, reason), not {short(outcome)}"
         )
     if credit < 1 and not reason:
-        reason = f"{target!r} returned {float(credit):g}"
+        reason = f"{target!r} gave {float(credit):g}"
     return CheckResult(kind=check.title, weight=check.weight, credit=float(credit), reason=reason)
 
 
