@@ -13,7 +13,6 @@ from pytest_tfgrpo.cli.runs import baseline
 from pytest_tfgrpo.cli.runs.baseline import _share
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.report.comparison import baselines
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_a_comparison_fails_where_it_is_to_be_a_gate(
     settings = resolve({"gate_margin": "0.1", "gate_alarm": "0.5"}, {}, {})
     monkeypatch.setattr(baseline, "project_of", lambda arguments: SimpleNamespace(settings=settings))
     monkeypatch.setattr(baseline, "find", lambda project, wanted: f"the {wanted}")
-    monkeypatch.setattr(baselines, "compare_baselines", compared)
+    monkeypatch.setattr(baseline, "compare_baselines", compared)
     arguments = argparse.Namespace(a="old", b="new", margin=margin, gate=gate, strict=strict)
     lines = baseline.compare(arguments)
     assert next(lines) == "a line"

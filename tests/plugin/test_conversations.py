@@ -120,7 +120,7 @@ def test_an_async_agent_gets_the_messages(project: Project) -> None:
 
 ENDS = {
     "breaks": ("failed", "crash", "turn 2: ", 4),
-    "forges": ("failed", "garbage", "an agent is not its user", 1),
+    "forges": ("failed", "garbage", "the kind must be model or tool, not user", 1),
     "forges_late": ("failed", "crash", "turn 2: fell over", 4),
     "down": ("error", "provider", "turn 2: 503", 4),
     "hangs": ("failed", "timeout", "no answer to turn 2 within the 1 s of the conversation", 4),

@@ -317,7 +317,7 @@ def test_a_hook_adds_nothing_to_tests_selected_by_name(project: Project, selecti
         ('replace(one, prompt="")', "needs at least one of 'prompt', 'input'"),
         ("replace(one, min_score=2)", "2 is greater than the maximum of 1"),
         ('replace(one, truth="judge")', "truth: judge needs a rubric"),
-        ('replace(one, checker="test_x.py::test_x")', "leave checker out"),
+        ('replace(one, checker="test_x.py::test_x")', "remove checker"),
         ('replace(one, id="other", split="train")', "set the same split for both"),
         (
             'replace(one, attachments=(Attachment(name="a", path=Path("/none"), sha256=""),))',

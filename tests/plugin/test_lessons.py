@@ -189,7 +189,7 @@ def test_a_flagged_lesson_is_promoted_by_its_id_alone(
     taught: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (taught.root / "library.json").unlink()
-    monkeypatch.setattr("pytest_tfgrpo.learning.library.flags.flags_of", lambda text: ("tests",))
+    monkeypatch.setattr("pytest_tfgrpo.cli.runs.library.flags_of", lambda text: ("tests",))
     assert taught.cli("library", "promote", "latest") == 1
     assert "flagged, and nothing is written" in capsys.readouterr().err
     assert not (taught.root / "library.json").exists()

@@ -35,7 +35,7 @@ def session(config: Config, failed: int = 0) -> Any:
         (Config(last=["a"]), 0, ""),
         (Config(lf=True, last=["a"]), 0, "--lf"),
         (Config(), 1, "a file could not be collected"),
-        (Config(["suite", "b::c", "d::e"]), 0, "only b::c and the like were asked for"),
+        (Config(["suite", "b::c", "d::e"]), 0, "only b::c and the like were selected"),
     ],
 )
 def test_why_pytest_did_not_look_at_the_whole_suite(config: Config, failed: int, why: str) -> None:

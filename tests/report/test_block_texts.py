@@ -96,7 +96,7 @@ def test_agents_that_gave_a_decoy_are_named_up_to_three() -> None:
     used = [{"rollout": f"r{n}", "scenario": "s", "where": f"file {n}"} for n in range(4)]
     one: Any = {"why": "x", "decoys": used[:1]}
     (told,) = REACH.warnings(one)
-    assert told.startswith("1 rollout gave a wrong answer that only the run's decoy file contains")
+    assert told.startswith("1 rollout returned a wrong answer that only the run's decoy file contains")
     assert told.endswith("do not trust its other scores either: r0 (file 0)")
     three: Any = {"why": "x", "decoys": used[:3]}
     (told,) = REACH.warnings(three)

@@ -124,7 +124,7 @@ def test_a_bad_range_is_a_usage_error(repository: Repository, span: str) -> None
 
 
 def test_a_folder_without_a_repository_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="is in no git repository"):
+    with pytest.raises(SettingError, match="is not in a git repository"):
         found(tmp_path)
     with pytest.raises(SettingError, match="there is no folder"):
         found(tmp_path / "absent")
@@ -182,7 +182,7 @@ def test_a_missing_commit_ends_the_history_behind_what_can_be_read(repository: R
     with GitObjects(repository.folder) as objects:
         each = changes(objects, range_of(objects, "main"))
         assert next(each).message == "c3"
-        with pytest.raises(SnapshotError, match="cannot go on"):
+        with pytest.raises(SnapshotError, match="fetch what is missing"):
             next(each)
 
 

@@ -315,7 +315,7 @@ def test_a_bad_range_is_a_usage_error_that_leaves_no_suite(shop, commits):
 
 
 def test_no_repository_is_a_usage_error(tmp_path):
-    with pytest.raises(SettingError, match="no git repository"):
+    with pytest.raises(SettingError, match="not in a git repository"):
         list(harvest(text_plan(tmp_path, "a..b", tmp_path / "suite"), text_tools(TextRunner())))
 
 
@@ -533,7 +533,7 @@ def test_a_file_is_no_folder_for_a_suite(shop, tmp_path):
     shop.suite = tmp_path / "file"
     shop.suite.write_text("")
     shop.fix("one")
-    with pytest.raises(SettingError, match="file is no folder"):
+    with pytest.raises(SettingError, match="file is not a folder"):
         shop.harvest()
 
 

@@ -298,7 +298,7 @@ def test_the_report_tells_what_was_tried_and_why(tmp_path: Path) -> None:
     run, _, _ = settle(tmp_path, "good", "bad", "idle", "idle")
     told = [text for text in terminal(build(run, None)) if text.startswith("dev split  ")]
     assert len(told) == 1
-    assert told[0].startswith("dev split  epoch1 takes in 1 lesson, leaves out 3 lessons; lessons bring the")
+    assert told[0].startswith("dev split  epoch1 takes in 1 lesson, leaves out 3 lessons; lessons change the")
     every = "\n".join(terminal(build(run, None), verbosity=1))
     assert "refused: -0." in every
     assert "bravo: bad." in every

@@ -56,7 +56,7 @@ def test_a_folder_of_runs_as_an_argument_is_an_error(project: Project, where: st
         stash=pytest.Stash(),
         pluginmanager=pytest.PytestPluginManager(),
     )
-    with pytest.raises(pytest.UsageError, match=r"to which runs and their agents write.*give other paths"):
+    with pytest.raises(pytest.UsageError, match=r"to which runs and their agents write.*pass other paths"):
         refuse_arguments(cast("pytest.Config", config))
 
 
@@ -66,7 +66,7 @@ def test_a_folder_of_runs_as_an_argument_is_a_usage_error_before_any_conftest(pr
     planted = f"{workspace.relative_to(project.root)}/test_planted.py::test_planted"
     result = own_test(project).run("tests", planted)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*to which runs and their agents write*give other paths*"])
+    result.stderr.fnmatch_lines(["*to which runs and their agents write*pass other paths*"])
     assert not (project.root / "planted-code-ran").exists()
 
 

@@ -113,4 +113,4 @@ def test_a_row_that_failed_its_checks_quotes_the_first_and_says_how_many_more() 
         == "exact: not 7 (and 1 more)"
     )
     assert fault(replace(missed, reason="")) == "exact: not passed"
-    assert fault(replace(missed, credit=1.0)) == "a rewarder gave less than 1"
+    assert fault(replace(missed, credit=1.0)) == "a rewarder scored below 1"

@@ -92,7 +92,7 @@ def test_a_copied_journal_is_not_resumed_as_the_run_that_it_tells_of(tmp_path: P
     lines = (finished.with_name("run2") / JOURNAL).read_bytes().splitlines(keepends=True)
     (finished.with_name("run2") / JOURNAL).write_bytes(b"".join(lines[:9]))
     for wanted in ("run2", "latest"):
-        with pytest.raises(ResumeError, match=r"run2/journal.jsonl is the journal of run 'run1'; name its"):
+        with pytest.raises(ResumeError, match=r"run2/journal.jsonl is the journal of run 'run1'; rename its"):
             find_resumable(tmp_path, "demo", wanted, {"settings": "s"}, rollouts=2, unset="")
 
 

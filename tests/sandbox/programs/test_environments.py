@@ -120,7 +120,7 @@ def test_garbage_is_refused(tmp_path, text):
 def test_a_missing_file_and_a_wrong_stamp_are_errors_of_the_suite(tmp_path):
     with pytest.raises(ScenarioError, match="there is no such file"):
         find_built(tmp_path, "0" * 64, tmp_path)
-    with pytest.raises(ScenarioError, match="is no stamp"):
+    with pytest.raises(ScenarioError, match="is not a stamp"):
         find_built(tmp_path, "../../x", tmp_path)
 
 

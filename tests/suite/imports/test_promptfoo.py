@@ -593,7 +593,7 @@ def test_a_table_with_semicolons_is_named(imported, tmp_path):
     (tmp_path / "t.csv").write_text("q;__expected\nx;y\n")
     found = imported("promptfoo", "c.yaml", "prompts: ['{{q}}']\ntests: file://t.csv\n")
     ((what, (_, where)),) = found.left_out.items()
-    assert (what, "parted by semicolons" in where) == ("files that cannot be read", True)
+    assert (what, "separated by semicolons" in where) == ("files that cannot be read", True)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"tests": ' + "[" * 100_000, "- " * 10_000])

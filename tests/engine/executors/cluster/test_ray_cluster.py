@@ -367,7 +367,7 @@ def test_workers_of_the_check_before_a_run_are_used_where_rollouts_take_nothing(
         ("2", 4, "a"),
     ][:kept]
     nodes[1] = (*nodes[1][:2], NodeFacts(problem="no module", host="b", packages={}, pid=1))
-    with pytest.raises(SettingError, match="the node 'b' cannot open the actor 'agent': no module; what it"):
+    with pytest.raises(SettingError, match="the node 'b' cannot open the actor 'agent': no module; send"):
         executor._probed(ready, "agent", 4)
 
 

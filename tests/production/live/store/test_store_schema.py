@@ -171,7 +171,7 @@ def test_a_folder_that_may_not_be_written_is_named_with_advice(tmp_path):
 
 
 def test_a_folder_that_is_missing_is_named_with_advice(tmp_path):
-    with pytest.raises(StoreError, match=r"missing/live\.db'.*No such file or directory; make its folder"):
+    with pytest.raises(StoreError, match=r"missing/live\.db'.*No such file or directory; create its folder"):
         open_live_store(tmp_path / "missing" / "live.db", "shop")
 
 
