@@ -103,7 +103,7 @@ def test_agents_that_gave_a_decoy_are_named_up_to_three() -> None:
     assert told.endswith("r0 (file 0), r1 (file 1), r2 (file 2)")
     four: Any = {"why": "x", "decoys": used}
     (told,) = REACH.warnings(four)
-    assert told.startswith("4 rollouts gave")
+    assert told.startswith("4 rollouts returned")
     assert told.endswith("r2 (file 2) and 1 more")
     assert list(REACH.warnings({"why": "x", "decoys": []})) == []
     assert REACH.text({"why": UNCONFINED, "decoys": []}).endswith("; tfgrpo_sandbox = bwrap hides them")

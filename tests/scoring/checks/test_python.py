@@ -17,7 +17,7 @@ def _importable(monkeypatch):
     ("returned", "credit", "reason"),
     [
         ("True", 1, ""),
-        ("False", 0, "'judges_for_tests:outcome' returned 0"),
+        ("False", 0, "'judges_for_tests:outcome' gave 0"),
         ("0.25", 0.25, "'judges_for_tests:outcome' gave 0.25"),
         ("(0.5, 'half')", 0.5, "half"),
         ("1", 1, ""),

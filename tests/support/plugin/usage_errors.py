@@ -166,8 +166,8 @@ MISUSES: Mapping[str, Misuse] = {
         )
         for name, complaint in {
             "gt_score": "belongs to a metric of every rollout; rename yours",
-            "be nice": "a name is 1 to 64 letters",
-            "\x1b[31m<b>": "a name is 1 to 64 letters",
+            "be nice": "must be 1 to 64 letters",
+            "\x1b[31m<b>": "must be 1 to 64 letters",
         }.items()
     },
     "an actor without a name": Misuse("has no attribute 'name'", files=hook("actor", "return 3", "spec")),
