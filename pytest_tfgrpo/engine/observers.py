@@ -52,6 +52,13 @@ class Notice:
     text: str
 
 
+class EngineFailed:
+    """Sent as the last record when the engine raised instead of returning a run."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
 Record: TypeAlias = (
     Rollout
     | Group

@@ -12,18 +12,11 @@ from pathlib import Path
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import Gauge
-from pytest_tfgrpo.engine.observers import Record
+from pytest_tfgrpo.engine.observers import EngineFailed, Record
 from pytest_tfgrpo.protocols import Actor, OpenWatch
 from pytest_tfgrpo.runs.job import Job
 
 JOIN_S = 30.0
-
-
-class EngineFailed:
-    """Sent as the last record when the engine raised instead of returning a run."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
 
 
 class LoopThread:

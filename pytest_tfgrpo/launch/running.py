@@ -14,9 +14,9 @@ from pytest_tfgrpo.core.python.collector import collecting_seldom
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.engine.observers import Observer, Observers, Record
+from pytest_tfgrpo.engine.observers import EngineFailed, Observer, Observers, Record
 from pytest_tfgrpo.gate.verdict import Verdict
-from pytest_tfgrpo.launch.engine_thread import JOIN_S, EngineFailed, EngineThread
+from pytest_tfgrpo.launch.engine_thread import JOIN_S, EngineThread
 from pytest_tfgrpo.launch.exit_guard import guard_exits
 from pytest_tfgrpo.launch.launch import Launch
 

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import CheckerResult, Group, PhaseResult, Rollout, Run
-from pytest_tfgrpo.engine.observers import Notice, Record
-from pytest_tfgrpo.launch.engine_thread import EngineFailed, EngineThread, LoopThread
+from pytest_tfgrpo.engine.observers import EngineFailed, Notice, Record
+from pytest_tfgrpo.launch.engine_thread import EngineThread, LoopThread
 from pytest_tfgrpo.launch.exit_guard import guard_exits, tell_stderr
 from pytest_tfgrpo.launch.launch import Launch, load_conclusion
 from pytest_tfgrpo.plugin.fixtures.main_thread import MainThreadCall

@@ -10,12 +10,12 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.observers import (
     AwaitingChecker,
+    EngineFailed,
     LostRollout,
     Record,
     RefusedRollout,
     SharedPrompt,
 )
-from pytest_tfgrpo.launch.engine_thread import EngineFailed
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.stored_groups import StoredGroups, StoredRollouts, by_scenario
 from pytest_tfgrpo.runs.schedule import rollout_id

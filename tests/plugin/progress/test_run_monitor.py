@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.engine.observers import LostRollout
-from pytest_tfgrpo.launch.engine_thread import EngineFailed
+from pytest_tfgrpo.engine.observers import EngineFailed, LostRollout
 from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.progress.run_records import RunRecords
 

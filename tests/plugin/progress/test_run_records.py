@@ -9,8 +9,7 @@ from support.builders import make_group, make_scenario
 from support.sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.records import Phase
-from pytest_tfgrpo.engine.observers import RefusedRollout, SharedPrompt
-from pytest_tfgrpo.launch.engine_thread import EngineFailed
+from pytest_tfgrpo.engine.observers import EngineFailed, RefusedRollout, SharedPrompt
 from pytest_tfgrpo.plugin.progress.run_records import RunRecords
 
 PHASES = (
