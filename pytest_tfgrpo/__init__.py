@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.gate.result import RuleResult
     from pytest_tfgrpo.gate.verdict import GateRule
     from pytest_tfgrpo.launch.running import RunResult
-    from pytest_tfgrpo.plugin.items.score import score
+    from pytest_tfgrpo.plugin.items.score_function import score
     from pytest_tfgrpo.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.suite.records import scenario
@@ -47,7 +47,7 @@ _HOMES = {
     "open_live": "pytest_tfgrpo.cli.live.open_live",
     "run": "pytest_tfgrpo.api",
     "scenario": "pytest_tfgrpo.suite.records",
-    "score": "pytest_tfgrpo.plugin.items.score",
+    "score": "pytest_tfgrpo.plugin.items.score_function",
 }
 
 __all__ = [

@@ -88,7 +88,7 @@ READS_ITS_OWN_JSON = {
     ),  # rows of databases that it writes
     *("core/wire/schema.py", "suite/models_file.py"),  # files of the package
     *("scoring/checks/math.py", "scoring/checks/math_worker.py"),  # of its own worker
-    *("actors/output.py", "scoring/checks/structured.py"),  # texts that it just made
+    *("actors/output.py", "scoring/checks/json_answer.py"),  # texts that it just made
     *(
         "suite/documents/json_text.py",
         "suite/documents/nodes.py",

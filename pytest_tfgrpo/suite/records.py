@@ -13,9 +13,9 @@ from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceA
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
+from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.archive_digests import digest_of
 from pytest_tfgrpo.suite.scenario import build_scenario, stamped
 from pytest_tfgrpo.suite.scenario_files import Suite
 

@@ -29,8 +29,8 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.archive_digests import WrongDigest, find_archive
 from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits
+from pytest_tfgrpo.suite.workspace_archive import WrongDigest, find_archive
 
 EVAL_SHARE = 0.3
 """Share of the families that a hash puts into the eval split."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.engine.context import RunContext
     from pytest_tfgrpo.engine.ledger import Ledger
     from pytest_tfgrpo.engine.lineup import Lineup
-    from pytest_tfgrpo.engine.phases.groups import GroupScoring
+    from pytest_tfgrpo.engine.phases.group_scoring import GroupScoring
     from pytest_tfgrpo.sandbox.workspace import Workspace
 
 UNCHECKED = 1_000

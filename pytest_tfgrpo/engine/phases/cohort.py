@@ -20,7 +20,7 @@ from pytest_tfgrpo.engine.observers import RefusedRollout
 from pytest_tfgrpo.engine.phases.attempts import Attempts
 from pytest_tfgrpo.engine.phases.checking import Checking, start
 from pytest_tfgrpo.engine.phases.grader import Grader
-from pytest_tfgrpo.engine.phases.groups import GroupScoring
+from pytest_tfgrpo.engine.phases.group_scoring import GroupScoring
 from pytest_tfgrpo.engine.phases.in_turn import InTurn
 from pytest_tfgrpo.engine.phases.outage import LostRollouts, SettledAttempts
 from pytest_tfgrpo.engine.resumption import note_answered, places_of_settled, repeat_settled

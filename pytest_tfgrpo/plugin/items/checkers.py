@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.core.texts.text import block
 from pytest_tfgrpo.plugin.fixtures.fresh_fixtures import FreshFixtures
-from pytest_tfgrpo.plugin.items import markers, score
+from pytest_tfgrpo.plugin.items import markers, score_function
 from pytest_tfgrpo.plugin.items.failures import (
     InOtherProcess,
     ItemFailed,
@@ -187,7 +187,7 @@ class Checkers:
         if not self.judges(pyfuncitem):
             return (yield)
         rollout = self.rollout(pyfuncitem)
-        declared = score.begin()
+        declared = score_function.begin()
         error: Exception | None = None
         try:
             yield
@@ -205,7 +205,7 @@ class Checkers:
             reason = f"the test function raised {type(broken).__name__}: {_first_line(broken)}"
             checker_result = CheckerResult(outcome="error", reason=reason)
         finally:
-            score.end()
+            score_function.end()
         if declared.score is not None and checker_result.outcome == "score":
             checker_result = CheckerResult(outcome="score", score=declared.score, reason=declared.reason)
         if declared.named:  # an error or a skip has no place for them

@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.scoring.checks.json_answer import mismatch
 from pytest_tfgrpo.scoring.checks.protocol import (
     BadParam,
     CheckContext,
@@ -17,7 +18,6 @@ from pytest_tfgrpo.scoring.checks.protocol import (
     builtin_params,
     verdict,
 )
-from pytest_tfgrpo.scoring.checks.structured import mismatch
 
 Call = Mapping[str, Json]
 

@@ -15,7 +15,8 @@ from pytest_tfgrpo.scoring.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.scoring.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.scoring.checks.command import COMMAND
 from pytest_tfgrpo.scoring.checks.files import FILE
-from pytest_tfgrpo.scoring.checks.hidden.tests import TESTS
+from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
+from pytest_tfgrpo.scoring.checks.json_answer import JSON, JSON_SCHEMA
 from pytest_tfgrpo.scoring.checks.limits import LIMITS
 from pytest_tfgrpo.scoring.checks.math import MATH
 from pytest_tfgrpo.scoring.checks.patterns import REGEX
@@ -29,7 +30,6 @@ from pytest_tfgrpo.scoring.checks.protocol import (
 from pytest_tfgrpo.scoring.checks.python import PYTHON
 from pytest_tfgrpo.scoring.checks.signs import CSI, ESC, without_colours
 from pytest_tfgrpo.scoring.checks.similar import SIMILAR
-from pytest_tfgrpo.scoring.checks.structured import JSON, JSON_SCHEMA
 
 KINDS: dict[str, CheckKind] = {
     kind.name: kind

@@ -9,7 +9,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.sandbox.programs.environments import find_built
 from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import suite_folder
-from pytest_tfgrpo.scoring.checks.hidden.tests import TESTS
+from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
 
 
 def require_checks(settings: Mapping[str, object], scenarios: Sequence[Scenario]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.scenarios import Check, WorkspaceArchive
+from pytest_tfgrpo.sandbox.file_digests import digest_of
 
 _places: dict[str, Path] = {}
 """Where the archive of hidden tests with a digest lies: a check has digests alone, the same everywhere."""
@@ -21,18 +20,6 @@ def remember(digest: str, path: Path) -> None:
 def remembered(digest: str) -> Path | None:
     """Return where the archive with a digest lies; None where no scenario with it was read."""
     return _places.get(digest)
-
-
-def digest_of(path: Path) -> str:
-    """Return the sha256 of a file, read again only after its size or time changed; raises OSError."""
-    status = path.stat()
-    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=10_000)
-def _digest(path: Path, _inode: int, _size: int, _mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def hidden_archive(check: Check) -> Path:

@@ -9,9 +9,10 @@ from pytest_tfgrpo.core.errors import CheckError, TfgrpoError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check, WorkspaceArchive
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem, read_archive
+from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment, find_built
 from pytest_tfgrpo.scoring.checks.hidden.fresh_tree import distinctive_lines, read_base
-from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import digest_of, hidden_archive, suite_folder
+from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import hidden_archive, suite_folder
 from pytest_tfgrpo.scoring.checks.hidden.work_under_test import WorkUnderTest
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext
 

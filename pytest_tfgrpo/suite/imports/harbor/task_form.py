@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.scoring.checks.hidden.tests import TIMEOUT_S
+from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TIMEOUT_S
 
 INSTRUCTION, CONFIG = "instruction.md", "task.toml"
 ENVIRONMENT, TESTS, SOLUTION = "environment", "tests", "solution"

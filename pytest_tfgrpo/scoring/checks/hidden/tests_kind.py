@@ -8,8 +8,9 @@ from pathlib import Path
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.sandbox.paths import check_name, confined
-from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import digest_of, remember, remembered
+from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import remember, remembered
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
 
 TIMEOUT_S = 300.0

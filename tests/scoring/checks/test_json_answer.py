@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pytest_tfgrpo.core.errors import CheckError, ScenarioError
 from pytest_tfgrpo.scoring.checks import patterns
+from pytest_tfgrpo.scoring.checks.json_answer import composed_json, mismatch, parse_answer
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.scoring.checks.structured import composed_json, mismatch, parse_answer
 
 texts = st.text(max_size=6)
 values = st.recursive(

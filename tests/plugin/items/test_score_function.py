@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_tfgrpo.plugin.items.score import MOST_NAMES, Declared, begin, end, score
+from pytest_tfgrpo.plugin.items.score_function import MOST_NAMES, Declared, begin, end, score
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from support.builders import make_rollout, make_scenario
 
 from pytest_tfgrpo.core.records import Group, Rollout
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.engine.phases.groups import GroupScoring, RewarderTimeout
+from pytest_tfgrpo.engine.phases.group_scoring import GroupScoring, RewarderTimeout
 
 NAMES = ("a", "b", "c")
 

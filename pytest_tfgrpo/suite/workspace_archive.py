@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import WorkspaceArchive
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.sandbox.paths import confined
 
 ARCHIVE_MAX_BYTES = 1_000_000_000
@@ -33,15 +32,3 @@ def find_archive(data: Mapping[str, Json], folder: Path) -> WorkspaceArchive:
             "the digest that it has"
         )
     return archive
-
-
-def digest_of(path: Path) -> str:
-    """Return the sha256 of a file, read again only after its size or time changed; raises OSError."""
-    status = path.stat()
-    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(maxsize=10_000)
-def _digest(path: Path, _inode: int, _size: int, _mtime_ns: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
