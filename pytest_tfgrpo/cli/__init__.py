@@ -19,12 +19,12 @@ from pytest_tfgrpo.core.texts.text import block
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: that of the process) and return the exit code."""
-    arguments, unknown = parser().parse_known_args(argv)
-    if unknown:
-        arguments.parser.refuse(unknown)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        arguments, unknown = parser().parse_known_args(argv)
+        if unknown:
+            arguments.parser.refuse(unknown)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
         for line in arguments.command(arguments):
             print(line, flush=True)
     except BrokenPipeError:  # the reader has left; keep the interpreter from flushing into the void

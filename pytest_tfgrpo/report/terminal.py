@@ -224,7 +224,7 @@ def _lessons(library: LibraryBlock, width: int, *, verbose: bool) -> list[str]:
     if library["groups"]:
         head += (
             f"; {library['informative_groups']} of {library['groups']} training groups had mixed results, "
-            f"{library['lesson_groups']} yielded a lesson"
+            f"{library['lesson_groups']} yielded one"
         )
     if library["refused"]:
         head += "; refused: " + ", ".join(f"{code} {n}" for code, n in library["refused"].items())

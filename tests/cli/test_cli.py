@@ -148,6 +148,11 @@ def test_a_bug_is_exit_code_3_with_its_traceback(monkeypatch: pytest.MonkeyPatch
     assert "this is a bug" in err
 
 
+def test_so_is_one_while_a_command_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_tfgrpo.cli.parsers.import_module", lambda name: 1 / 0)
+    assert "this is a bug" in tfgrpo("init", code=3)
+
+
 def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

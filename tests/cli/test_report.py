@@ -75,6 +75,16 @@ def test_without_its_report_a_run_is_judged_again(learned: Project) -> None:
     assert f"gate  {'passed' if verdict == 'pass' else verdict}" in shown
 
 
+def test_a_stored_report_keeps_the_words_of_its_warnings(learned: Project) -> None:
+    path = learned.runs()[0] / "report.json"
+    stored = json.loads(path.read_text())
+    path.write_text(json.dumps({**stored, "warnings": ["as it was worded then"]}))
+    shown = tfgrpo("report")
+    assert [line for line in shown.splitlines() if line.startswith("warning: ")] == [
+        "warning: as it was worded then"
+    ]
+
+
 def test_a_damaged_report_is_named_and_done_without(learned: Project) -> None:
     path = learned.runs()[0] / "report.json"
     for text in ("{", "[]", '{"schema": "other/1"}'):

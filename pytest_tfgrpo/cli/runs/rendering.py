@@ -70,8 +70,7 @@ def rendered(project: Project, folder: Path) -> Rendering:
         stored, note = None, f"{REPORT_JSON} is older than the journal; checked again with the built-in rules"
     if stored is not None:
         again = build(run, None, sections=stored["sections"], files=stored["files"])
-        told = stored["warnings"]
-        again["warnings"] = [*told, *(text for text in again["warnings"] if text not in told)]
+        again["warnings"] = stored["warnings"]  # as they were worded then
         return Rendering(run, _labelled(folder, run, again | {"gate": stored["gate"]}))
     notes = [note or f"there is no {REPORT_JSON}; checked with the built-in rules"]
     verdict = _judged(project, run, notes)

@@ -151,7 +151,8 @@ class EventBuffer:
     def drop(self, batch: LiveBatch) -> None:
         """Drop what is queued and in a batch."""
         while batch or self._queue:
-            self.dropped += len(batch)
+            lost = len(batch)  # called before: threads may switch within a call, and `put` counts too
+            self.dropped += lost
             batch.clear()
             self.drain(batch)
         batch.answer()

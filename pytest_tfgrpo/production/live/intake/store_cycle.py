@@ -96,11 +96,12 @@ class StoreCycle:
 
         Return whether the store was told of the events that were `dropped`.
         """
-        now = self._clock.now()
+        now, told = self._clock.now(), False
         with suppress(StoreError):
             if self.gate.unsaved:
                 self.gate.change(lambda state: state, now)
             if not self.gate.unsaved:
                 self._store.cancel_open(now, dropped=dropped)
+                told = True
                 self.refresh()
-        return not self.gate.unsaved
+        return told
