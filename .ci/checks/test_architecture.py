@@ -85,6 +85,7 @@ READS_ITS_OWN_JSON = {
         "production/view/rows.py",
         "production/live/store/store_reading.py",
         "storage/kept_states.py",
+        "production/training/versions/policies.py",
     ),  # rows of databases that it writes
     *("core/wire/schema.py", "suite/models_file.py"),  # files of the package
     *("scoring/checks/math.py", "scoring/checks/math_worker.py"),  # of its own worker

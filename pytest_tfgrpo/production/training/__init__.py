@@ -1,0 +1,1 @@
+"""From what production shows to a policy version: datasets, jobs, versions."""

@@ -1,0 +1,87 @@
+"""Validation: what a run shows of the version that it learned, against the one that it started with.
+
+Both sides of each pair are asked the same with the same seeds, by the run itself: the starting library in
+its baseline sweep, the new one in its final sweep (decision 35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json
+from pytest_tfgrpo.report.gates import overall
+
+REGRESSION = -0.05
+"""Paired difference below which a version is worse than the deployed one."""
+
+ValidationOutcome: TypeAlias = Literal["validated", "rejected", "needs_approval"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Validation:
+    """Whether a version may be deployed, and why not."""
+
+    outcome: ValidationOutcome
+    reasons: tuple[str, ...] = ()
+    """Why it is not validated."""
+    benchmark_scores: Mapping[str, float] = field(default_factory=dict)
+    """Mean score in the final sweep by domain, from 0 to 1."""
+    benchmark_passed: bool
+    """The mean is not below that of the deployed version by more than the gate's margin."""
+    safety_checks_passed: bool
+    performance_regression: bool
+    """Worse by more than 0.05, or the gate failed."""
+    holdout_reward: float | None = None
+    """Mean score of the final sweep; None without eval scenarios."""
+    improvement_over_baseline: float | None = None
+    """Its paired difference from the deployed version."""
+    human_eval_score: float | None = field(default=None, metadata=SPARSE)
+    """From 0 to 1, given by hand."""
+
+
+def validate(report: Mapping[str, Json], *, safe: bool | None = None) -> Validation:
+    """Return what the value of a report says of the version that its run learned.
+
+    `safe`: what the safety suites found; None: nothing has judged them.
+    """
+    gain = report.get("gain")
+    before, after = (gain["before"], gain["after"]) if gain else (None, None)
+    margin = float(report["settings"]["gate_margin"])
+    gate = overall(report["gate"]) if report.get("gate") else None
+    regression = gate == "fail" or (gain is not None and gain["difference"] < REGRESSION)
+    passed = before is not None and after >= before - margin
+    against = []
+    if gate == "fail":
+        against.append("the gate failed")
+    elif gain is not None and (regression or not passed):
+        against.append(_worse(gain))
+    if safe is False:
+        against.append("a safety suite failed")
+    open_ = []
+    if gain is None:
+        open_.append("there are no eval scenarios to compare it on")
+    if gate in ("inconclusive", None):
+        open_.append("the gate is inconclusive" if gate else "there is no gate")
+    if safe is None:
+        open_.append("no safety suite has been judged")
+    return Validation(
+        outcome="rejected" if against else "needs_approval" if open_ else "validated",
+        reasons=(*against, *open_),
+        benchmark_scores={one["domain"]: one["mean"] for one in report.get("domains") or ()},
+        benchmark_passed=passed,
+        safety_checks_passed=bool(safe),
+        performance_regression=regression,
+        holdout_reward=after,
+        improvement_over_baseline=gain["difference"] if gain else None,
+    )
+
+
+def _worse(gain: Mapping[str, Json]) -> str:
+    low, high = gain["ci95"]
+    return (
+        f"it is worse than the deployed version by {-gain['difference']:.3f} "
+        f"(95 % interval {low:+.3f} to {high:+.3f})"
+    )

@@ -1,0 +1,275 @@
+"""The versions of a loop: names, files, where they stand, and what their lessons rest on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.builders import make_experience, make_pack
+from support.buses import EmbeddedPlace
+
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup
+from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
+from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.learning.library.library import empty, load_library, of
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.versions.policies import Policies
+from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
+from pytest_tfgrpo.production.training.versions.sources import lesson_sources
+from pytest_tfgrpo.production.training.versions.validation import Validation
+
+NOON = "2026-01-01T12:00:00Z"
+OPEN = Validation(
+    outcome="needs_approval",
+    reasons=("no safety suite has been judged",),
+    benchmark_scores={"text": 0.7},
+    benchmark_passed=True,
+    safety_checks_passed=False,
+    performance_regression=False,
+    holdout_reward=0.7,
+    improvement_over_baseline=0.2,
+)
+EVIDENCE = (
+    EvidenceGroup(
+        id="g1",
+        domain="text",
+        prompt="?",
+        attempts=(
+            EvidenceAttempt(total_reward=1.0, answer="3", trajectory_id="t1"),
+            EvidenceAttempt(total_reward=0.0, answer="", trajectory_id="t2"),
+        ),
+    ),
+    EvidenceGroup(
+        id="g2",
+        domain="text",
+        prompt="!",
+        attempts=(
+            EvidenceAttempt(total_reward=1.0, answer="3", trajectory_id="t3"),
+            EvidenceAttempt(total_reward=0.0, answer=""),
+        ),
+    ),
+)
+
+
+def lesson(n: int, task: str = "evidence-g1", **changes: Any) -> Experience:
+    return make_experience(n, group_id=f"run-{n}.e1.{task}", **changes)
+
+
+def learned(n: int, *operations: Operation, kept: tuple[Experience, ...] = (), **changes: Any) -> Run:
+    """Return the complete run `n`, whose only epoch applied some operations."""
+    library = of([*kept, *(one.experience for one in operations if one.experience is not None)])
+    phase = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=())
+    revision = Revision(epoch=1, library=library, applied=operations)
+    result = PhaseResult(
+        phase=phase, groups=(), status="complete", library_hash=empty().hash, revision=revision
+    )
+    run = Run(
+        run_id=f"run-{n}",
+        task_id="demo",
+        started_at="2026-01-01T11:00:00Z",
+        settings={},
+        stamps={},
+        versions={},
+        scenarios=(),
+        identities={"actor": {"name": "openai:small", "identity": {"model": "small"}}},
+        status="complete",
+        finished_at=NOON,
+        phases=(result,),
+        library_start=of(kept),
+        library=library,
+        packs=(make_pack(),),
+    )
+    return replace(run, **changes)
+
+
+@pytest.fixture
+def bus(embedded: EmbeddedPlace) -> Bus:
+    return embedded.open()
+
+
+@pytest.fixture
+def policies(bus: Bus, tmp_path: Path) -> Policies:
+    return Policies(bus, tmp_path / "training")
+
+
+def add(policies: Policies, n: int, *operations: Operation, parent: str = "v1", **run: Any) -> PolicyVersion:
+    return policies.add(
+        learned(n, *operations, **run),
+        job=f"job-{n}",
+        parent=parent,
+        validation=OPEN,
+        dataset={"counts": {"attempts": 4, "groups": 2}},
+        evidence=EVIDENCE,
+    )
+
+
+def adds(one: Experience, *groups: str, targets: tuple[str, ...] = ()) -> Operation:
+    return Operation(kind="update" if targets else "add", experience=one, groups=groups, targets=targets)
+
+
+def test_the_first_job_makes_v2_beside_the_agent_without_lessons(policies: Policies) -> None:
+    assert (policies.listed(), policies.deployed()) == ([], "v1")
+    version = add(policies, 0, adds(lesson(0)))
+    rows = [(row.name, row.job, row.state) for row in policies.listed()]
+    assert rows == [("v1", "", "approved"), ("v2", "job-0", "needs_approval")]
+    assert policies.deployed() == "v1"
+    assert (version.name, version.parents, version.model, version.lessons) == ("v2", ("v1",), "small", 1)
+    assert policies.read("v2") == version
+    first = policies.read("v1")
+    assert (first.model, first.library, first.lessons) == ("small", empty().hash, 0)
+    assert first.content != version.content
+    assert load_library(policies.library("v2")).hash == version.library
+    assert load_library(policies.library("v1")).experiences == ()
+
+
+def test_files_of_versions_fit_their_schema(policies: Policies) -> None:
+    add(policies, 0, adds(lesson(0)))
+    for name in ("v1", "v2"):
+        value = json.loads((policies.path(name) / "policy.json").read_text())
+        assert violations("policy", value) == []
+    value["content"] = "x"
+    assert violations("policy", value)
+
+
+def test_a_job_that_is_added_again_keeps_its_name(policies: Policies) -> None:
+    first = add(policies, 0, adds(lesson(0)))
+    (policies.path("v2") / "policy.json").unlink()  # the process died before it wrote this
+    assert add(policies, 0, adds(lesson(0))) == first == policies.read("v2")
+    assert add(policies, 1, adds(lesson(1))).name == "v3"
+    assert [row.name for row in policies.listed()] == ["v1", "v2", "v3"]
+
+
+def test_versions_are_counted_not_sorted_as_text(policies: Policies) -> None:
+    for n in range(10):
+        add(policies, n, adds(lesson(n)))
+    assert [row.name for row in policies.listed()][-3:] == ["v9", "v10", "v11"]
+
+
+def test_two_processes_that_claim_at_once_get_two_names(
+    embedded: EmbeddedPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (Policies(embedded.open(), tmp_path / "training") for _ in range(2))
+    add(one, 0, adds(lesson(0)))
+    seen, stale = other.listed, other.listed()
+    monkeypatch.setattr(other, "listed", lambda: answers.pop(0) if answers else seen())
+    answers = [stale]
+    assert add(one, 1, adds(lesson(1))).name == "v3"
+    assert add(other, 2, adds(lesson(2))).name == "v4"
+
+
+def test_a_run_that_did_not_end_is_no_version(policies: Policies) -> None:
+    with pytest.raises(StoreError, match="run run-0 is incomplete: no budget is left; resume it"):
+        add(policies, 0, adds(lesson(0)), status="incomplete", reason="no budget is left")
+
+
+def test_an_approved_version_is_deployed_and_the_audit_says_by_whom(policies: Policies, bus: Bus) -> None:
+    add(policies, 0, adds(lesson(0)))
+    add(policies, 1, adds(lesson(1)))
+    policies.decide("v2", "approved", by="ada", reason="", at="2026-01-02T00:00:00Z")
+    assert policies.deployed() == "v2"
+    policies.decide("v3", "approved", by="grace", reason="read it", at="2026-01-03T00:00:00Z")
+    assert (policies.deployed(), policies.row("v3").by) == ("v3", "grace")
+    said = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
+    assert said[0] == {
+        "action": "policy_approved",
+        "what": "v2",
+        "ref": "ada",
+        "reason": "",
+        "was": "needs_approval",
+    }
+    assert [one["what"] for one in said] == ["v2", "v3"]
+
+
+def test_a_rejected_version_is_approved_with_a_reason_alone(policies: Policies) -> None:
+    add(policies, 0, adds(lesson(0)))
+    policies.decide("v2", "rejected", by="ada", reason="", at=NOON)
+    with pytest.raises(StoreError, match="v2 was rejected; say why it is approved all the same"):
+        policies.decide("v2", "approved", by="ada", reason="", at=NOON)
+    with pytest.raises(StoreError, match="v2 is rejected already, by ada"):
+        policies.decide("v2", "rejected", by="grace", reason="", at=NOON)
+    assert policies.decide("v2", "approved", by="ada", reason="a fluke", at=NOON).state == "approved"
+
+
+def test_an_unknown_version_is_named(policies: Policies) -> None:
+    with pytest.raises(StoreError, match="there is no version 'v2'; no job has made one yet"):
+        policies.row("v2")
+    add(policies, 0, adds(lesson(0)))
+    with pytest.raises(StoreError, match="there is no version 'w2'; the last is v2"):
+        policies.row("w2")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": "tfgrpo.policy/1"}'])
+def test_a_broken_file_is_named(policies: Policies, text: str) -> None:
+    add(policies, 0, adds(lesson(0)))
+    (policies.path("v2") / "policy.json").write_text(text)
+    (policies.path("v2") / "sources.json").write_text(text)
+    for read in (policies.read, policies.sources):
+        if text != "[]" or read is policies.read:
+            with pytest.raises(StoreError, match=r"v2/.*\.json.*: .*run the job of version v2 again"):
+                read("v2")
+
+
+def test_the_card_shows_what_a_reviewer_reads(policies: Policies) -> None:
+    add(policies, 0, adds(lesson(0, summary32="Use `count`.\n```\n# not a heading")))
+    text = (policies.path("v2") / "README.md").read_text()
+    pack = make_pack()
+    version = policies.read("v2")
+    assert text.splitlines() == [
+        "# Policy v2",
+        "",
+        f"* content: `{version.content}`",
+        "* model: `small`, actor `openai:small`; its weights are not changed",
+        f"* prompt pack of `text`: `{pack.stamp[:12]}`",
+        f"* library: `{version.library[:12]}`, 1 lesson",
+        "* learned from v1 by job `job-0`, run `run-0`",
+        "* evidence: 4 attempts in 2 groups",
+        "",
+        "## Validation",
+        "",
+        "It needs the approval of a person.",
+        "",
+        "* mean score on the eval split: 0.700, +0.200 against the deployed version",
+        "* `text`: 0.700",
+        "* no safety suite has been judged",
+        "",
+        "## Lessons",
+        "",
+        "```text",
+        f"{lesson(0).id} do    text: Use 'count'. ''' # not a heading",
+        "```",
+    ]
+
+
+class TestSources:
+    """Lessons and the trajectories that they rest on."""
+
+    def test_a_lesson_rests_on_the_attempts_of_its_groups(self) -> None:
+        run = learned(0, adds(lesson(0), "run-0.e1.evidence-g1", "run-0.e1.evidence-g2"))
+        (found,) = lesson_sources(run, EVIDENCE, {})
+        assert (found.groups, found.trajectories) == (("g1", "g2"), ("t1", "t2", "t3"))
+
+    def test_without_groups_the_lesson_names_its_own(self) -> None:
+        (found,) = lesson_sources(learned(0, adds(lesson(0))), EVIDENCE, {})
+        assert (found.lesson, found.groups) == (lesson(0).id, ("g1",))
+
+    def test_a_lesson_of_tried_scenarios_rests_on_no_trajectory(self) -> None:
+        (found,) = lesson_sources(learned(0, adds(lesson(0, "count-words"))), EVIDENCE, {})
+        assert (found.groups, found.trajectories) == ((), ())
+
+    def test_an_updated_lesson_keeps_what_its_parent_rests_on(self, policies: Policies) -> None:
+        old = lesson(0)
+        add(policies, 0, adds(old))
+        new = lesson(1, "evidence-g2", summary32="Another one.")
+        version = add(policies, 1, adds(new, targets=(old.id,)), parent="v2")
+        (found,) = policies.sources(version.name)
+        assert (found.groups, found.trajectories) == (("g1", "g2"), ("t1", "t2", "t3"))
+
+    def test_a_lesson_that_a_run_only_kept_is_that_of_the_parent(self, policies: Policies) -> None:
+        old = lesson(0)
+        add(policies, 0, adds(old))
+        version = add(policies, 1, kept=(old,), parent="v2")
+        (found,) = policies.sources(version.name)
+        assert (found.lesson, found.trajectories) == (old.id, ("t1", "t2"))

@@ -1,0 +1,85 @@
+"""What the report of a run says of the version that it learned."""
+
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.production.training.versions.validation import validate
+
+GAIN = {"before": 0.5, "after": 0.7, "difference": 0.2, "ci95": [0.1, 0.3]}
+DOMAINS = [{"domain": "orders", "mean": 0.8}, {"domain": "notes", "mean": 0.6}]
+
+
+def report(gate: str | None = "pass", gain: dict[str, Any] | None = GAIN, **named: str) -> dict[str, Any]:
+    gates = [{"name": name, "outcome": "fail", "severity": severity} for name, severity in named.items()]
+    return {
+        "gain": gain,
+        "domains": DOMAINS,
+        "settings": {"gate_margin": 0.05},
+        "gate": None if gate is None else {"outcome": gate, "gates": gates},
+    }
+
+
+def against(difference: float) -> dict[str, Any]:
+    return {
+        "before": 0.5,
+        "after": 0.5 + difference,
+        "difference": difference,
+        "ci95": [difference - 0.1, difference + 0.1],
+    }
+
+
+def test_a_version_that_is_better_and_safe_is_validated() -> None:
+    found = validate(report(), safe=True)
+    assert (found.outcome, found.reasons) == ("validated", ())
+    assert (found.benchmark_passed, found.safety_checks_passed, found.performance_regression) == (
+        *(True, True),
+        False,
+    )
+    assert found.benchmark_scores == {"orders": 0.8, "notes": 0.6}
+    assert (found.holdout_reward, found.improvement_over_baseline) == (0.7, 0.2)
+    assert found.human_eval_score is None
+
+
+@pytest.mark.parametrize(
+    ("value", "safe", "outcome", "reason"),
+    [
+        (report(), None, "needs_approval", "no safety suite has been judged"),
+        (report(), False, "rejected", "a safety suite failed"),
+        (report("inconclusive"), True, "needs_approval", "the gate is inconclusive"),
+        (report(None), True, "needs_approval", "there is no gate"),
+        (report("fail"), True, "rejected", "the gate failed"),
+        (report(cost="warn"), True, "needs_approval", "the gate is inconclusive"),
+        (report(cost="fail"), True, "rejected", "the gate failed"),
+        (report(gain=None), True, "needs_approval", "there are no eval scenarios to compare it on"),
+        (
+            report(gain=against(-0.06)),
+            True,
+            "rejected",
+            "it is worse than the deployed version by 0.060 (95 % interval -0.160 to +0.040)",
+        ),
+    ],
+)
+def test_what_stands_against_it_is_said(
+    value: dict[str, Any], safe: bool | None, outcome: str, reason: str
+) -> None:
+    found = validate(value, safe=safe)
+    assert (found.outcome, found.reasons) == (outcome, (reason,))
+
+
+@pytest.mark.parametrize(
+    ("difference", "passed", "regression"), [(-0.049, True, False), (-0.051, False, True)]
+)
+def test_a_small_loss_is_no_regression(difference: float, passed: bool, regression: bool) -> None:
+    found = validate(report(gain=against(difference)), safe=True)
+    assert (found.benchmark_passed, found.performance_regression) == (passed, regression)
+
+
+def test_a_wider_margin_does_not_excuse_a_regression() -> None:
+    found = validate({**report(gain=against(-0.1)), "settings": {"gate_margin": 0.2}}, safe=True)
+    assert (found.benchmark_passed, found.performance_regression, found.outcome) == (True, True, "rejected")
+
+
+def test_a_narrower_margin_rejects_a_small_loss() -> None:
+    found = validate({**report(gain=against(-0.03)), "settings": {"gate_margin": 0.01}}, safe=True)
+    assert (found.benchmark_passed, found.performance_regression, found.outcome) == (False, False, "rejected")
