@@ -19,6 +19,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
 from pytest_tfgrpo.production.training.versions.sources import lesson_sources
+from pytest_tfgrpo.production.training.versions.trace import trace_lines
 from pytest_tfgrpo.production.training.versions.validation import Validation
 
 NOON = "2026-01-01T12:00:00Z"
@@ -273,3 +274,61 @@ class TestSources:
         version = add(policies, 1, kept=(old,), parent="v2")
         (found,) = policies.sources(version.name)
         assert (found.lesson, found.trajectories) == (old.id, ("t1", "t2"))
+
+
+class TestTrace:
+    """From a version, a lesson or a trajectory to the others."""
+
+    def test_a_version_shows_its_lessons_and_their_trajectories(self, policies: Policies) -> None:
+        add(policies, 0, adds(lesson(0)), adds(lesson(1, "count-words", summary32="Count twice.")))
+        assert list(trace_lines(policies, "v2")) == [
+            "version    v2, needs_approval, 2 lessons",
+            "parents    v1",
+            "learned    by job job-0 in run run-0",
+            "",
+            f"lesson     {lesson(1).id}: Count twice.",
+            "           rests on scenarios of the suite alone",
+            "",
+            f"lesson     {lesson(0).id}: {lesson(0).summary32}",
+            "rests on   2 trajectories",
+            "           t1",
+            "           t2",
+        ]
+        assert list(trace_lines(policies, "v1")) == [
+            "version    v1, approved, 0 lessons",
+            "           the agent without lessons",
+        ]
+
+    def test_a_trajectory_shows_what_it_taught_and_who_carries_that(self, policies: Policies) -> None:
+        evidence = [
+            replace(EVIDENCE[0], attempts=(replace(EVIDENCE[0].attempts[0], trajectory_id="traj-1"),))
+        ]
+        for n in (0, 1):
+            policies.add(
+                learned(n, adds(replace(lesson(0), group_id=f"run-{n}.e1.evidence-g1"))),
+                job=f"job-{n}",
+                parent="v1",
+                validation=OPEN,
+                dataset={},
+                evidence=evidence,
+            )
+        said = f"{lesson(0).id}: {lesson(0).summary32}"
+        assert list(trace_lines(policies, "traj-")) == [
+            "trajectory traj-1",
+            f"taught     {said}",
+            "carried by v2, v3",
+        ]
+        assert list(trace_lines(policies, lesson(0).id[:6])) == [
+            f"lesson     {said}",
+            "rests on   1 trajectory",
+            "           traj-1",
+            "carried by v2, v3",
+        ]
+
+    @pytest.mark.parametrize(
+        ("id_", "said"), [("nothing", "has the id 'nothing'$"), ("t1", "write 4 characters of it or more$")]
+    )
+    def test_an_unknown_id_is_refused(self, policies: Policies, id_: str, said: str) -> None:
+        add(policies, 0, adds(lesson(0)))
+        with pytest.raises(StoreError, match=said):
+            list(trace_lines(policies, id_))
