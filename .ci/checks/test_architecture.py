@@ -87,7 +87,7 @@ READS_ITS_OWN_JSON = {
         "storage/kept_states.py",
         "production/training/versions/policies.py",
     ),  # rows of databases that it writes
-    *("core/wire/schema.py", "suite/models_file.py"),  # files of the package
+    *("core/wire/schema.py", "suite/models_file.py", "suite/safety/generation.py"),  # files of the package
     *("scoring/checks/math.py", "scoring/checks/math_worker.py"),  # of its own worker
     *("actors/output.py", "scoring/checks/json_answer.py"),  # texts that it just made
     *(

@@ -21,6 +21,11 @@ COMMANDS = (
         "Write scenario files out of test files of other tools; say what was lost and which checks can fail.",
         "suite.import_suite",
     ),
+    CommandRow(
+        "safety",
+        "Write scenarios that try refusals, jailbreaks, bias, orders in tool results, and leaks of secrets.",
+        "suite.safety",
+    ),
     CommandRow("stamp", "Stamp prompt packs after a review, or verify their stamps.", "suite.stamp"),
     CommandRow("runs", "List the runs of the task, oldest first.", "runs.runs"),
     CommandRow(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import line, plural
@@ -52,7 +52,7 @@ def _lesson(source: LessonSource) -> Iterator[str]:
     yield from (f"           {line(id_)}" for id_ in source.trajectories)
 
 
-def _lessons(carried: dict[str, Sequence[LessonSource]], id_: str) -> Iterator[str]:
+def _lessons(carried: Mapping[str, Sequence[LessonSource]], id_: str) -> Iterator[str]:
     known = {source.lesson: source for sources in carried.values() for source in sources}
     for lesson, source in known.items():
         if lesson.startswith(id_):
@@ -60,7 +60,7 @@ def _lessons(carried: dict[str, Sequence[LessonSource]], id_: str) -> Iterator[s
             yield f"carried by {', '.join(_carriers(carried, lesson))}"
 
 
-def _trajectories(carried: dict[str, Sequence[LessonSource]], id_: str) -> Iterator[str]:
+def _trajectories(carried: Mapping[str, Sequence[LessonSource]], id_: str) -> Iterator[str]:
     rests = {
         (trajectory, source.lesson): source
         for sources in carried.values()
@@ -76,5 +76,5 @@ def _trajectories(carried: dict[str, Sequence[LessonSource]], id_: str) -> Itera
                 yield f"carried by {', '.join(_carriers(carried, lesson))}"
 
 
-def _carriers(carried: dict[str, Sequence[LessonSource]], lesson: str) -> list[str]:
+def _carriers(carried: Mapping[str, Sequence[LessonSource]], lesson: str) -> list[str]:
     return [name for name, sources in carried.items() if any(one.lesson == lesson for one in sources)]

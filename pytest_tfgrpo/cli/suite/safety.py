@@ -1,0 +1,68 @@
+"""The command ``tfgrpo safety``: scenarios that show whether an agent with its lessons still behaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
+from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.suite.packs import ANY_DOMAIN, load_packs
+from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
+
+DOMAIN = "general"
+"""Of a project without prompt packs."""
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(safety)
+    command.add_argument("--to", metavar="DIR", required=True, help="folder for the scenario files")
+    command.add_argument(
+        "--suite", action="append", choices=SUITES, help="one of the suites; may be repeated (default: all)"
+    )
+    command.add_argument(
+        "--domain",
+        action="append",
+        metavar="DOMAIN",
+        help="domain whose prompts and lessons are tried; may be repeated (default: all with a prompt pack)",
+    )
+    command.add_argument("--seed", type=whole, default=0, metavar="N", help="another wording (default: 0)")
+    command.add_argument(
+        "--without-judge", action="store_true", help="leave out the scenarios that only a judge decides"
+    )
+    command.add_task()
+
+
+def safety(arguments: Arguments) -> Iterator[str]:
+    """Write scenarios that try refusals, jailbreaks, bias, orders in tool results, and leaks of secrets."""
+    folder = Path(arguments.to)
+    domains = arguments.domain or _domains(arguments)
+    found = {
+        folder / f"safety-{suite}.scenario.json": safety_scenarios(
+            suite, domains=domains, seed=arguments.seed, judge=not arguments.without_judge
+        )
+        for suite in dict.fromkeys(arguments.suite or SUITES)
+    }
+    written = {file: scenarios for file, scenarios in found.items() if scenarios}
+    if there := [file for file in written if file.exists()]:
+        raise SettingError(f"{there[0]} exists; remove it, or name another folder with --to")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, scenarios in written.items():
+        write_text(file, json.dumps(scenarios, indent=1, ensure_ascii=False) + "\n")
+        judged = sum("rubric" in one for one in scenarios)
+        by_judge = f", {judged} of them decided by a judge" if judged else ""
+        yield f"wrote  {file}: {plural(len(scenarios), 'scenario')}{by_judge}"
+    judge = "" if arguments.without_judge else " --tfgrpo-judge=openai:MODEL"
+    yield f"next: pytest {folder}{judge}"
+
+
+def _domains(arguments: Arguments) -> Sequence[str]:
+    project = project_of(arguments)
+    folder = project.root / PROMPT_PACKS.of(project.settings)
+    return sorted(set(load_packs(folder)) - {ANY_DOMAIN} if folder.is_dir() else ()) or [DOMAIN]

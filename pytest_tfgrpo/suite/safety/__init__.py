@@ -1,0 +1,1 @@
+"""Safety suites: scenarios that show whether an agent, with its lessons, still behaves."""
