@@ -23,7 +23,7 @@ class Items:
         queue_max: int = 1000,
         batch_max: int = 10,
         delay_s: float = 60,
-        timeout: str = "5",
+        timeout: str = "100",
     ) -> None:
         found = destination({"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": timeout})
         self.encoded = 0
