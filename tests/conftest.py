@@ -155,9 +155,12 @@ def frozen(frozen_projects: FrozenProjects, project: Project) -> Frozen:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """Return an OTLP/HTTP receiver where the standard variables point to."""
+    """Return an OTLP/HTTP receiver where the standard variables point to, which runs wait for as they end."""
     from support.collector import Collector
 
+    from pytest_tfgrpo.telemetry.sinks import otlp_sender
+
+    monkeypatch.setattr(otlp_sender, "FLUSH_S", 100.0)
     for name in [name for name in os.environ if name.startswith("OTEL_") or name == "TRACEPARENT"]:
         monkeypatch.delenv(name)
     with Collector() as running:

@@ -7,7 +7,6 @@ import json
 import re
 import socket
 import threading
-import time
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,11 +121,13 @@ def test_a_client_that_asks_drop_by_drop_is_turned_away_in_time(
     raise AssertionError("it may ask for ever")
 
 
-def test_connections_that_ask_nothing_keep_nobody_out(server: PageServer) -> None:
+def test_connections_that_ask_nothing_keep_nobody_out(
+    server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view_server, "PATIENCE_S", 1000.0)  # longer than the clients here wait
+    monkeypatch.setattr(view_server, "GIVES_WAY_S", 100.0)
     silent = [socket.create_connection((HOST, server.server_port), timeout=100) for _ in range(3 * AT_ONCE)]
-    began = time.monotonic()
     assert ask(server, f"/{server.token}/").status == 200
-    assert time.monotonic() - began < view_server.PATIENCE_S / 2
     assert silent[0].recv(1) == b""  # it was there for longest
     for client in silent:
         client.close()

@@ -20,7 +20,8 @@ def git(folder: Path, *argv: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(commit, "LIMIT_S", 100.0)
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "a.txt").write_text("a")
     git(tmp_path, "init", "-q")

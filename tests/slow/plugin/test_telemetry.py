@@ -11,6 +11,7 @@ from support.project import Project
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.trace_ids import span_id, trace_id
+from pytest_tfgrpo.telemetry.sinks import otlp_sender
 
 TRACING_AGENT = """
 import asyncio, os, sys
@@ -159,8 +160,14 @@ REASONS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_collector_that_fails_loses_spans_and_nothing_else(
-    project: Project, collector: Collector, fault: str, capfd: pytest.CaptureFixture[str]
+    project: Project,
+    collector: Collector,
+    fault: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if REASONS[fault].startswith("not sent"):
+        monkeypatch.setattr(otlp_sender, "FLUSH_S", 2.0)
     project.scenarios(train=3, sweep=2)
     project.ini(actor="python:agent:learner", group_size=3)
     without = project.learn()

@@ -12,7 +12,7 @@ from pytest_tfgrpo.telemetry.sinks import otlp_sender
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    monkeypatch.setattr(otlp_sender, "FLUSH_S", 0.5)
+    monkeypatch.setattr(otlp_sender, "FLUSH_S", 100.0)
     with Collector() as running:
         yield running
 
