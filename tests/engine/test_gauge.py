@@ -2,18 +2,23 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from support.builders import make_group, make_rollout
 from support.jobs import LessonPerGroup, ScriptedActor, make_job, three_or_not
 
 from pytest_tfgrpo.core.errors import AgentFailure
-from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
+from pytest_tfgrpo.core.records import Frame, Phase, Rollout, Trajectory
 from pytest_tfgrpo.engine import gauge as gauges
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import Gauge, Reading
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
+from pytest_tfgrpo.runs.journal.settled_groups import SettledCost
 
 
 def readings(job: Job, gauge: Gauge) -> list[Reading]:
@@ -118,3 +123,75 @@ def test_learning_is_a_stage_of_its_own_whose_time_is_known_afterwards(
     assert [(reading.stage, reading.since_s) for reading in told] == [("learning", 40.0)] * 2
     assert all(reading.groups > 0 for reading in told)
     assert [told[0].after_s, seen[-1].after_s] == [None, 40.0]
+
+
+def shown(gauge: Gauge) -> dict[str, object]:
+    """Return what a reading says but for times."""
+    reading = gauge.read()
+    names = ("stage", "step", "planned", "done", "free", "failed", "errors", "mean", "groups", "answered")
+    return {name: getattr(reading, name) for name in names} | {"usd": reading.spent_usd}
+
+
+def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> None:
+    gauge = Gauge()
+    nothing = dict.fromkeys(("step", "planned", "done", "free", "failed", "errors", "groups", "answered"), 0)
+    assert shown(gauge) == nothing | {"stage": "starting", "mean": None, "usd": 0.0}
+    log = JournalContents()
+    log.rollouts["a"] = make_rollout(0, cost_usd=1.0)
+    log.abandoned.append(make_rollout(1, cost_usd=None))
+    log.settled_cost = SettledCost(usd=2.0)
+    log.calls.update(b=SimpleNamespace(cost_usd=4.0), c=SimpleNamespace(cost_usd=None))  # type: ignore[arg-type]
+    calls: Any = SimpleNamespace(answered=5, in_flight={"judge": 1}, spent_usd=8.0)
+    budget: Any = SimpleNamespace(limits={"usd": (7.0, 9.0)})
+    gauge.begin(budget, calls, log, [])
+    gauge.pay(make_rollout(2, cost_usd=16.0))
+    assert shown(gauge)["usd"] == 1 + 2 + 4 + 8 + 16
+    assert (gauge.read().asked, gauge.read().limits) == ({"judge": 1}, {"usd": (7.0, 9.0)})
+    gauge.enter(2)
+    control, final = (
+        Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=2, scenarios=("a", "b", "c", "d"))  # type: ignore[arg-type]
+        for epoch, mode in ((0, "baseline"), (2, "eval"))
+    )
+    shared, settled = {"a", "b"}, list[str]()
+    done = [make_group([1.0, 0.0], epoch=2, scenario_id="a", shared=True)]
+    gauge.sweep([control, final], shared=shared, settled=settled, done=done)
+    swept = nothing | {"stage": "sweep", "step": 2, "mean": None, "usd": 31.0, "answered": 5}
+    assert shown(gauge) == swept | {"planned": 16, "done": 4, "free": 2}
+    gauge.resume(3)
+    gauge.finish(make_rollout(scenario_id="b", status="failed"))  # serves both sides
+    gauge.finish(make_rollout(scenario_id="c", status="error"))
+    gauge.score(make_group([1.0, None, 0.5], epoch=2))
+    gauge.score(make_group([0.0], epoch=0))  # of the control
+    swept |= {"done": 4 + 3 + 2 + 1, "free": 1, "failed": 1, "errors": 1, "mean": 0.75}
+    assert shown(gauge) == swept | {"planned": 16}
+    settled.append("d")
+    assert shown(gauge) == swept | {"planned": 12}
+    gauge.sweep([final], shared=shared, settled=(), done=())
+    gauge.finish(make_rollout(scenario_id="a"))
+    alone = {"planned": 8, "done": 1, "free": 0, "failed": 0, "errors": 0, "mean": None}
+    assert shown(gauge) == swept | alone
+    gauge.learn(3)
+    calls.answered = 7
+    assert shown(gauge) == swept | alone | {"stage": "learning", "groups": 3, "answered": 2}
+
+
+def test_attempts_in_flight_have_an_age_and_the_others_a_mean_and_a_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(gauges, "monotonic", lambda: now)
+    gauge = Gauge()
+    gauge.attempt("a")
+    now = 101.0
+    gauge.attempt("b")
+    assert (gauge.read().ages_s, gauge.read().latency_s, gauge.read().longest_s) == ((1.0, 0.0), None, 0.0)
+    gauge.end("a")
+    now = 104.0
+    gauge.end("b")
+    assert (gauge.read().ages_s, gauge.read().latency_s, gauge.read().longest_s) == ((), 2.0, 3.0)
+    gauge.enter(1)
+    assert gauge.read().after_s is None, "nothing was learned yet"
+    gauge.learn(0)
+    now = 109.0
+    gauge.enter(2)
+    assert (gauge.read().after_s, gauge.read().since_s) == (5.0, 0.0)
