@@ -7,7 +7,7 @@ tokens that were sampled. What the reference stops (the clipped ratio of CISPO) 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -63,8 +63,35 @@ class ByLogits(NamedTuple):
     gradient: Reals
 
 
+class PolicyOptions(TypedDict, total=False):
+    """What few losses of a policy set.
+
+    Bounds are not on by default: they hide that two policies are far apart.
+    """
+
+    dual_clip: float | None
+    """Bounds the loss of bad tokens (Ye et al. 2020; 3 in verl)."""
+    delta: float | None
+    """Bounds the ratio where it is not clipped (TRL)."""
+    log_clamp: float | None
+    """Bounds the log-ratio (20 in verl)."""
+    temperatures: tuple[float, float]
+    """Of sapo, for advantages above 0 and others; usually 1 and 1.05."""
+    sequence_gradient: Literal["mean", "token"]
+    """token gives each token the slope of its own term (verl), mean the exact gradient of the value (TRL)."""
+    kl_kind: KlKind
+    """How the divergence from `ref` is estimated, k3 by default."""
+    kl_clamp: float | None
+    """Bounds it, as `divergence.kl` has it."""
+    norm: float | None
+    """This and what follows are as in `aggregation.row_weights`."""
+    empty: Empty
+    mask_eps: float
+    rollouts: npt.ArrayLike | None
+
+
 class _Policy(NamedTuple):
-    """The arguments of `policy_loss` that hold for each block of rows."""
+    """What holds for each block of rows."""
 
     kind: PolicyKind
     by_sequence: bool
@@ -87,46 +114,24 @@ def policy_loss(
     aggregate: Aggregate | None = None,
     clip_low: float = 0.2,
     clip_high: float = 0.2,
-    dual_clip: float | None = None,
-    delta: float | None = None,
-    temperatures: tuple[float, float] = (1.0, 1.05),
-    log_clamp: float | None = None,
-    sequence_gradient: Literal["mean", "token"] = "mean",
     ref: npt.ArrayLike | None = None,
     beta: float = 0.0,
-    kl_kind: KlKind = "k3",
-    kl_clamp: float | None = None,
-    norm: float | None = None,
-    empty: Empty = "skip",
-    mask_eps: float = 0.0,
-    rollouts: npt.ArrayLike | None = None,
+    **options: Unpack[PolicyOptions],
 ) -> Loss:
     """Return the loss of a policy, from log-probabilities `new` and `old`, [B, T], by the kind's rule.
 
     `advantages` are [B] or [B, T]. The ratio is ``exp(new - old)``; `level` "sequence" takes it from the mean
-    over an answer's tokens (Zheng et al. 2025, "GSPO", and usual for gspo). Kinds ppo, grpo, bnpo, dr_grpo,
-    dapo and gspo clip it to 1 - `clip_low` .. 1 + `clip_high` (Schulman et al. 2017) and differ in level and
-    aggregate (`USUAL_AGGREGATE`) alone; cispo weighs log-probabilities with it, clipped and stopped (MiniMax
-    2025; TRL clips above alone: `clip_low` 1, `clip_high` its epsilon_high less 1); sapo gates it softly at
-    `temperatures`, for advantages above 0 and others (Gao et al. 2025).
-
-    `dual_clip` bounds the loss of bad tokens (Ye et al. 2020; 3 in verl), `delta` the ratio where it is not
-    clipped (TRL), `log_clamp` the log-ratio (20 in verl). None of them is on by default: a bound hides that
-    two policies are far apart. `beta` times the divergence from `ref` is added, `kl_clamp` as `kl` has it.
-    `sequence_gradient` "token" gives each token the slope of its own term (verl), "mean" the exact gradient
-    of the value (TRL). `norm`, `empty`, `mask_eps` and `rollouts` are those of `aggregation.row_weights`.
+    over an answer's tokens (Zheng et al. 2025, "GSPO", and usual for gspo). Kinds and their clipping are
+    those of `surrogates`, with aggregates of their own (`USUAL_AGGREGATE`). `beta` times the divergence from
+    `ref` is added. `options` are those of `PolicyOptions`.
 
     Metrics, means over tokens that count: clip_low, clip_high, clip_dual (where clipping took the gradient
     away), k1 and k3 (of `new` from `old`, by tokens of `old`), entropy (-`new`), and kl from `ref`. Raises
     ValueError for shapes that differ, for unknown names, and with its place for a number that is not finite
     where `mask` is not 0.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
-    if level not in (None, "token", "sequence"):
-        raise ValueError(f"level is {level!r}; it must be token or sequence")
-    usable(0, clip_low=clip_low, clip_high=clip_high, dual_clip=dual_clip, delta=delta, log_clamp=log_clamp)
-    usable(0, kl_clamp=kl_clamp, beta=beta)
+    policy = _policy(kind, level, (clip_low, clip_high), 0.0 if ref is None else beta, options)
+    usable(0, beta=beta)
     new_BT, old_BT, ref_BT = reals(new=new, old=old, ref=new if ref is None else ref)
     if new_BT.ndim != 2:
         raise ValueError(f"new must be [B, T], got the shape {new_BT.shape}")
@@ -136,22 +141,42 @@ def policy_loss(
     weights_B = row_weights(
         counted,
         aggregate or USUAL_AGGREGATE[kind],
-        norm=norm,
-        empty=empty,
-        mask_eps=mask_eps,
-        rollout_B=rollouts,
+        norm=options.get("norm"),
+        empty=options.get("empty", "skip"),
+        mask_eps=options.get("mask_eps", 0.0),
+        rollout_B=options.get("rollouts"),
     ).astype(new_BT.dtype)
-    policy = _Policy(
+    return _by_block(policy, (new_BT, old_BT, ref_BT), adv, counted, weights_B)
+
+
+def _policy(
+    kind: PolicyKind,
+    level: Level | None,
+    clips: tuple[float, float],
+    beta: float,
+    options: PolicyOptions,
+) -> _Policy:
+    """Return the rule of a loss; raises ValueError, and TypeError for an unknown option."""
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if level not in (None, "token", "sequence"):
+        raise ValueError(f"level is {level!r}; it must be token or sequence")
+    if unknown := sorted(options.keys() - PolicyOptions.__annotations__.keys()):
+        raise TypeError(f"policy_loss() got an unexpected keyword argument {unknown[0]!r}")
+    dual, delta, log_clamp = options.get("dual_clip"), options.get("delta"), options.get("log_clamp")
+    kl_clamp = options.get("kl_clamp")
+    usable(0, clip_low=clips[0], clip_high=clips[1], dual_clip=dual, delta=delta, log_clamp=log_clamp)
+    usable(0, kl_clamp=kl_clamp)
+    return _Policy(
         kind=kind,
         by_sequence=(level or ("sequence" if kind == "gspo" else "token")) == "sequence",
-        clipping=Clipping(clip_low, clip_high, dual_clip, delta, temperatures),
+        clipping=Clipping(*clips, dual, delta, options.get("temperatures", (1.0, 1.05))),
         log_clamp=log_clamp,
-        per_token=sequence_gradient == "token",
-        beta=0.0 if ref is None else beta,
-        kl_kind=kl_kind,
+        per_token=options.get("sequence_gradient") == "token",
+        beta=beta,
+        kl_kind=options.get("kl_kind", "k3"),
         kl_clamp=kl_clamp,
     )
-    return _by_block(policy, (new_BT, old_BT, ref_BT), adv, counted, weights_B)
 
 
 METRICS = ("clip_low", "clip_high", "clip_dual", "k1", "k3", "entropy", "kl")

@@ -1,5 +1,10 @@
 """Surrogates: what one token adds to the loss of a policy, and its slope by the log-ratio.
 
+Kinds ppo, grpo, bnpo, dr_grpo, dapo and gspo clip the ratio to 1 - `clip_low` .. 1 + `clip_high` (Schulman et
+al. 2017) and differ in level and aggregate alone; cispo weighs log-probabilities with it, clipped and stopped
+(MiniMax 2025; TRL clips above alone: `clip_low` 1, `clip_high` its epsilon_high less 1); sapo gates it softly
+at `temperatures`, for advantages above 0 and others (Gao et al. 2025).
+
 Arrays are blocks of rows, [B, T], or [B, 1] where a row has one ratio.
 """
 

@@ -185,6 +185,8 @@ def test_unknown_names_and_shapes_are_refused() -> None:
         policy_loss(one, one, one, kind="pop")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="aggregate is 'mean'; it must be one of token-mean"):
         policy_loss(one, one, one, aggregate="mean")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'clip'"):
+        policy_loss(one, one, one, clip=0.1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="needs rollout_B"):
         policy_loss(one, one, one, aggregate="rollout-mean")
     with pytest.raises(ValueError, match=r"advantages must have the shape \(3, 5\), got \(4,\)"):
