@@ -26,7 +26,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.programs.cancelling import LOOK_S, require_going
 from pytest_tfgrpo.sandbox.programs.environments import Environment
 from pytest_tfgrpo.sandbox.programs.programs import needed
-from pytest_tfgrpo.scoring.runners.isolation import SYSTEM_PATH, run_isolated
+from pytest_tfgrpo.scoring.runners.isolation import SYSTEM_PATH, IsolatedProgram, run_isolated
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 LOCKED = re.compile(
@@ -360,18 +360,18 @@ def inside(
     environ, shown = _scrubbed(tools.environ)
     readable = [path for program in programs for path in needed([str(program)], search, folder)]
     try:
-        ran = run_isolated(
-            argv,
-            folder,
+        program = IsolatedProgram(
+            argv=argv,
+            tree=folder,
             folder=where,
             readable=tuple(
                 dict.fromkeys(path for path in (*readable, *shown) if not path.is_relative_to(folder))
             ),
             environment={**environ, "PATH": search, "UV_LINK_MODE": "copy", "UV_PYTHON_DOWNLOADS": "never"},
-            timeout_s=tools.timeout_s,
             isolation=tools.isolation,
             network="host",
         )
+        ran = run_isolated(program, timeout_s=tools.timeout_s)
     except CheckError as error:
         raise BuildProblem(f"package code runs only in a sandbox: {error}") from error
     if ran.stopped:

@@ -101,16 +101,15 @@ def _run_isolated(
     argv: Sequence[str], folder: Path, timeout_s: float, environment: BuiltEnvironment | None = None
 ) -> Ending:
     """Run a program as `run_limited` does, in a sandbox that shows it the workspace and this interpreter."""
-    from pytest_tfgrpo.scoring.runners.isolation import interpreter, run_isolated
+    from pytest_tfgrpo.scoring.runners.isolation import IsolatedProgram, interpreter, run_isolated
 
-    run = run_isolated(
-        argv,
-        folder,
+    program = IsolatedProgram(
+        argv=argv,
+        tree=folder,
         readable=(*interpreter(None)[1], *(() if environment is None else environment.readable)),
         environment=scrubbed(folder, environment),
-        timeout_s=timeout_s,
-        output_max=TAIL_BYTES,
     )
+    run = run_isolated(program, timeout_s=timeout_s, output_max=TAIL_BYTES)
     if run.stopped == "disk":
         raise Undecided(f"{short(shlex.join(argv))} filled the disk")
     return Ending(run.code, run.output)

@@ -12,7 +12,13 @@ from pytest_tfgrpo.sandbox.paths import read_untrusted
 from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.sandbox.removal import remove
 from pytest_tfgrpo.scoring.runners.edits.canary_files import CanaryFile, write_canaries
-from pytest_tfgrpo.scoring.runners.isolation import IsolatedRun, interpreter, run_isolated, variables
+from pytest_tfgrpo.scoring.runners.isolation import (
+    IsolatedProgram,
+    IsolatedRun,
+    interpreter,
+    run_isolated,
+    variables,
+)
 from pytest_tfgrpo.scoring.runners.javascript.launch import link_environment
 from pytest_tfgrpo.scoring.runners.junit import MAX_BYTES, JunitCase, JunitProblem, read_junit
 from pytest_tfgrpo.scoring.runners.names import worst
@@ -60,17 +66,17 @@ def _run(
         name = argv[0] if argv else ""
         return _failed(RunProblem.NO_RUNNER, f"the program {name!r} is not in the environment")
     try:
-        ended = run_isolated(
-            [program, *argv[1:]],
-            request.tree,
+        isolated = IsolatedProgram(
+            argv=[program, *argv[1:]],
+            tree=request.tree,
             folder=request.command.folder,
             readable=(*shown, *needed([program], found["PATH"], request.tree)),
             writable=(folder,),
             environment={**found, "CI": "1", "NO_COLOR": "1"},
-            timeout_s=request.timeout_s,
             isolation=request.isolation,
             apart=True,
         )
+        ended = run_isolated(isolated, timeout_s=request.timeout_s)
         if ended.stopped == "time":
             return _failed(RunProblem.TIMEOUT, ended.output.strip() or "it took too long", ended.elapsed_s)
         cases = read_junit(read_untrusted(folder, REPORT, MAX_BYTES), request.tree)

@@ -43,6 +43,26 @@ CHUNK = 65_536
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class IsolatedProgram:
+    """A program to run, and what it may see; with bubblewrap it sees the system's programs too."""
+
+    argv: Sequence[str]
+    tree: Path
+    """Which it can write."""
+    folder: str = "."
+    """Of the tree, where it runs."""
+    environment: Mapping[str, str]
+    """PATH keeps what can be seen of it."""
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+    isolation: Isolation = "bwrap"
+    network: Network = "loopback"
+    """With bubblewrap, one of its own; ``host``: the machine's."""
+    apart: bool = False
+    """Its locks of files have no effect, by which it and one in another sandbox could tell each other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Exchange:
     """A private conversation with a program over its standard input, a socket that no file leads to."""
 
@@ -68,41 +88,31 @@ class IsolatedRun:
 
 
 def run_isolated(
-    argv: Sequence[str],
-    tree: Path,
+    program: IsolatedProgram,
     *,
-    folder: str = ".",
-    readable: Sequence[Path] = (),
-    writable: Sequence[Path] = (),
-    environment: Mapping[str, str],
     timeout_s: float,
-    isolation: Isolation = "bwrap",
     output_max: int = OUTPUT_MAX,
     exchange: Exchange | None = None,
-    network: Network = "loopback",
-    apart: bool = False,
 ) -> IsolatedRun:
-    """Run a program in `folder` of `tree`, which it can write, until it and all that it started is gone.
+    """Run a program until it and all that it started is gone.
 
-    With bubblewrap it sees the system's programs, `readable` and `writable`, has a loopback and a /tmp of its
-    own (`network` ``host``: the machine's network), and PATH holds of that of `environment` what can be seen.
-    `apart`: its locks of files have no effect, by which it and one in another sandbox could tell each other.
     Raises OSError when it cannot be started, CheckError where there is no bubblewrap or no prlimit, and
     Cancelled.
     """
-    words = [*_limits(), *_moved(argv, folder)]
-    with _home(isolation) as home:
-        if isolation == "bwrap":
-            box = _sandbox(tuple(readable), tuple(writable), network)
+    words, environment = [*_limits(), *_moved(program.argv, program.folder)], program.environment
+    with _home(program.isolation) as home:
+        if program.isolation == "bwrap":
+            box = _sandbox(tuple(program.readable), tuple(program.writable), program.network)
             passed = {name: value for name, value in environment.items() if name not in ("PATH", "HOME")}
             words, scrubbed = (
-                _small_tmp(box.argv(words, tree)),
+                _small_tmp(box.argv(words, program.tree)),
                 box.environment(environment.get("PATH", SYSTEM_PATH), passed),
             )
         else:
             own = {"PATH": SYSTEM_PATH, "LANG": "C.UTF-8", "TMPDIR": home}
             scrubbed = {**own, **environment, "HOME": home}
-        return _Watch(words, tree, scrubbed, output_max, exchange, apart=apart).run(timeout_s)
+        watch = _Watch(words, program.tree, scrubbed, output_max, exchange, apart=program.apart)
+        return watch.run(timeout_s)
 
 
 def interpreter(environment: BuiltEnvironment | None) -> tuple[str, tuple[Path, ...]]:

@@ -15,7 +15,13 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.programs.programs import needed
 from pytest_tfgrpo.sandbox.removal import remove
-from pytest_tfgrpo.scoring.runners.isolation import Exchange, IsolatedRun, run_isolated, variables
+from pytest_tfgrpo.scoring.runners.isolation import (
+    Exchange,
+    IsolatedProgram,
+    IsolatedRun,
+    run_isolated,
+    variables,
+)
 from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags
 from pytest_tfgrpo.scoring.runners.javascript.outcomes import (
     Canaries,
@@ -100,18 +106,17 @@ class _Attempt:
         shown = () if request.environment is None else request.environment.readable
         found = variables(request.environment, request.tree)
         try:
-            ended = run_isolated(
-                [*SHELL, *argv],
-                request.tree,
+            program = IsolatedProgram(
+                argv=[*SHELL, *argv],
+                tree=request.tree,
                 folder=request.command.folder,
                 readable=(HERE, *needed(argv[:1], found["PATH"], request.tree), *shown),
                 writable=(self._folder,),
                 environment={**found, "CI": "1", "NO_COLOR": "1"},
-                timeout_s=max(0.0, deadline - time.monotonic()),
                 isolation=request.isolation,
                 apart=True,
-                exchange=exchange,
             )
+            ended = run_isolated(program, timeout_s=max(0.0, deadline - time.monotonic()), exchange=exchange)
         except OSError as error:
             return Launched(reported=Reported(), problem=RunProblem.NO_RUNNER, detail=str(error))
         return self._judged(ended)

@@ -22,6 +22,7 @@ from pytest_tfgrpo.scoring.runners.deciding_files import DecidingFiles
 from pytest_tfgrpo.scoring.runners.edits.canaries import Canary, judged, random_word
 from pytest_tfgrpo.scoring.runners.isolation import (
     Exchange,
+    IsolatedProgram,
     IsolatedRun,
     interpreter,
     run_isolated,
@@ -220,18 +221,18 @@ def _run_once(
     try:
         body = json.dumps(_request(request, canaries, found, str(own or cache), talk.key)).encode()
         try:
-            run = run_isolated(
-                [python, str(REPORTER)],
-                request.tree,
+            program = IsolatedProgram(
+                argv=[python, str(REPORTER)],
+                tree=request.tree,
                 readable=(*readable, REPORTER, *BESIDE),
                 environment=_environment(request, python),
-                timeout_s=timeout_s,
                 isolation=request.isolation,
                 apart=True,
-                exchange=Exchange(
-                    request=HEADER.pack(len(body)) + body, receive=talk.receive, deadline=talk.deadline
-                ),
             )
+            exchange = Exchange(
+                request=HEADER.pack(len(body)) + body, receive=talk.receive, deadline=talk.deadline
+            )
+            run = run_isolated(program, timeout_s=timeout_s, exchange=exchange)
         except OSError as error:
             talk.unimportable = f"{python} cannot be started: {error.strerror}"
             run = IsolatedRun(code=None, output="", elapsed_s=0.0)

@@ -7,7 +7,7 @@ import pytest
 from support.tools import require_tool
 
 from pytest_tfgrpo.sandbox.programs.cancelling import Cancelled, cancelled_by
-from pytest_tfgrpo.scoring.runners.isolation import run_isolated
+from pytest_tfgrpo.scoring.runners.isolation import IsolatedProgram, run_isolated
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 
@@ -25,8 +25,9 @@ def test_cancelled_work_ends_its_program_and_all_that_this_started(
             stop.set()
         return stop.is_set()
 
+    program = IsolatedProgram(argv=["sh", "-c", script], tree=tmp_path, environment={}, isolation=isolation)
     with cancelled_by(stop_it), pytest.raises(Cancelled):
-        run_isolated(["sh", "-c", script], tmp_path, environment={}, timeout_s=50, isolation=isolation)
+        run_isolated(program, timeout_s=50)
     left = alive.read_text()
     assert not threading.Event().wait(0.3)
     assert alive.read_text() == left
@@ -35,5 +36,6 @@ def test_cancelled_work_ends_its_program_and_all_that_this_started(
 def test_work_that_is_not_cancelled_goes_on(tmp_path: Path) -> None:
     with cancelled_by(lambda: True):
         pass
-    ended = run_isolated(["sh", "-c", "echo x"], tmp_path, environment={}, timeout_s=50, isolation="none")
+    program = IsolatedProgram(argv=["sh", "-c", "echo x"], tree=tmp_path, environment={}, isolation="none")
+    ended = run_isolated(program, timeout_s=50)
     assert (ended.code, ended.output) == (0, "x\n")
