@@ -17,7 +17,7 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.client_link import ServiceLink, service_address
@@ -32,6 +32,28 @@ NAMESPACE = uuid.UUID("7f1b6a52-0b51-5b0e-9f3f-3d1f6f0c5a6e")
 _TRAJECTORIES, _FEEDBACK = _PATHS = "/trajectories", "/feedback"
 _EVENT_BYTES = 8_000_000
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=str).encode
+
+
+class FeedbackDetails(TypedDict, total=False):
+    """What an event of feedback may say; None stands for nothing."""
+
+    rating: float | None
+    """From 1 to 5."""
+    text: str | None
+    expected: Any
+    component: str | None
+    score: float | None
+    """From 0 to 1."""
+    session_id: str | None
+    source: str | None
+    metadata: Mapping[str, Any] | None
+    timestamp: str | None
+    """ISO 8601 with a zone; now where it is left out."""
+    feedback_id: str | None
+    """An event with that of an earlier one counts once."""
+
+
+_DETAILS = FeedbackDetails.__annotations__.keys()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,45 +123,19 @@ class LoopClient:
         self,
         trajectory_id: str,
         type: FeedbackType,  # noqa: A002 - the key of the event
-        *,
-        rating: float | None = None,
-        text: str | None = None,
-        expected: Any = None,
-        component: str | None = None,
-        score: float | None = None,
-        session_id: str | None = None,
-        source: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        timestamp: str | None = None,
-        feedback_id: str | None = None,
+        **details: Unpack[FeedbackDetails],
     ) -> bool:
-        """Enqueue what somebody says of a trajectory; return whether it waits.
-
-        A `rating` is from 1 to 5, a `score` from 0 to 1; `timestamp` is ISO 8601 with a zone, and now where
-        it is left out. An event with the `feedback_id` of an earlier one counts once.
-        """
+        """Enqueue what somebody says of a trajectory; return whether it waits."""
+        if not details.keys() <= _DETAILS:
+            unknown = min(details.keys() - _DETAILS)
+            raise TypeError(f"feedback() got an unexpected keyword argument {unknown!r}")
         event: dict[str, Any] = {
-            "feedback_id": feedback_id or f"{self._prefix}{next(self._number):012x}",
+            "feedback_id": details.pop("feedback_id", None) or f"{self._prefix}{next(self._number):012x}",
             "trajectory_id": trajectory_id,
-            "timestamp": timestamp or self._now(),
+            "timestamp": details.pop("timestamp", None) or self._now(),
             "type": type,
+            **{name: value for name, value in details.items() if value is not None},
         }
-        if rating is not None:
-            event["rating"] = rating
-        if text is not None:
-            event["text"] = text
-        if expected is not None:
-            event["expected"] = expected
-        if component is not None:
-            event["component"] = component
-        if score is not None:
-            event["score"] = score
-        if session_id is not None:
-            event["session_id"] = session_id
-        if source is not None:
-            event["source"] = source
-        if metadata is not None:
-            event["metadata"] = metadata
         return self._put(_FEEDBACK, event)
 
     def counts(self) -> ClientCounts:

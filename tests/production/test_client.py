@@ -46,6 +46,8 @@ def test_events_arrive_as_the_schema_has_them_over_one_connection(service):
         assert client.feedback(
             ID, "score", component="tone", score=0.5, source="judge", timestamp="2026-01-01T00:00:00Z"
         )
+        with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
+            client.feedback(ID, "rating", rate=4)  # type: ignore[call-arg]
         assert client.flush(100)
     (path, (trajectory,)), (other, feedback) = service.requests
     assert (path, other) == ("/loop/trajectories", "/loop/feedback")

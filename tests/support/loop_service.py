@@ -54,6 +54,7 @@ def main(bus_path: str, port: str) -> None:
     """Serve until a signal comes."""
     from pytest_tfgrpo.production.assembly.assembler import Assembler
     from pytest_tfgrpo.production.bus.registry import open_bus
+    from pytest_tfgrpo.production.service.limits import ListeningAddress
     from pytest_tfgrpo.production.service.run import run_service
     from support.services import real_intake
 
@@ -62,8 +63,7 @@ def main(bus_path: str, port: str) -> None:
         bus=bus,
         intake=real_intake(bus),
         roles=[Assembler(bus, f"process-{os.getpid()}", ttl_s=0.1)],
-        port=int(port),
-        token=TOKEN,
+        address=ListeningAddress(port=int(port), token=TOKEN),
         ready=lambda url: print(url, flush=True),
         report=lambda text: print(text, file=sys.stderr),
     )

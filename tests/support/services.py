@@ -17,7 +17,7 @@ from pytest_tfgrpo.production.door.intake import Intake, IntakeResult
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.service.app import LoopService, open_app
-from pytest_tfgrpo.production.service.limits import ServiceLimits
+from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.service.readers import READERS
 from pytest_tfgrpo.production.service.run import run_service
 from pytest_tfgrpo.production.service.workers import LoopRole
@@ -172,7 +172,7 @@ class Running(AbstractContextManager["Running"]):
                 bus=cast(Bus, self.bus),
                 intake=intake,
                 roles=roles,
-                port=0,
+                address=ListeningAddress(port=0, token=options.pop("token", "")),
                 ready=self._note,
                 report=self.reports.append,
                 stop=self._stop,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.cli.loop.open_loop import current_view, open_scrubber
 from pytest_tfgrpo.production.assembly.assembler import Assembler
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
-from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
@@ -66,8 +66,7 @@ def open_roles(
         bus,
         view,
         owner,
-        weights=settings.rewards_weights,
-        components=load_components(),
+        parts=RewardParts(weights=settings.rewards_weights, further=load_components()),
         ttl_s=settings.evaluator_lease_s,
         wait_h=settings.evaluator_feedback_wait_h,
     )

@@ -14,7 +14,7 @@ from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
-from pytest_tfgrpo.production.service.limits import ServiceLimits, check_reach
+from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits, check_reach
 from pytest_tfgrpo.production.service.run import run_service
 from pytest_tfgrpo.production.view.view import LoopView
 
@@ -50,9 +50,9 @@ def serve(arguments: Arguments) -> Iterator[str]:
             bus=bus,
             intake=Intake(bus, scrubber, opt_outs),
             roles=roles,
-            host=settings.service_host,
-            port=settings.service_port,
-            token=settings.service_token or "",
+            address=ListeningAddress(
+                host=settings.service_host, port=settings.service_port, token=settings.service_token or ""
+            ),
             limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
             ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),
             report=lambda text: _warn(scrubber.text(text)),  # an error may quote what came in

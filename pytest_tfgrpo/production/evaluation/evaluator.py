@@ -10,10 +10,10 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
-from types import MappingProxyType
+from dataclasses import asdict, field, replace
 
 from pytest_tfgrpo.core.events import REWARD, derived_id
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation.inputs import (
@@ -54,6 +54,16 @@ _RECENT = 4096
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RewardParts:
+    """What a reward is made of."""
+
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    """Of the components that count, by name."""
+    further: Mapping[str, FurtherComponent] = field(default_factory=dict)
+    """Components that a project adds, by name."""
+
+
 class Evaluator:
     """Publishes rewards, and their revisions, while it holds the lease; for one thread."""
 
@@ -63,8 +73,7 @@ class Evaluator:
         view: LoopView,
         owner: str,
         *,
-        weights: Mapping[str, float] = WEIGHTS,
-        components: Mapping[str, FurtherComponent] = MappingProxyType({}),
+        parts: RewardParts | None = None,
         settle_s: float | None = None,
         wait_h: float = WAIT_H,
         ttl_s: float = TTL_S,
@@ -77,7 +86,7 @@ class Evaluator:
         by default as long as the bus needs.
         """
         self._bus, self._view = bus, view
-        self._weights, self._components = weights, components
+        self._parts = parts or RewardParts()
         self._settle_s = (0.0 if bus.atomic else SETTLE_S) if settle_s is None else settle_s
         self._wait_h = wait_h
         self._clock, self._wall = clock, wall
@@ -225,7 +234,7 @@ class Evaluator:
             return None
         key = trajectory["trajectory_id"]
         previous = self._pending.get(key) or newest_reward(self._view, key, self._state)
-        scored = reward(self._evidence(trajectory, further), self._history, self._weights, previous)
+        scored = reward(self._evidence(trajectory, further), self._history, self._parts.weights, previous)
         if not isinstance(scored, TrajectoryReward) or (
             previous is not None and not scored.differs(previous)
         ):
@@ -243,20 +252,20 @@ class Evaluator:
     def _evidence(self, trajectory: Json, further: dict[str, Json]) -> RewardEvidence:
         key = trajectory["trajectory_id"]
         claims, problems = [], {}
-        if self._components:
+        if self._parts.further:
             said = further.get(key) or self._said(key, trajectory["sequence"])
             claims, problems = [RewardClaim(**claim) for claim in said["claims"]], said["problems"]
         feedback, judged = claims_of(self._view, key, self._state)
         known = gather(trajectory, feedback, judged, claims, problems)
         if len(known.claims) <= MOST_COMPONENTS:
             return known
-        names = sorted(known.claims, key=lambda name: (name not in self._weights, name))
+        names = sorted(known.claims, key=lambda name: (name not in self._parts.weights, name))
         return replace(known, claims={name: known.claims[name] for name in names[:MOST_COMPONENTS]})
 
     def _said_of(self, inputs: Sequence[EvaluatorInput]) -> dict[str, Json]:
         """Return what the further components say of new trajectories."""
         new = {one.sequence for one in inputs if INPUTS[one.place] == TRAJECTORIES and one.trajectory_id}
-        if not self._components or not new:
+        if not self._parts.further or not new:
             return {}
         found = {}
         for event in self._bus.replay(TRAJECTORIES, since_sequence=min(new)):
@@ -274,7 +283,7 @@ class Evaluator:
         """Return what the further components said of a trajectory, or say now."""
         row = self._view.rows("SELECT said FROM further WHERE id = ?", (trajectory_id,))
         said: Json = json.loads(row[0][0]) if row else None
-        if said is not None and said["names"] == sorted(self._components):
+        if said is not None and said["names"] == sorted(self._parts.further):
             return said
         event = event_at(self._bus, TRAJECTORIES, sequence)
         if event is None:
@@ -285,9 +294,9 @@ class Evaluator:
         return said
 
     def _ask(self, payload: Json) -> Json:
-        claims, problems = further_claims(payload, self._components)
+        claims, problems = further_claims(payload, self._parts.further)
         return {
-            "names": sorted(self._components),
+            "names": sorted(self._parts.further),
             "claims": [asdict(claim) for claim in claims],
             "problems": problems,
         }

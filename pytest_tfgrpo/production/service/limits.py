@@ -39,6 +39,16 @@ class ServiceLimits:
     """That requests have to end, all together, once the service is to stop."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListeningAddress:
+    """Where the service listens, and what its clients must know."""
+
+    host: str = "127.0.0.1"
+    port: int = 4318
+    """0 picks a free one."""
+    token: str = ""
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a name or address is this machine's own, without asking a name server."""
     if host == "localhost":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.service.app import LoopService, open_app
-from pytest_tfgrpo.production.service.limits import ServiceLimits, check_reach
+from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits, check_reach
 from pytest_tfgrpo.production.service.readers import READERS
 from pytest_tfgrpo.production.service.reports import FirstReports
 from pytest_tfgrpo.production.service.server import address_of, listen, open_server
@@ -31,9 +31,7 @@ def run_service(
     bus: Bus,
     intake: Intake,
     roles: Sequence[LoopRole] = (),
-    host: str = "127.0.0.1",
-    port: int = 4318,
-    token: str = "",
+    address: ListeningAddress,
     limits: ServiceLimits | None = None,
     ready: Callable[[str], None],
     report: Callable[[str], None],
@@ -41,7 +39,7 @@ def run_service(
 ) -> None:
     """Serve until SIGTERM, SIGINT or `stop`; then answer what has begun, and close the roles and the bus.
 
-    Port 0 picks a free one; `ready` is called with the service's URL once it answers, and `report` from any
+    `ready` is called with the service's URL once it answers, and `report` from any
     thread with each distinct error that the service outlives. A second signal ends the process as it would
     without us. Signals are only taken in the main thread. `roles`, `intake` and `bus` are the service's
     from here on: the bus is closed at last, also where this raises SettingError: others reach the address
@@ -53,15 +51,15 @@ def run_service(
         closing.callback(bus.close)
         workers = Workers(roles, reports.say)
         closing.callback(workers.close)
-        check_reach(host, token)
+        check_reach(address.host, address.token)
         for read in READERS.values():
             read(b"", form="protobuf", place="")  # raises at once what the first request would
         service = LoopService(
-            intake, READERS, token=token, limits=limits, roles=workers.states, report=reports.say
+            intake, READERS, token=address.token, limits=limits, roles=workers.states, report=reports.say
         )
         closing.callback(service.close)
         server = open_server(open_app(service), limits)
-        listener = closing.enter_context(listen(host, port))
+        listener = closing.enter_context(listen(address.host, address.port))
         workers.start()
         with _signals_end(server):
             _serve(server, listener, ready, stop or threading.Event())

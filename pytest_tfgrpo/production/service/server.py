@@ -17,7 +17,9 @@ from pytest_tfgrpo.production.service.limits import ServiceLimits
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from uvicorn import Server
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
+else:
+    _Protocol = object  # uvicorn's class stands beside ours once it is imported
 
 _BACKLOG = 2048
 _GRACE_S = 1.0
@@ -53,7 +55,7 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
 
     config = uvicorn.Config(
         app,
-        http=_timed(HttpToolsProtocol, limits),
+        http=type("TimedProtocol", (_TimedProtocol, HttpToolsProtocol), {"limits": limits}),
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -69,64 +71,6 @@ def open_server(app: Starlette, limits: ServiceLimits) -> Server:
         timeout_graceful_shutdown=limits.drain_s,
     )
     return uvicorn.Server(config)
-
-
-def _timed(protocol: type[HttpToolsProtocol], limits: ServiceLimits) -> type[HttpToolsProtocol]:
-    """Return uvicorn's protocol with limits on the time that a client takes."""
-
-    class TimedProtocol(protocol):  # type: ignore[misc,valid-type]
-        """Closes a connection whose client is too slow with a head or a body, or to read its answers."""
-
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self._reading = _Timer(self.loop)
-            self._writing = _Timer(self.loop)
-            self._head: int | None = None
-            """Bytes of the head that is being read; None between heads."""
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            # asyncio does this for listeners made with IPPROTO_TCP alone, and an answer waits 40 ms else
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._reading.start(limits.head_s, self.transport.close)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._reading.cancel()
-            super().connection_lost(exc)
-            self._writing.cancel()
-
-        def data_received(self, data: bytes) -> None:
-            if not self._reading.runs:
-                self._reading.start(limits.head_s, self.transport.close)
-            super().data_received(data)
-            if self._head is not None:
-                self._head += len(data)
-                if self._head > limits.head_bytes:
-                    self.transport.close()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._head = 0
-            self._reading.start(limits.head_s, self.transport.close)
-
-        def on_headers_complete(self) -> None:
-            self._head = None
-            self._reading.start(limits.body_s + _GRACE_S, self.transport.close)
-            super().on_headers_complete()
-
-        def on_message_complete(self) -> None:
-            super().on_message_complete()
-            self._reading.cancel()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._writing.start(limits.body_s, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            self._writing.cancel()
-            super().resume_writing()
-
-    return TimedProtocol
 
 
 class _Timer:
@@ -148,3 +92,58 @@ class _Timer:
         if self._handle is not None:
             self._handle.cancel()
         self._handle = None
+
+
+class _TimedProtocol(_Protocol):
+    """Closes a connection whose client is too slow with a head or a body, or to read its answers."""
+
+    limits: ServiceLimits
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._reading = _Timer(self.loop)
+        self._writing = _Timer(self.loop)
+        self._head: int | None = None
+        """Bytes of the head that is being read; None between heads."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # asyncio does this for listeners made with IPPROTO_TCP alone, and an answer waits 40 ms else
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reading.start(self.limits.head_s, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._reading.cancel()
+        super().connection_lost(exc)
+        self._writing.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._reading.runs:
+            self._reading.start(self.limits.head_s, self.transport.close)
+        super().data_received(data)
+        if self._head is not None:
+            self._head += len(data)
+            if self._head > self.limits.head_bytes:
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head = 0
+        self._reading.start(self.limits.head_s, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        self._reading.start(self.limits.body_s + _GRACE_S, self.transport.close)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._reading.cancel()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._writing.start(self.limits.body_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._writing.cancel()
+        super().resume_writing()

@@ -28,7 +28,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation import evaluator as evaluator_module
-from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, evaluator_lag
+from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts, evaluator_lag
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
@@ -376,10 +376,10 @@ def test_components_of_a_project_are_asked_once_for_each_trajectory(bus: Bus, st
     publish(
         bus, [trajectory("a", text="please", **DONE), trajectory("b", **DONE), trajectory("c", text="please")]
     )
-    options = {"components": {"polite": polite}, "weights": {"polite": 1.0, "task_completion": 1.0}}
-    run(start(bus, **options))
+    parts = RewardParts(further={"polite": polite}, weights={"polite": 1.0, "task_completion": 1.0})
+    run(start(bus, parts=parts))
     publish(bus, [feedback("f", "label", "a", text="failed"), feedback("g", "label", "c", text="failed")])
-    run(start(bus, **options))
+    run(start(bus, parts=parts))
     assert sorted(asked) == sorted(derived_id(name) for name in "abc")
     assert totals(bus) == {derived_id("a"): (2, 0.5), derived_id("b"): (1, 0.5), derived_id("c"): (1, 0.5)}
 

@@ -13,7 +13,7 @@ import pytest
 from support.services import ClosingBus, FakeIntake, Running
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.production.service.limits import ServiceLimits
+from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.service.run import run_service
 from pytest_tfgrpo.telemetry.traces.otlp import otlp_protobuf
 
@@ -136,8 +136,7 @@ def test_an_address_that_is_taken_or_open_to_all_is_an_error_and_the_bus_is_clos
                 run_service(
                     bus=bus,
                     intake=FakeIntake(),
-                    host=host,
-                    port=port,
+                    address=ListeningAddress(host=host, port=port),
                     ready=print,
                     report=print,
                 )
@@ -153,7 +152,7 @@ def test_a_signal_stops_the_service_and_is_given_back_what_it_did_before() -> No
         run_service(
             bus=bus,
             intake=FakeIntake(),
-            port=0,
+            address=ListeningAddress(port=0),
             ready=lambda url: os.kill(os.getpid(), signal.SIGTERM),
             report=print,
         )
@@ -177,4 +176,6 @@ def test_a_missing_package_is_named_with_its_extra(
     otlp_protobuf._requests.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SettingError, match=rf"needs? {message}; install .*pytest-tfgrpo\[serve\]"):
-        run_service(bus=ClosingBus(), intake=FakeIntake(), port=0, ready=print, report=print)
+        run_service(
+            bus=ClosingBus(), intake=FakeIntake(), address=ListeningAddress(port=0), ready=print, report=print
+        )

@@ -95,7 +95,7 @@ class NatsLink:
         import nats.errors
 
         self._nats = nats
-        self._failures = (nats.errors.Error, TimeoutError, asyncio.TimeoutError, OSError)
+        self.failures = (nats.errors.Error, TimeoutError, asyncio.TimeoutError, OSError)
         self._nobody = nats.errors.NoRespondersError
         self._patience_s = patience_s
         self._servers = url.split(",")
@@ -104,8 +104,6 @@ class NatsLink:
         self.breaks = 0
         """How often the connection broke."""
         self._closed = False
-        self._inbox = ""
-        self._windows: dict[str, _Window] = {}
         self._loop = asyncio.new_event_loop()
         self._broken: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._loop.run_forever, name="tfgrpo-nats", daemon=True)
@@ -115,6 +113,7 @@ class NatsLink:
         except BaseException:
             self._stop()
             raise
+        self._publisher = _Publisher(self)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Return what a coroutine returns, run in the loop's thread."""
@@ -151,7 +150,7 @@ class NatsLink:
             return await asyncio.wait_for(self._nats.connect(self._servers, **given), _CONNECT_S)
         except TypeError as error:
             raise BusError(f"an option for nats.connect is not one that it takes: {error}") from error
-        except (*self._failures, ValueError) as error:
+        except (*self.failures, ValueError) as error:
             why = self._last_error or str(error) or type(error).__name__
             raise BusError(
                 f"NATS at {self.where} cannot be reached: {why}; start it, or correct the URL"
@@ -180,7 +179,7 @@ class NatsLink:
         while True:
             try:
                 return await self._unless_broken(attempt())
-            except self._failures as error:
+            except self.failures as error:
                 if isinstance(error, BusError):
                     raise
                 if time.monotonic() > until or self._closed or self.client.is_closed:
@@ -218,59 +217,7 @@ class NatsLink:
 
     async def store(self, messages: Sequence[NatsMessage]) -> list[int]:
         """Return the sequences under which messages are stored, once they are."""
-        await self.patiently(self._listen)
-        sequences: list[int] = []
-        for part in _windows(messages):
-            window = _Window(part)
-            self._windows[window.name] = window
-            try:
-                await self.patiently(partial(self._store, window))
-            finally:
-                del self._windows[window.name]
-            sequences += [window.known[number] for number in range(len(part))]
-        return sequences
-
-    async def _listen(self) -> None:
-        """Subscribe to what the server answers about messages; nats-py's own way loses refusals."""
-        if not self._inbox:
-            inbox = self.client.new_inbox()
-            self._inbox = inbox
-            self._listening = self._loop.create_task(self._subscribe(inbox))
-        try:
-            await asyncio.shield(self._listening)
-        except self._failures:
-            self._inbox = ""
-            raise
-
-    async def _subscribe(self, inbox: str) -> None:
-        await self.client.subscribe(f"{inbox}.>", cb=self._acknowledge)
-
-    async def _acknowledge(self, message: Msg) -> None:
-        name, _, number = message.subject[len(self._inbox) + 1 :].partition(".")
-        if (window := self._windows.get(name)) is None:
-            return
-        if not message.data:
-            window.fail(OSError("no stream takes the subject, or the server has not found it yet"))
-            return
-        answer = load_json(message.data)
-        if (refused := answer.get("error")) is None:
-            window.acknowledge(int(number), answer["seq"])
-        elif refused["code"] >= 500:
-            window.fail(OSError(refused["description"]))  # not ready yet
-        else:
-            text = f"NATS at {self.where} refuses a message: {refused['description']}"
-            window.fail(NatsRefusal(text, refused.get("err_code", 0)))
-
-    async def _store(self, window: _Window) -> None:
-        """Publish what is not acknowledged, all at once."""
-        window.answered = self._loop.create_future()
-        reply, publish = f"{self._inbox}.{window.name}.", self.client.publish
-        async with asyncio.timeout(_ANSWER_S):
-            for number, message in enumerate(window.messages):
-                if number not in window.known:
-                    await publish(message.subject, message.data, f"{reply}{number}", message.headers)
-            if len(window.known) < len(window.messages):
-                await window.answered
+        return await self._publisher.store(messages)
 
     def check_size(self, size: int, what: str) -> None:
         """Raise BusError for data that the server would not take."""
@@ -307,10 +254,10 @@ class NatsLink:
 
         try:
             answered = await self._unless_broken(receive())
-        except self._failures:
+        except self.failures:
             answered = False
         finally:
-            with suppress(*self._failures):
+            with suppress(*self.failures):
                 await subscription.unsubscribe()
         return got, answered
 
@@ -331,7 +278,7 @@ class NatsLink:
             return
         closing = asyncio.run_coroutine_threadsafe(self.client.close(), self._loop)
         self._closed = True
-        with suppress(*self._failures):
+        with suppress(*self.failures):
             closing.result()
         self._stop()
 
@@ -340,6 +287,71 @@ class NatsLink:
         self._thread.join()
         self._loop.run_until_complete(_cancel_others())
         self._loop.close()
+
+
+class _Publisher:
+    """Stores messages, which the server acknowledges in an inbox."""
+
+    def __init__(self, link: NatsLink) -> None:
+        self._link = link
+        self._inbox = link.client.new_inbox()
+        self._listening: asyncio.Future[None] | None = None
+        """The subscription of the inbox; None before there is something to store."""
+        self._windows: dict[str, _Window] = {}
+
+    async def store(self, messages: Sequence[NatsMessage]) -> list[int]:
+        """Return the sequences under which messages are stored, once they are."""
+        await self._link.patiently(self._listen)
+        sequences: list[int] = []
+        for part in _windows(messages):
+            window = _Window(part)
+            self._windows[window.name] = window
+            try:
+                await self._link.patiently(partial(self._store, window))
+            finally:
+                del self._windows[window.name]
+            sequences += [window.known[number] for number in range(len(part))]
+        return sequences
+
+    async def _listen(self) -> None:
+        """Subscribe to what the server answers about messages; nats-py's own way loses refusals."""
+        if self._listening is None:
+            self._listening = asyncio.ensure_future(self._subscribe())
+        try:
+            await asyncio.shield(self._listening)
+        except self._link.failures:
+            self._listening = None
+            raise
+
+    async def _subscribe(self) -> None:
+        await self._link.client.subscribe(f"{self._inbox}.>", cb=self._acknowledge)
+
+    async def _acknowledge(self, message: Msg) -> None:
+        name, _, number = message.subject[len(self._inbox) + 1 :].partition(".")
+        if (window := self._windows.get(name)) is None:
+            return
+        if not message.data:
+            window.fail(OSError("no stream takes the subject, or the server has not found it yet"))
+            return
+        answer = load_json(message.data)
+        if (refused := answer.get("error")) is None:
+            window.acknowledge(int(number), answer["seq"])
+        elif refused["code"] >= 500:
+            window.fail(OSError(refused["description"]))  # not ready yet
+        else:
+            text = f"NATS at {self._link.where} refuses a message: {refused['description']}"
+            window.fail(NatsRefusal(text, refused.get("err_code", 0)))
+
+    async def _store(self, window: _Window) -> None:
+        """Publish what is not acknowledged, all at once."""
+        window.answered = asyncio.get_running_loop().create_future()
+        reply, publish = f"{self._inbox}.{window.name}.", self._link.client.publish
+        async with asyncio.timeout(_ANSWER_S):
+            for number, message in enumerate(window.messages):
+                if number not in window.known:
+                    await publish(message.subject, message.data, f"{reply}{number}", message.headers)
+            if len(window.known) < len(window.messages):
+                await window.answered
 
 
 async def _cancel_others() -> None:
