@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.gate.verdict import GateRule
     from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.launch.running import RunResult
-    from pytest_tfgrpo.protocols import Actor, Optimizer, Rewarder
+    from pytest_tfgrpo.protocols import Rewarder
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.suite.collection import Source
 
@@ -36,8 +36,6 @@ def run(
     root: str | Path = ".",
     scenarios: Source | Sequence[Source] | None = None,
     *,
-    actor: str | Actor | None = None,
-    optimizer: str | Optimizer | None = None,
     rewarders: Iterable[Rewarder] = (),
     checks: Mapping[str, CheckKind] | None = None,
     gate_rules: Iterable[GateRule] = (),
@@ -49,9 +47,9 @@ def run(
     """Run a suite from start to report, as ``pytest --tfgrpo`` does, and return the result.
 
     `root` is the project folder that paths are relative to; `scenarios` are files, folders, records or
-    mappings as in a file (default: all scenario files below `root`). `actor` and `optimizer` are specs or
-    objects; `rewarders`, `checks` and `gate_rules` are added to the built-in ones. `settings` are given by
-    name, for instance ``group_size=5``; None stands for the default. With `learning` off, each eval scenario
+    mappings as in a file (default: all scenario files below `root`). `rewarders`, `checks` and `gate_rules`
+    are added to the built-in ones. `settings` are given by name, for instance ``group_size=5``; None stands
+    for the default, and `actor` and `optimizer` may be objects too. With `learning` off, each eval scenario
     runs once and nothing is learned. `resume` is the id of a run to go on with, or ``latest``.
 
     Observers are called on this thread, in order; one that raises is reported in the run's warnings. Ctrl-C
@@ -61,8 +59,8 @@ def run(
     """
     from pytest_tfgrpo.launch.running import run_launch
 
-    supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
-    launch = _open(Path(root), scenarios, supplied, learning, resume, _specs(actor, optimizer, settings))
+    supplied = _supplied(settings, rewarders, checks, gate_rules)
+    launch = _open(Path(root), scenarios, supplied, learning, resume, settings)
     return run_launch(launch, observe)
 
 
@@ -70,8 +68,6 @@ async def arun(
     root: str | Path = ".",
     scenarios: Source | Sequence[Source] | None = None,
     *,
-    actor: str | Actor | None = None,
-    optimizer: str | Optimizer | None = None,
     rewarders: Iterable[Rewarder] = (),
     checks: Mapping[str, CheckKind] | None = None,
     gate_rules: Iterable[GateRule] = (),
@@ -88,15 +84,13 @@ async def arun(
     """
     from pytest_tfgrpo.launch.running import arun_launch
 
-    supplied = _supplied(actor, optimizer, rewarders, checks, gate_rules)
-    given = _specs(actor, optimizer, settings)
-    launch = await asyncio.to_thread(_open, Path(root), scenarios, supplied, learning, resume, given)
+    supplied = _supplied(settings, rewarders, checks, gate_rules)
+    launch = await asyncio.to_thread(_open, Path(root), scenarios, supplied, learning, resume, settings)
     return await arun_launch(launch, observe)
 
 
 def _supplied(
-    actor: str | Actor | None,
-    optimizer: str | Optimizer | None,
+    settings: Mapping[str, Any],
     rewarders: Iterable[Rewarder],
     checks: Mapping[str, CheckKind] | None,
     rules: Iterable[GateRule],
@@ -109,16 +103,17 @@ def _supplied(
         if name in KINDS:
             raise SettingError(f"checks: the check kind {name!r} is built in; use another name")
     return Supplied(
-        actor=_object("actor", actor, ("name", "identity", "paid", "bound", "aclose")),
-        optimizer=_object("optimizer", optimizer, ("name", "identity", "propose")),
+        actor=_object(settings, "actor", ("name", "identity", "paid", "bound", "aclose")),
+        optimizer=_object(settings, "optimizer", ("name", "identity", "propose")),
         rewarders=tuple(_complete("rewarders", one, ("name", "weight", "__call__")) for one in rewarders),
         kinds={**KINDS, **(checks or {})},
         rules=tuple(_complete("gate_rules", one, ("name", "judge")) for one in rules),
     )
 
 
-def _object(name: str, value: str | _One | None, wanted: Sequence[str]) -> _One | None:
-    """Return `value` unless it is a spec; raises SettingError when it lacks an attribute."""
+def _object(settings: Mapping[str, Any], name: str, wanted: Sequence[str]) -> Any | None:
+    """Return a setting that is an object; raises SettingError when it lacks an attribute."""
+    value = settings.get(name)
     return None if value is None or isinstance(value, str) else _complete(name, value, wanted)
 
 
@@ -133,15 +128,6 @@ def _complete(name: str, value: _One, wanted: Sequence[str]) -> _One:
     if missing:
         raise SettingError(f"{name}: {value!r} has no attribute {missing[0]!r}; add it")
     return value
-
-
-def _specs(
-    actor: str | Actor | None, optimizer: str | Optimizer | None, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the settings with actor and optimizer by name."""
-    named = {"actor": actor, "optimizer": optimizer}
-    specs = {key: value if isinstance(value, str | None) else value.name for key, value in named.items()}
-    return {**settings, **specs}
 
 
 def _open(
@@ -160,7 +146,9 @@ def _open(
     from pytest_tfgrpo.suite.collection import collect, uncollected
 
     root = root.resolve()
-    settings = from_arguments(arguments, learning=learning)
+    objects = {"actor": supplied.actor, "optimizer": supplied.optimizer}
+    names = {name: one.name for name, one in objects.items() if one is not None}
+    settings = from_arguments({**arguments, **names}, learning=learning)
     if listed_agents(ACTOR.of(settings)):
         raise SettingError("actor: a list of agents runs under pytest only; call run for each of them")
     if OTEL.of(settings):

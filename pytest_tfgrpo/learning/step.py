@@ -25,6 +25,8 @@ from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.suite.contamination.answers import expected_answers, tool_names
 from pytest_tfgrpo.suite.packs import pack_for
 
+NOTHING_TO_LEARN = "no group had mixed results, so there was nothing to learn from"
+
 
 async def learn(
     job: Job,
@@ -45,13 +47,12 @@ async def learn(
     if recorded is not None:
         return recorded
     context = _context(job, phase, groups, library, calls, earlier)
-    screen = _screen(job, context)
     found = await asyncio.to_thread(evidence, job, phase, groups, earlier, library)
     cap = LIBRARY_CAP.of(job.settings)
     try:
         proposal = await job.optimizer.propose(context)
         operations, harmful = without_harmful(proposal.operations, found)
-        revision = apply(library, operations, screen=screen, cap=cap, epoch=phase.epoch)
+        revision = apply(library, operations, screen=_screen(job, context), cap=cap, epoch=phase.epoch)
     except (BudgetError, OutageError, RecordingError):
         raise
     except Exception as error:
@@ -74,8 +75,7 @@ async def learn(
         lesson_groups=len(proposal.lesson_groups),
         informative_groups=informative,
         failures={redact(code): count for code, count in proposal.failures.items()},
-        note=redact(proposal.note)
-        or ("" if informative else "no group had mixed results, so there was nothing to learn from"),
+        note=redact(proposal.note) or ("" if informative else NOTHING_TO_LEARN),
     )
 
 

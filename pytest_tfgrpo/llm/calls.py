@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -87,14 +87,10 @@ class Calls:
             return _completion(known)
         started_at, started = utc_now(), time.perf_counter()
         answer, error = Completion(text=""), None
-        self.in_flight[purpose] += 1
         try:
-            answer = await self._ask(completer, request)
-            answer = replace(answer, text=redact(answer.text))
+            answer = await self._counted(purpose, self._ask(completer, request))
         except ModelError as caught:
             error = caught
-        finally:
-            self.in_flight[purpose] -= 1
         self.answered += 1
         call = ModelCall(
             key=key,
@@ -118,6 +114,15 @@ class Calls:
         if error is not None:
             raise error
         return answer
+
+    async def _counted(self, purpose: str, asked: Awaitable[Completion]) -> Completion:
+        """Return an answer without secrets; it counts as in flight until it is there."""
+        self.in_flight[purpose] += 1
+        try:
+            answer = await asked
+            return replace(answer, text=redact(answer.text))
+        finally:
+            self.in_flight[purpose] -= 1
 
     async def _ask(self, completer: Completer, request: Request) -> Completion:
         """Ask, and ask once again after an error that the server's being away may explain.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.lessons import Revision
@@ -16,12 +16,16 @@ from pytest_tfgrpo.core.report_blocks import (
     Changes,
     DevWork,
     EpochRow,
+    Latency,
 )
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.metrics.looks import final_variant
 from pytest_tfgrpo.metrics.passes import Passes
 from pytest_tfgrpo.metrics.used import UsedInSweep
 from pytest_tfgrpo.metrics.values import GT, NOBODY, Criteria, criteria_of
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.metrics.named import SweepMetrics
 
 SCHEMA = "tfgrpo.per-epoch/1"
 PARTS = ("phase", "groups", "shared", "revision", "dev")
@@ -76,20 +80,9 @@ def epoch_row(
     """
     from pytest_tfgrpo.metrics.named import SweepMetrics
 
-    phase, counted, passes = result.phase, result.counted, Passes()
-    used, measured, served = UsedInSweep(), SweepMetrics(criteria=criteria), 0
-    for group in counted:  # once, as each look at a group of a long run reads its file
-        passes.add(group)
-        measured.add(group)
-        if counted is result.groups:
-            used.add(group)
-        elif group.shared:
-            served += len(group.rollouts)
-    for group in () if counted is result.groups else result.groups:
-        used.add(group)
+    phase, measured = result.phase, SweepMetrics(criteria=criteria)
+    used, passes, served = _once(result, measured)
     metrics, left_out = measured.figures(families)
-    latencies = used.rollouts.latencies_ms
-    p50, p95 = (percentile(latencies.values, share) if latencies.values else None for share in (0.5, 0.95))
     gt = metrics[GT]
     row: EpochRow = {
         "epoch": phase.epoch,
@@ -105,7 +98,7 @@ def epoch_row(
         "experiences": _changes(result.revision, in_force),
         "tokens": used.rollouts.tokens.row(),
         "cost_usd": used.rollouts.costs_usd.row(),
-        "latency_ms": {**latencies.row(), "p50": p50, "p95": p95},
+        "latency_ms": _latency(used),
         "tools": used.tools(),
         "metrics": metrics,
     }
@@ -116,6 +109,30 @@ def epoch_row(
     if result.dev:
         row["dev"] = _dev(result)
     return row
+
+
+def _once(result: PhaseResult, measured: SweepMetrics) -> tuple[UsedInSweep, Passes, int]:
+    """Return what a sweep used, what passed in it, and the rollouts that the baseline sweep made for it.
+
+    Each group is looked at once, as a look at one of a long run reads its file.
+    """
+    counted, used, passes, served = result.counted, UsedInSweep(), Passes(), 0
+    for group in counted:
+        passes.add(group)
+        measured.add(group)
+        if counted is result.groups:
+            used.add(group)
+        elif group.shared:
+            served += len(group.rollouts)
+    for group in () if counted is result.groups else result.groups:
+        used.add(group)
+    return used, passes, served
+
+
+def _latency(used: UsedInSweep) -> Latency:
+    latencies = used.rollouts.latencies_ms
+    p50, p95 = (percentile(latencies.values, share) if latencies.values else None for share in (0.5, 0.95))
+    return {**latencies.row(), "p50": p50, "p95": p95}
 
 
 def _dev(result: PhaseResult) -> DevWork:

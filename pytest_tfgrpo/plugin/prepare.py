@@ -18,7 +18,6 @@ from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.core.records import Phase
     from pytest_tfgrpo.core.scenarios import Scenario
     from pytest_tfgrpo.engine.supplied import Supplied
     from pytest_tfgrpo.gate.config import NamedGate
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.llm.limits.budget import Budget
     from pytest_tfgrpo.llm.limits.slots import EndpointSlots
+    from pytest_tfgrpo.plugin.items.selection import Pick
     from pytest_tfgrpo.protocols import Actor, Tracing
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
@@ -49,24 +49,22 @@ def usage_errors() -> Iterator[None]:
 @usage_errors()
 def prepare(
     config: pytest.Config,
-    agent: Agent,
+    pick: Pick,
     *,
-    scenarios: Sequence[Scenario],
-    phases: Sequence[Phase],
     kinds: Mapping[str, CheckKind],
     gates: Iterable[NamedGate],
-    partial: str,
     elsewhere: Callable[[Sequence[str]], str],
     budget: Budget | None = None,
     slots: EndpointSlots | None = None,
 ) -> Launch:
-    """Return the launch of what pytest selected for an agent; raises pytest.UsageError on any misuse.
+    """Return the launch of what pytest selected; raises pytest.UsageError on any misuse.
 
     `budget` and the `slots` of endpoints are those that it shares with others.
     """
     from pytest_tfgrpo.engine.request import RunRequest
     from pytest_tfgrpo.launch.launch import open_launch
 
+    agent, scenarios = pick.agent, pick.scenarios
     settings = agent.settings
     _require_known_environment(os.environ)
     if agent.name:
@@ -76,14 +74,14 @@ def prepare(
         root=config.rootpath,
         settings=settings,
         scenarios=scenarios,
-        phases=phases,
+        phases=pick.phases,
         supplied=_supplied(config, agent, kinds, scenarios),
         environ=os.environ,
         gates=tuple(gates),
         resume=agent.resume,
         run_id=agent.run_id,
         again=agent.again,
-        partial=partial,
+        partial=pick.partial,
         elsewhere=elsewhere,
         budget=budget,
         slots=slots,

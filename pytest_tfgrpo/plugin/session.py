@@ -257,12 +257,9 @@ class TfgrpoSession:
             if not self.config.option.collectonly:
                 launch = prepare.prepare(
                     self.config,
-                    pick.agent,
-                    scenarios=pick.scenarios,
-                    phases=pick.phases,
+                    pick,
                     kinds=self._kinds,
                     gates=named,
-                    partial=pick.partial,
                     elsewhere=self._elsewhere,
                     budget=shared and shared.share(),
                     slots=slots,

@@ -73,7 +73,6 @@ def build(
     compared = compare(before, after)
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
-    gain = _gain(run, sweeps, compared, looks)
     value: Report = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -85,7 +84,7 @@ def build(
         "partial_selection": run.partial_selection,
         "files": files,
         "epochs": per_epoch(run)["epochs"],
-        "gain": gain,
+        "gain": _gain(run, sweeps, compared, looks),
         "domains": significance.domains(run, before, after, looks),
         "regressions": _regressions(run, sweeps, compared),
         "scenarios": _scenarios(run),

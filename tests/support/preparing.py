@@ -19,6 +19,7 @@ from pytest_tfgrpo.launch.agents import Agent
 from pytest_tfgrpo.launch.choice import choose
 from pytest_tfgrpo.launch.launch import Launch, read_gates
 from pytest_tfgrpo.plugin import hook_calls
+from pytest_tfgrpo.plugin.items.selection import Pick
 from pytest_tfgrpo.plugin.prepare import open_agents, open_tracing, prepare, usage_errors
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
@@ -98,16 +99,15 @@ def _prepared(
     choice = choose(wanted, settings, root, agent.resume)
     with usage_errors():
         gates = read_gates(settings, root, [*found, *wanted], partial=bool(choice.left_out))
-    return prepare(
-        config,
-        agent,
+    pick = Pick(
+        agent=agent,
         scenarios=choice.scenarios,
         phases=choice.phases,
-        kinds=kinds,
-        gates=gates,
+        functions=(),
+        items=(),
         partial=choice.left_out,
-        elsewhere=lambda ids: "",
     )
+    return prepare(config, pick, kinds=kinds, gates=gates, elsewhere=lambda ids: "")
 
 
 def refusal(project: Project, *args: str) -> str:
