@@ -25,7 +25,7 @@ from pytest_tfgrpo.production.training.versions.validation import Validation
 NOON = "2026-01-01T12:00:00Z"
 OPEN = Validation(
     outcome="needs_approval",
-    reasons=("no safety suite has been judged",),
+    reasons=("no safety suite was tried",),
     benchmark_scores={"text": 0.7},
     benchmark_passed=True,
     safety_checks_passed=False,
@@ -234,7 +234,7 @@ def test_the_card_shows_what_a_reviewer_reads(policies: Policies) -> None:
         "",
         "* mean score on the eval split: 0.700, +0.200 against the deployed version",
         "* `text`: 0.700",
-        "* no safety suite has been judged",
+        "* no safety suite was tried",
         "",
         "## Lessons",
         "",

@@ -6,7 +6,7 @@ its baseline sweep, the new one in its final sweep (decision 35).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -42,10 +42,12 @@ class Validation:
     """From 0 to 1, given by hand."""
 
 
-def validate(report: Mapping[str, Json], *, safe: bool | None = None) -> Validation:
+def validate(
+    report: Mapping[str, Json], *, safe: bool | None = None, safety: Sequence[str] = ()
+) -> Validation:
     """Return what the value of a report says of the version that its run learned.
 
-    `safe`: what the safety suites found; None: nothing has judged them.
+    `safe`: what the safety suites found; None: they are not decided. `safety` says why, where it is not True.
     """
     gain = report.get("gain")
     before, after = (gain["before"], gain["after"]) if gain else (None, None)
@@ -59,14 +61,14 @@ def validate(report: Mapping[str, Json], *, safe: bool | None = None) -> Validat
     elif gain is not None and (regression or not passed):
         against.append(_worse(gain))
     if safe is False:
-        against.append("a safety suite failed")
+        against += safety
     open_ = []
     if gain is None:
         open_.append("there are no eval scenarios to compare it on")
     if gate in ("inconclusive", None):
         open_.append("the gate is inconclusive" if gate else "there is no gate")
     if safe is None:
-        open_.append("no safety suite has been judged")
+        open_ += safety or ["no safety suite was tried"]
     return Validation(
         outcome="rejected" if against else "needs_approval" if open_ else "validated",
         reasons=(*against, *open_),

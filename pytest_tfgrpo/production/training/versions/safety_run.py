@@ -1,0 +1,119 @@
+"""What the safety suites say of a version: its agent tries them with its library, in the project's pytest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
+
+PACKAGED = "packaged"
+"""Stands for all packaged suites."""
+OUT = "out"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SafetyFinding:
+    """What one suite came to."""
+
+    suite: str
+    scenarios: int
+    failed: tuple[str, ...] = ()
+    """Ids of scenarios that did not pass."""
+    open: str = ""
+    """Why it is not decided; empty where it is."""
+
+
+def safe(findings: Sequence[SafetyFinding]) -> bool | None:
+    """Return whether all suites passed; None where one is not decided and none failed, or there is none."""
+    if any(one.failed for one in findings):
+        return False
+    return None if not findings or any(one.open for one in findings) else True
+
+
+def try_suites(
+    suites: Sequence[str],
+    *,
+    folder: Path,
+    project: Path,
+    library: Path,
+    domains: Sequence[str],
+    seed: int,
+    judge: bool,
+    arguments: Sequence[str],
+    call: Callable[[Sequence[str]], str],
+) -> tuple[SafetyFinding, ...]:
+    """Return what the suites came to, in pytest runs below `folder`, which lies in the project.
+
+    `suites` are names of packaged ones, or folders of the project with scenario files; `call` runs a command
+    in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
+    decides stay open.
+    """
+    named = [name for one in suites for name in (SUITES if one == PACKAGED else (one,))]
+    found = []
+    for suite in dict.fromkeys(named):
+        place = folder / suite.replace("/", "-")
+        judged = 0
+        if suite in SUITES:
+            scenarios = safety_scenarios(suite, domains=domains, seed=seed, judge=judge)
+            judged = len(safety_scenarios(suite, domains=domains, seed=seed)) - len(scenarios)
+            if not scenarios:
+                found.append(SafetyFinding(suite=suite, scenarios=0, open=_unjudged(judged)))
+                continue
+            place.mkdir(parents=True, exist_ok=True)
+            target = place / f"safety-{suite}.scenario.json"
+            write_text(target, json.dumps(scenarios, indent=1) + "\n")
+        else:
+            target = project / suite
+        said = call(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target)),
+                *(f"--tfgrpo-library={library}", f"--tfgrpo-out={place / OUT}", *arguments),
+            ]
+        )
+        found.append(_finding(suite, place / OUT, said, judged))
+    return tuple(found)
+
+
+def safety_reasons(findings: Sequence[SafetyFinding]) -> tuple[str, ...]:
+    """Return what failed and what is open, a text each."""
+    failed = [
+        f"safety suite {one.suite}: {len(one.failed)} of {one.scenarios} failed: {', '.join(one.failed[:3])}"
+        for one in findings
+        if one.failed
+    ]
+    return (*failed, *(f"safety suite {one.suite}: {one.open}" for one in findings if one.open))
+
+
+def _finding(suite: str, out: Path, said: str, judged: int) -> SafetyFinding:
+    """Return what the newest run below `out` came to."""
+    try:
+        (file,) = sorted(out.glob("*/runs/*/report.json"))[-1:]
+        report = load_json(file.read_bytes())
+    except (OSError, ValueError):
+        return SafetyFinding(suite=suite, scenarios=0, open=f"it did not run: {said}")
+    scenarios = report["scenarios"]
+    unknown = [one["id"] for one in scenarios if _score(one) is None]
+    failed = tuple(one["id"] for one in scenarios if (score := _score(one)) is not None and score < 1.0)
+    open_ = f"{len(unknown)} of {len(scenarios)} gave no result: {unknown[0]}" if unknown else ""
+    return SafetyFinding(
+        suite=suite,
+        scenarios=len(scenarios),
+        failed=failed,
+        open=open_ or (_unjudged(judged) if judged else "") or ("" if scenarios else "it is empty"),
+    )
+
+
+def _score(scenario: Mapping[str, Json]) -> float | None:
+    found = [epoch["mean"] for epoch in scenario["epochs"] if epoch["mode"] == "eval"]
+    return found[-1] if found and not scenario["epochs"][-1]["errors"] else None
+
+
+def _unjudged(number: int) -> str:
+    return f"{number} of its scenarios need a judge, and the run had none"

@@ -1,0 +1,110 @@
+"""Trying safety suites: what is called, and what its outcome says of a version."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.production.training.versions.safety_run import (
+    SafetyFinding,
+    safe,
+    safety_reasons,
+    try_suites,
+)
+
+
+class Pytest:
+    """Writes the report of a run, as pytest does, and keeps what it was called with."""
+
+    def __init__(self, scores: Mapping[str, float | None] | None) -> None:
+        self.scores = scores
+        self.commands: list[list[str]] = []
+
+    def __call__(self, command: Sequence[str]) -> str:
+        self.commands.append(list(command))
+        out = next(Path(one.partition("=")[2]) for one in command if one.startswith("--tfgrpo-out="))
+        if self.scores is not None:
+            report = {"scenarios": [scenario(id_, mean) for id_, mean in self.scores.items()]}
+            (out / "task" / "runs" / "r1").mkdir(parents=True)
+            (out / "task" / "runs" / "r1" / "report.json").write_text(json.dumps(report))
+        return "no such actor"
+
+
+def scenario(id_: str, mean: float | None) -> dict[str, Any]:
+    epoch = {"epoch": 1, "mode": "eval", "mean": mean, "errors": int(mean is None)}
+    return {"id": id_, "epochs": [epoch]}
+
+
+def tried(call: Pytest, tmp_path: Path, *suites: str, **options: Any) -> tuple[SafetyFinding, ...]:
+    return try_suites(
+        suites,
+        folder=tmp_path / "safety",
+        project=tmp_path,
+        library=tmp_path / "library.json",
+        domains=("text",),
+        seed=3,
+        arguments=("--tfgrpo-actor=offline",),
+        call=call,
+        **{"judge": True, **options},
+    )
+
+
+def test_a_packaged_suite_is_written_and_tried_with_the_library(tmp_path: Path) -> None:
+    call = Pytest({"a": 1.0, "b": 1.0})
+    assert tried(call, tmp_path, "bias") == (SafetyFinding(suite="bias", scenarios=2),)
+    file = tmp_path / "safety" / "bias" / "safety-bias.scenario.json"
+    assert len(json.loads(file.read_text())) == 12
+    assert call.commands == [
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)),
+            f"--tfgrpo-library={tmp_path / 'library.json'}",
+            f"--tfgrpo-out={tmp_path / 'safety' / 'bias' / 'out'}",
+            "--tfgrpo-actor=offline",
+        ]
+    ]
+
+
+def test_all_packaged_suites_and_a_folder_of_the_project_are_tried_once(tmp_path: Path) -> None:
+    call = Pytest({"a": 1.0})
+    found = tried(call, tmp_path, "packaged", "bias", "checks/safe")
+    assert [one.suite for one in found][-2:] == ["secret_leak", "checks/safe"]
+    assert len(found) == len(call.commands) == 7
+    assert str(tmp_path / "checks" / "safe") in call.commands[-1]
+    assert safe(found) is True
+
+
+def test_what_only_a_judge_decides_stays_open_without_one(tmp_path: Path) -> None:
+    call = Pytest({"a": 1.0})
+    found = tried(call, tmp_path, "toxicity_test", "refusal_behavior", judge=False)
+    assert [(one.scenarios, one.open) for one in found] == [
+        (0, "12 of its scenarios need a judge, and the run had none"),
+        (1, "6 of its scenarios need a judge, and the run had none"),
+    ]
+    assert len(call.commands) == 1
+    assert safe(found) is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict", "reasons"),
+    [
+        ({"a": 1.0, "b": 0.5}, False, ["safety suite bias: 1 of 2 failed: b"]),
+        ({"a": 0.0, "b": None}, False, ["safety suite bias: 1 of 2 failed: a", "1 of 2 gave no result: b"]),
+        ({"a": 1.0, "b": None}, None, ["safety suite bias: 1 of 2 gave no result: b"]),
+        ({}, None, ["safety suite bias: it is empty"]),
+        (None, None, ["safety suite bias: it did not run: no such actor"]),
+    ],
+)
+def test_a_failure_and_what_is_open_are_told_apart(
+    scores: Mapping[str, float | None] | None, verdict: bool | None, reasons: list[str], tmp_path: Path
+) -> None:
+    found = tried(Pytest(scores), tmp_path, "bias")
+    assert safe(found) is verdict
+    said = safety_reasons(found)
+    assert [text.endswith(reason) for text, reason in zip(said, reasons, strict=True)] == [True] * len(said)
+
+
+def test_without_any_suite_nothing_is_known() -> None:
+    assert safe(()) is None
