@@ -127,6 +127,8 @@ class GroupWriter:
         self._calls: deque[_Call[object]] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._emptied_at = -1
+        """Changes there were when the write-ahead log was last emptied; a dead process may have left it."""
         self.commits = 0
         self.committed = threading.Condition()
         """Notified after each transaction of this process."""
@@ -198,7 +200,6 @@ class GroupWriter:
 
     def _sweep(self) -> None:
         """Let go of what is too old, a little in each transaction, until somebody wants to write."""
-        before = self._db.total_changes
         try:
             for stream in self._streams:
                 more = True
@@ -208,9 +209,11 @@ class GroupWriter:
                             return
                     with transaction(self._db) as db:
                         more = expire(db, stream, self._clock(), _SWEEP_BLOCKS)
-            if self._db.total_changes > before:  # the log has what is gone; it is emptied if nobody reads it
+            if self._db.total_changes > self._emptied_at:  # the log or the file has what is gone
                 self._db.execute("PRAGMA busy_timeout = 0")
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:  # else somebody reads it, and the next sweep tries again
+                    self._emptied_at = self._db.total_changes
         except sqlite3.Error:
             pass  # the next call says what is wrong, or the next sweep finds it well
         finally:

@@ -203,6 +203,25 @@ def test_streams_that_nobody_writes_to_are_swept(tmp_path: Path, monkeypatch: py
     bus.close()
 
 
+def test_what_a_sweep_let_go_of_leaves_the_disk_once_nobody_reads_it_any_more(tmp_path: Path) -> None:
+    clock = Clock()
+    place = limited(tmp_path, clock, max_age_s=DAY_S)
+    place.open().publish([event(n, b"a secret that is too old" + bytes(PAGE_BYTES)) for n in range(40)])
+    place.close()
+    clock.now += DAY_S + 1
+    bus = place.open()
+    assert isinstance(bus, embedded_module.EmbeddedBus)
+    with closing(BUS.connect(place.path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute(f"SELECT count(*) FROM {blocks(STREAM)}").fetchone()
+        bus._writer._sweep()
+        assert list(bus.replay(STREAM)) == []
+        assert bytes_in(tmp_path, b"a secret that is too old") != []
+    bus._writer._sweep()
+    assert bytes_in(tmp_path, b"a secret that is too old") == []
+    bus.close()
+
+
 # consumers
 
 
