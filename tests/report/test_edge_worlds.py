@@ -1,25 +1,27 @@
-"""Runs at the edges, each with all that a person reads of it: the terminal, the summary, the figures behind.
-
-Nothing, one, all equal, zeros, errors alone, values that are missing, one side without a score.
-"""
+"""Runs at the edges, each with all that a person reads of it: terminal, summary, page, the figures behind."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.builders import make_experience
-from support.sweeps import SETTINGS, evenly, make_run, rated
+from support.report.worlds import WORLDS
+from support.sweeps import SETTINGS
 
-from pytest_tfgrpo.core.lessons import Library, Operation, Refusal, Revision
-from pytest_tfgrpo.core.records import Failure, Group, ModelCall, Rollout, Run, Usage
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.report.compare_example import example_lines
+from pytest_tfgrpo.report.comparison.compare import versus
+from pytest_tfgrpo.report.comparison.compare_lines import compare_lines
 from pytest_tfgrpo.report.markdown import summary
-from pytest_tfgrpo.report.terminal import NOTHING_MIXED, terminal
+from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.value import build
 
 Golden = Callable[[str, str], None]
@@ -27,130 +29,8 @@ PARTS = ("gain", "domains", "library", "acceptance", "cost", "noise", "fault_mes
 """Keys of a report whose values the texts show in part."""
 
 
-def with_rollouts(run: Run, change: Callable[[Rollout], Rollout]) -> Run:
-    """Return a run with every rollout changed."""
-
-    def of(group: Group) -> Group:
-        return replace(group, rollouts=tuple(map(change, group.rollouts)))
-
-    phases = (replace(result, groups=tuple(map(of, result.groups))) for result in run.phases)
-    return replace(run, phases=tuple(phases))
-
-
-def with_phase(run: Run, place: int, **changes: Any) -> Run:
-    """Return a run with one of its phases changed."""
-    phases = list(run.phases)
-    phases[place] = replace(phases[place], **changes)
-    return replace(run, phases=tuple(phases))
-
-
-def learned_nothing() -> Run:
-    """Return a run whose groups were all alike, so that it has no lesson, and says so in each epoch."""
-    run = make_run(train={"t1": [1, 1], "t2": [0, 0]}, library=Library(hash="b" * 64))
-    first = replace(
-        run.phases[0],
-        revision=Revision(epoch=1, library=Library(hash="b" * 64), note=NOTHING_MIXED),
-    )
-    second = replace(
-        first,
-        phase=replace(first.phase, epoch=2),
-        revision=Revision(epoch=2, library=Library(hash="b" * 64), note=NOTHING_MIXED),
-    )
-    return replace(run, phases=(first, second))
-
-
-def refused_everything() -> Run:
-    """Return a run whose lessons were refused, one of them twice, and whose optimizer failed twice."""
-    add = Operation(kind="add", experience=make_experience(1, summary32="Answer 3."))
-    remove = Operation(kind="remove", targets=("0" * 16,))
-    refused = (
-        Refusal(operation=add, code="duplicate", reason="says what lesson x says"),
-        *[Refusal(operation=add, code="leak", reason="holds the answer of s1")] * 2,
-        Refusal(operation=remove, code="unknown", reason="no such lesson"),
-        Refusal(operation=add, code="long", reason="33 words"),
-    )
-    revision = Revision(
-        epoch=1, library=Library(hash="b" * 64), refused=refused, failures={"malformed": 2, "call": 1},
-        informative_groups=1,
-    )  # fmt: skip
-    run = make_run(train={"t1": [1, 0]}, library=Library(hash="b" * 64))
-    return with_phase(run, 0, revision=revision)
-
-
-def call(key: str, **changes: Any) -> ModelCall:
-    fields: dict[str, Any] = {
-        "key": key, "purpose": "learn", "epoch": 1, "subject": "t1", "model": "openai:m@e", "prompt": "p",
-        "fingerprint": "f" * 64,
-    }  # fmt: skip
-    return ModelCall(**fields | changes)
-
-
-def paid() -> Run:
-    """Return a run that paid for learning and judging, with one call that failed and one of unknown cost."""
-    run = make_run({"a": [0, 1]}, {"a": [1, 1]}, {"t1": [1, 0]})
-    usage = Usage(prompt=100, completion=20, reasoning=5, cached=50)
-    calls = (
-        call("e1.learn.t1.critique", usage=usage, cost_usd=0.02),
-        call("e1.learn.t1.lessons", error="503 from the provider"),
-        call("e1.judge.t1.r0", purpose="judge", model="openai:j@e", usage=usage),
-    )
-    return with_phase(run, 1, calls=calls)
-
-
-def interrupted() -> Run:
-    """Return a run that was interrupted in its final sweep, one scenario of which a test function skipped."""
-    run = make_run({"a": [0, 1], "b": [1, 1]}, {"a": [1]}, {"t1": [1, 0]})
-    run = replace(run, reason="interrupted", status="cancelled")
-    phase = replace(run.phases[2].phase, scenarios=("a", "b", "c"), rollouts=2)
-    left = {"excluded": ("b",), "settled": ("c",)}
-    return with_phase(run, 2, phase=phase, status="cancelled", reason="interrupted", **left)
-
-
-def failing_alike() -> Run:
-    """Return a run in which agents fail in three ways, one of them more often than the others."""
-
-    def change(rollout: Rollout) -> Rollout:
-        if rollout.failure is None:
-            return rollout
-        code = ("timeout", "crash", "oversize")[len(rollout.scenario_id) % 3]
-        return replace(rollout, failure=Failure(code=code, message=f"{code} after {rollout.index} s"))
-
-    run = make_run(None, {"a": [-1, -1, 1], "bb": [-1, None, 1], "ccc": [None, None, None]})
-    return with_rollouts(run, change)
-
-
-WORLDS: Mapping[str, Callable[[], Run]] = {
-    "nothing": make_run,
-    "one": lambda: make_run(None, {"a": [1]}),
-    "all-solved": lambda: make_run(evenly(9, [1, 1]), evenly(9, [1, 1])),
-    "all-failed": lambda: make_run(evenly(3, [0, 0]), evenly(3, [0, 0])),
-    "errors-alone": lambda: make_run({"a": [None, None]}, {"a": [None, None], "b": [None]}),
-    "errors-before": lambda: make_run({"a": [None, None], "b": [1, 0]}, {"a": [1, 1], "b": [1, None]}),
-    "no-common-scenario": lambda: make_run({"a": [1, 0]}, {"b": [1, 1]}),
-    "worse-in-one-domain": lambda: make_run(
-        evenly(9, [1, 1]) | {"date1": [1, 1], "date2": [0, 1]},
-        evenly(9, [1, 1]) | {"date1": [0, 0], "date2": [0, 0]},
-    ),
-    "better-in-all": lambda: make_run(
-        evenly(9, [0, 0]) | evenly(5, [0, 0], "date"), evenly(9, [1, 1]) | evenly(5, [1, 0.5], "date")
-    ),
-    "learned-nothing": learned_nothing,
-    "refused-everything": refused_everything,
-    "paid": paid,
-    "interrupted": interrupted,
-    "failing-alike": failing_alike,
-    "free": lambda: with_rollouts(
-        make_run({"a": [0]}, {"a": [1]}),
-        lambda r: replace(r, cost_usd=0.0, tokens=0, latency_ms=0.0, frames=()),
-    ),
-    "unpriced": lambda: with_rollouts(
-        make_run({"a": [0, 1]}, {"a": [1, 1]}), lambda r: replace(r, cost_usd=None if r.index else 0.5)
-    ),
-    "rated": lambda: rated(
-        make_run({"a": [0, 1], "b": [None]}, {"a": [1, 1], "b": [1]}), {"a": [0.25, 0.75], "b": [None]}
-    ),
-    "one-size-each": lambda: make_run({"a": [1, 0], "b": [1, 0]}, {"a": [1, 0, 1, 0], "b": [1, 1, 1, 0]}),
-}  # fmt: skip
+def reported(run: Run) -> Report:
+    return build(run, judge(run, baseline=None, settings=SETTINGS), files="out/demo/runs/run1")
 
 
 def rounded(value: Any) -> Any:
@@ -165,7 +45,7 @@ def rounded(value: Any) -> Any:
 @pytest.mark.parametrize("name", WORLDS)
 def test_all_that_a_person_reads_of_a_run_at_the_edge(golden: Golden, name: str) -> None:
     run = WORLDS[name]()
-    value = build(run, judge(run, baseline=None, settings=SETTINGS), files="out/demo/runs/run1")
+    value = reported(run)
     assert violations("report", value) == []
     parts = {
         "default": terminal(value),
@@ -175,3 +55,66 @@ def test_all_that_a_person_reads_of_a_run_at_the_edge(golden: Golden, name: str)
     }
     told = ("\n".join((f"=== {title}", *lines)) for title, lines in parts.items())
     golden(f"worlds/{name}.txt", "\n".join(told) + "\n")
+
+
+PAGES = ("failing-alike", "interrupted", "nothing", "paid", "worse-in-one-domain")
+
+
+def words_of(page: str) -> str:
+    """Return the words of a page, without its scripts, and the index that its scripts read."""
+    (index,) = re.findall(r'id="index">(.*?)</script>', page)
+    body = re.sub(r"(?s)<(script|style)[^>]*>.*?</\1>|<(option|title)[^>]*>.*?</\2>", "", page)
+    text = re.sub(r"\s+", " ", re.sub(r"(?s)<[^>]+>", "|", body))
+    return re.sub(r"(\| ?)+", "\n", text).strip() + f"\n{index}\n"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_all_that_a_page_shows_of_a_run_at_the_edge(golden: Golden, name: str) -> None:
+    run = WORLDS[name]()
+    golden(f"worlds/{name}-page.txt", words_of(html(reported(run), run)))
+
+
+PAIRS = {
+    "same": ("one", "one"),
+    "nothing": ("nothing", "one"),
+    "errors": ("errors-alone", "all-failed"),
+    "apart": ("one-size-each", "all-solved"),
+    "prices": ("free", "unpriced"),
+    "better": ("all-failed", "better-in-all"),
+    "worse": ("better-in-all", "worse-in-one-domain"),
+    "cut": ("paid", "interrupted"),
+    "failing": ("failing-alike", "rated"),
+}
+
+
+def as_run(name: str, run_id: str) -> Run:
+    run = WORLDS[name]()
+    scenarios = tuple(replace(s, stamp=f"stamp of {s.id}") for s in run.scenarios)
+    return replace(run, run_id=run_id, scenarios=scenarios)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_all_that_a_person_reads_of_two_runs_at_the_edge(golden: Golden, name: str) -> None:
+    before, after = (as_run(world, f"run{n}") for n, world in enumerate(PAIRS[name], 1))
+    value = versus(before, after)
+    assert violations("versus", value) == []
+    lines = {
+        "default": compare_lines(value, example=example_lines(value, (before, after))),
+        "verbose": compare_lines(value, verbosity=1),
+    }
+    if name != "worse":  # the one with more than the default shows
+        del lines["verbose"]
+    told = ("\n".join((f"=== {title}", *texts)) for title, texts in lines.items())
+    golden(f"worlds/versus-{name}.txt", "\n".join(told) + "\n")
+
+
+def test_all_that_a_person_reads_of_several_runs(golden: Golden) -> None:
+    first, *others = (
+        as_run(name, f"run{n}") for n, name in enumerate(("all-failed", "rated", "unpriced"), 1)
+    )
+    value = versus(first, others[0], others[1:])
+    shown = [
+        *compare_lines(value, example=example_lines(value, (first, *others))),
+        *compare_lines(value, verbosity=1),
+    ]
+    golden("worlds/versus-several.txt", "\n".join(shown) + "\n")
