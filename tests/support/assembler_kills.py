@@ -13,7 +13,8 @@ import sys
 import time
 
 from pytest_tfgrpo.core.errors import BusError
-from pytest_tfgrpo.production.assembly import assembler
+from pytest_tfgrpo.production.assembly import assembly
+from pytest_tfgrpo.production.assembly.assembler import Assembler
 from pytest_tfgrpo.production.bus.registry import open_bus
 
 TTL_S, IDLE_S = 0.1, 0.5
@@ -22,7 +23,7 @@ TTL_S, IDLE_S = 0.1, 0.5
 def work(spec: str, owner: str, *, seconds: float) -> None:
     """Assemble; with `seconds` 0 until nothing is open."""
     bus = open_bus(spec)
-    worker = assembler.Assembler(bus, owner, idle_s=IDLE_S, ttl_s=TTL_S)
+    worker = Assembler(bus, owner, idle_s=IDLE_S, ttl_s=TTL_S)
     until = time.monotonic() + (seconds or 3600)
     silent = 0
     while time.monotonic() < until and silent < 200:
@@ -40,7 +41,7 @@ def work(spec: str, owner: str, *, seconds: float) -> None:
 def main() -> None:
     spec, seed, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
     chance = random.Random(seed)
-    setattr(assembler, "_STEP_EVENTS", 20)  # noqa: B010 - so that there are many moments
+    setattr(assembly, "_STEP_EVENTS", 20)  # noqa: B010 - so that there are many moments
     children: list[int] = []
     for number in range(kills):
         child = os.fork()

@@ -68,7 +68,8 @@ def test_no_trajectory_waits_in_memory_of_a_trace_that_opts_out_at_once(local: B
     local.publish([opt_out_event(1)])
     drain(worker)
     assert payloads(local) == []
-    assert not worker._runs
+    assert worker._assembly is not None
+    assert not worker._assembly._runs
 
 
 def test_a_run_whose_session_was_withdrawn_meanwhile_is_dropped(local: Bus, clock: Clock) -> None:
