@@ -49,12 +49,20 @@ class RunIndex:
         """By id, the place of the group's line and those of its rollouts."""
         self._free: dict[str, int] = {}
         """Places of rollouts that are in no group yet, by id."""
-        offset = 0
-        for event, end in scan(path):
-            self._read(event, offset)
+        events = scan(path)
+        first, offset = next(events, (None, 0))
+        with _readable(path, first):
+            data = header_of(path, first)
+            self.header = from_wire(RunHeader, {key: value for key, value in data.items() if key in HEADER})
+            self.scenarios = {scenario.id: scenario for scenario in self.header.scenarios}
+            packs = from_wire(tuple[PromptPack, ...], data.get("packs", []))
+            self.packs = {pack.domain: pack for pack in packs}
+            self.phases = [p for p in from_wire(tuple[Phase, ...], data["phases"]) if p.mode == "train"]
+            self._learn(from_wire(Library, data["library"]))
+        for event, end in events:
+            with _readable(path, event):
+                self._take(event.event, event.data, offset << _SHIFT)
             offset = end
-        if not offset:
-            header_of(path, None)
         for place in self._free.values():
             status = self._data(place)["status"]
             self.left_out[NO_GROUP if status in ("ok", "failed") else status] += 1
@@ -97,20 +105,8 @@ class RunIndex:
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{self.path}: group {id_!r} cannot be read: {describe(error)}") from error
 
-    def _read(self, event: Event, offset: int) -> None:
-        if event.n == 1:
-            header_of(self.path, event)
-        try:
-            self._take(event.event, event.data, offset << _SHIFT)
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise JournalError(
-                f"{self.path}:{event.n}: event {event.event!r} cannot be read: {describe(error)}"
-            ) from error
-
     def _take(self, kind: str, data: Mapping[str, Any], place: int) -> None:
         match kind:
-            case "run":
-                self._begin(data)
             case "rollout" if data["mode"] == "train":
                 self.left_out[MADE_AGAIN] += self._forget(data)
                 self._free[data["rollout_id"]] = place | _flags(data["frames"])
@@ -125,13 +121,6 @@ class RunIndex:
                 self.status = ""
             case "finish":
                 self.status = data["status"]
-
-    def _begin(self, data: Mapping[str, Any]) -> None:
-        self.header = from_wire(RunHeader, {key: value for key, value in data.items() if key in HEADER})
-        self.scenarios = {scenario.id: scenario for scenario in self.header.scenarios}
-        self.packs = {pack.domain: pack for pack in from_wire(tuple[PromptPack, ...], data.get("packs", []))}
-        self.phases = [p for p in from_wire(tuple[Phase, ...], data["phases"]) if p.mode == "train"]
-        self._learn(from_wire(Library, data["library"]))
 
     def _learn(self, library: Library) -> None:
         for lesson in library.experiences:
@@ -168,6 +157,16 @@ class RunIndex:
             raise JournalError(f"{self.path} changed while it was read; wait until its run has ended")
         data: dict[str, Any] = event.data
         return data
+
+
+@contextmanager
+def _readable(path: Path, event: Event | None) -> Iterator[None]:
+    """Raise JournalError where an event does not hold what it has to."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        where = f"{path}:{event.n}: event {event.event!r}" if event else path
+        raise JournalError(f"{where} cannot be read: {describe(error)}") from error
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def server() -> Iterator[PageServer]:
 def ask(
     server: PageServer, path: str, *, host: str | None = None, method: str = "GET"
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=100)
+    connection = http.client.HTTPConnection(HOST, server.server_address[1], timeout=100)
     connection.request(method, path, headers={} if host is None else {"Host": host})
     return connection.getresponse()
 
@@ -75,7 +75,7 @@ def test_who_knows_the_token_gets_the_page(server: PageServer) -> None:
 )
 def test_nobody_else_gets_an_answer(server: PageServer, path: str) -> None:
     asked = path.format(token=server.token, almost=server.token[:-1]).encode().decode("latin-1")
-    with socket.create_connection((HOST, server.server_port), timeout=100) as client:
+    with socket.create_connection((HOST, server.server_address[1]), timeout=100) as client:
         client.sendall(f"GET {asked} HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode("latin-1"))
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     assert b"page" not in answer
@@ -96,7 +96,7 @@ def test_other_methods_are_not_understood(server: PageServer, method: str) -> No
 def test_an_invitation_leads_to_the_page_once() -> None:
     with PageServer(lambda name: WebAnswer("text/html", b"page")) as server:
         serve(server)
-        path = server.invitation.partition(str(server.server_port))[2]
+        path = server.invitation.partition(str(server.server_address[1]))[2]
         first, second = ask(server, path), ask(server, path)
         assert (first.status, first.getheader("Location")) == (303, f"/{server.token}/")
         assert (second.status, second.getheader("Location")) == (404, None)
@@ -107,7 +107,7 @@ def test_a_client_that_asks_drop_by_drop_is_turned_away_in_time(
     server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view_server, "PATIENCE_S", 0.2)
-    with socket.create_connection((HOST, server.server_port)) as client:
+    with socket.create_connection((HOST, server.server_address[1])) as client:
         client.settimeout(0.02)  # a drop at least every 0.02 s, which no limit between drops would ever end
         for _ in range(500):
             try:
@@ -126,7 +126,9 @@ def test_connections_that_ask_nothing_keep_nobody_out(
 ) -> None:
     monkeypatch.setattr(view_server, "PATIENCE_S", 1000.0)  # longer than the clients here wait
     monkeypatch.setattr(view_server, "GIVES_WAY_S", 100.0)
-    silent = [socket.create_connection((HOST, server.server_port), timeout=100) for _ in range(3 * AT_ONCE)]
+    silent = [
+        socket.create_connection((HOST, server.server_address[1]), timeout=100) for _ in range(3 * AT_ONCE)
+    ]
     assert ask(server, f"/{server.token}/").status == 200
     assert silent[0].recv(1) == b""  # it was there for longest
     for client in silent:
@@ -144,7 +146,9 @@ def test_many_requests_at_once_are_bounded_and_do_no_harm() -> None:
 
     with PageServer(slow) as server:
         serve(server)
-        clients = [socket.create_connection((HOST, server.server_port), timeout=100) for _ in range(AT_ONCE)]
+        clients = [
+            socket.create_connection((HOST, server.server_address[1]), timeout=100) for _ in range(AT_ONCE)
+        ]
         for client in clients:
             client.sendall(f"GET /{server.token}/ HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
         for _ in clients:

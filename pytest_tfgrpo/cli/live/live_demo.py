@@ -48,7 +48,8 @@ CHILD = "from pytest_tfgrpo.cli.live.live_demo import serve_until_killed as s; s
 class FailingStore(LiveStore):
     """A store whose writes fail as often as it is told."""
 
-    failures = 0
+    failures: int = 0
+    """Writes that are still to fail."""
 
     def write(self, *arguments: Any, **named: Any) -> Any:
         """Write a batch, or raise StoreError."""

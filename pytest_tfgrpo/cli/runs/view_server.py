@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -49,9 +49,10 @@ Site: TypeAlias = Callable[[str], WebAnswer | None]
 """Answers a name below the address: empty for the page itself; None where there is nothing."""
 
 
-class PageServer(ThreadingHTTPServer):
+class PageServer(socketserver.ThreadingTCPServer):
     """Serves a site on loopback, to those who know its token."""
 
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 64
 
@@ -72,20 +73,15 @@ class PageServer(ThreadingHTTPServer):
                 f"port {port} of {HOST} {what}; name another with --port, or none to get a free one"
             ) from error
 
-    def server_bind(self) -> None:
-        """Bind without asking a name server what this machine is called."""
-        socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = HOST, self.server_address[1]
-
     @property
     def address(self) -> str:
         """Where the page is."""
-        return f"http://{HOST}:{self.server_port}/{self.token}/"
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
 
     @property
     def invitation(self) -> str:
         """An address that leads to the page once: others on this machine can see a browser's arguments."""
-        return f"http://{HOST}:{self.server_port}/{self._invitation}/"
+        return f"http://{HOST}:{self.server_address[1]}/{self._invitation}/"
 
     def is_own(self, host: str | None) -> bool:
         """Return whether a request is to this machine: a foreign name that leads here is an attack."""
@@ -166,6 +162,7 @@ class _Request(socket.SocketIO):
 
 class _Handler(BaseHTTPRequestHandler):
     server: PageServer
+    rfile: io.BufferedReader
     timeout = PATIENCE_S
     server_version = "tfgrpo"
     sys_version = ""

@@ -253,7 +253,7 @@ def run_pytest(request: Dict[str, Any]) -> None:
     class Results:
         """Says what becomes of each test."""
 
-        root = ""
+        root: str = ""
 
         def pytest_configure(self, config: Any) -> None:
             self.root = str(getattr(config, "rootpath", None) or config.rootdir)

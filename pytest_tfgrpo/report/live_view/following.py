@@ -10,11 +10,24 @@ from typing import BinaryIO
 from pytest_tfgrpo.core.errors import JournalError, describe
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.live_view.run_figures import RunFigures
-from pytest_tfgrpo.runs.journal.journal import Event, damage, decode
+from pytest_tfgrpo.runs.journal.journal import damage, decode
 from pytest_tfgrpo.runs.journal.journal_contents import header_of
 
 CHECK = 40
 """Bytes before the place reached that must be as they were: they hold time and checksum of an event."""
+
+
+class _Reading:
+    """How far a journal was read, from its start."""
+
+    def __init__(self, inode: tuple[int, int]) -> None:
+        self.inode = inode
+        """Of the file that is read."""
+        self.run: RunFigures | None = None
+        """None before the first event."""
+        self.events = self.offset = self.size = 0
+        self.last = b""
+        """Bytes before the place reached."""
 
 
 class JournalFollower:
@@ -25,13 +38,17 @@ class JournalFollower:
         self.path = path
         self.generation = 0
         """How often reading began again, as the journal was another one."""
-        self._begin()
+        self._reading: _Reading | None = None
 
-    def _begin(self) -> None:
-        self.run: RunFigures | None = None
-        self.events = self.offset = self.size = 0
-        self._inode: tuple[int, int] | None = None
-        self._last = b""
+    @property
+    def run(self) -> RunFigures | None:
+        """Return the figures; None before the first event was read."""
+        return self._reading.run if self._reading else None
+
+    @property
+    def events(self) -> int:
+        """Return how many events were read."""
+        return self._reading.events if self._reading else 0
 
     def read(self, seconds: float | None = None) -> bool:
         """Read what is new, for so long at most; return whether there is more.
@@ -41,30 +58,32 @@ class JournalFollower:
         end = None if seconds is None else time.monotonic() + seconds
         try:
             with self.path.open("rb") as file:
-                self._find_place(file)
+                reading = self._reading = self._at_its_place(file)
                 while line := file.readline():
                     if not line.endswith(b"\n"):
                         return False  # torn, or not yet whole
-                    self._take(line)
+                    self._take(reading, line)
                     if end is not None and time.monotonic() > end:
-                        return self.offset < self.size
+                        return reading.offset < reading.size
         except OSError as error:
             raise JournalError(f"cannot read the journal {self.path}: {error}") from error
         return False
 
-    def _find_place(self, file: BinaryIO) -> None:
+    def _at_its_place(self, file: BinaryIO) -> _Reading:
         """Go to where reading stopped; to the start where the journal is not the one that was read."""
         found = os.fstat(file.fileno())
         inode = (found.st_dev, found.st_ino)
-        file.seek(self.offset - len(self._last))
-        if self._inode not in (None, inode) or file.read(len(self._last)) != self._last:
+        reading = self._reading or _Reading(inode)
+        file.seek(reading.offset - len(reading.last))
+        if reading.inode != inode or file.read(len(reading.last)) != reading.last:
             self.generation += 1
-            self._begin()
+            reading = _Reading(inode)
             file.seek(0)
-        self._inode, self.size = inode, found.st_size
+        reading.size = found.st_size
+        return reading
 
-    def _take(self, line: bytes) -> None:
-        number = self.events + 1
+    def _take(self, reading: _Reading, line: bytes) -> None:
+        number = reading.events + 1
         try:
             event = decode(line[:-1])
         except ValueError as error:
@@ -74,24 +93,23 @@ class JournalFollower:
         if event.n != number:
             raise damage(self.path, number, f"its number n is {event.n!r:.40}: lines are missing or moved")
         try:
-            self._count(event)
+            if reading.run is None:
+                reading.run = RunFigures(header_of(self.path, event))
+            else:
+                reading.run.take(event)
         except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(
                 f"{self.path}:{number}: event {event.event!r:.40} cannot be read: {describe(error)}"
             ) from error
-        self.events, self.offset, self._last = number, self.offset + len(line), line[-CHECK:]
-
-    def _count(self, event: Event) -> None:
-        if self.run is None:
-            self.run = RunFigures(header_of(self.path, event))
-        else:
-            self.run.take(event)
+        reading.events, reading.offset = number, reading.offset + len(line)
+        reading.last = line[-CHECK:]
 
     def state(self, now: float) -> dict[str, Json]:
         """Return what a reader sees at the time `now`, seconds since 1970."""
+        reading = self._reading
         return {
             **(self.run.state(now) if self.run is not None else {}),
             "events": self.events,
             "generation": self.generation,
-            "read": self.offset / self.size if self.size else 0.0,
+            "read": reading.offset / reading.size if reading and reading.size else 0.0,
         }

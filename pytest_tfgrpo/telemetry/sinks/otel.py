@@ -7,8 +7,8 @@ the agent; the SDK reads resource, sampler and limits from the environment, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -31,7 +31,6 @@ from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from opentelemetry.context import Context
     from opentelemetry.trace import NonRecordingSpan, SpanContext
 
 SCOPE = "pytest-tfgrpo"
@@ -91,7 +90,7 @@ class Telemetry:
             batch_max=min(queue_max, _count(environ, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH_MAX)),
             delay_s=_count(environ, "OTEL_BSP_SCHEDULE_DELAY", DELAY_MS) / 1000,
         )
-        self.attach, self.detach = context.attach, context.detach
+        self._attach, self._detach = context.attach, context.detach
         self._within, self._span_type = trace.set_span_in_context, _span_type(trace)
         self._run_id, self._trace = "", b""
         self._sampled, self._flags = False, trace.TraceFlags.get_default()
@@ -114,10 +113,15 @@ class Telemetry:
         """Return the W3C trace context of a rollout's span."""
         return traceparent(self._trace, span_id("rollout", rollout_id), sampled=self._sampled)
 
-    def around(self, rollout_id: str, prompt: Prompt) -> AbstractContextManager[None]:
+    @contextmanager
+    def around(self, rollout_id: str, prompt: Prompt) -> Iterator[None]:
         """Make the rollout's span the current one, for whatever its agent traces."""
         self._content.keep(rollout_id, prompt)
-        return _Current(self, self._within(self._span_type(self, rollout_id)))
+        token = self._attach(self._within(self._span_type(self, rollout_id)))
+        try:
+            yield
+        finally:
+            self._detach(token)
 
     def context_of(self, rollout_id: str) -> SpanContext:
         """Return what identifies a rollout's span to OpenTelemetry."""
@@ -149,21 +153,6 @@ class Telemetry:
 
     def _put(self, record: Group | PhaseResult | Run) -> None:
         self._sender.put(span_count(record), partial(self._writer.spans, record, time.time_ns()))
-
-
-class _Current(AbstractContextManager[None]):
-    """Makes a context the current one."""
-
-    __slots__ = ("_context", "_telemetry", "_token")
-
-    def __init__(self, telemetry: Telemetry, context: Context) -> None:
-        self._telemetry, self._context = telemetry, context
-
-    def __enter__(self) -> None:
-        self._token = self._telemetry.attach(self._context)
-
-    def __exit__(self, *_: object) -> None:
-        self._telemetry.detach(self._token)
 
 
 def _span_type(trace: ModuleType) -> Callable[[Telemetry, str], NonRecordingSpan]:
