@@ -59,6 +59,8 @@ class ForgetResult:
     """Events by stream, those alone that had some."""
     shared: int
     """Sessions of a user in which others are, of which what names nobody stays."""
+    ids: frozenset[str] = frozenset()
+    """Of the trajectories and traces that were overwritten, in lower case."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -154,9 +156,13 @@ def forget(
             break
         sleep(_PAUSE_S)
     result = ForgetResult(
-        whose=whose, ref=ref, removed=dict(sorted(removed.items())), shared=len(wanted.shared)
+        whose=whose,
+        ref=ref,
+        removed=dict(sorted(removed.items())),
+        shared=len(wanted.shared),
+        ids=frozenset(one.decode("utf-8", "replace") for one in wanted.ids),
     )
-    DroppedRuns(bus, scrubber).forgo([one.decode("utf-8", "replace") for one in sorted(wanted.ids)])
+    DroppedRuns(bus, scrubber).forgo(sorted(result.ids))
     _record(bus, view, result, actor)
     forget_history(bus)
     return result

@@ -27,7 +27,7 @@ from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.runs.journal.journal import encode
 
 COMMANDS = (
-    "init", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
+    "init", "safety", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
     "baseline save", "baseline show", "baseline compare",
     "library show", "library diff", "library promote", "library rebase",
     "lessons", "labels sample", "labels read",
