@@ -74,6 +74,8 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
         ({"group_size": 1}, r"group_size must be an integer >= 2, not 1 \(argument group_size\)"),
         ({"actor": None}, "no actor"),
         ({"actor": object()}, "has no attribute 'name'"),
+        ({"actor": Counter}, "actor: 'Counter' is a class; give an instance"),
+        ({"actor": scenario}, "actor: 'scenario' is a function; name it, for example python:"),
         ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
         ({"rewarders": [len]}, "has no attribute 'name'"),
         (

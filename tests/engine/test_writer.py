@@ -1,13 +1,18 @@
 """What a resumed run writes of what it has on file."""
 
-from collections.abc import Sequence
+import errno
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support.builders import make_group, make_scenario
 from support.jobs import ScriptedActor, make_job, suite, three_or_not
 
-from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.files import JOURNAL, METRICS
+from pytest_tfgrpo.core.records import Frame, Group
 from pytest_tfgrpo.engine.writer import RunWriter
 from pytest_tfgrpo.runs.journal.journal import read
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
@@ -41,3 +46,72 @@ def test_a_resumed_run_writes_a_group_of_a_sweep_again_only_with_more_rollouts_t
     assert write(folder, [large, other], read_to_resume(folder)) == [few, others, many]
     assert write(folder, [large, other], read_to_resume(folder)) == [few, others, many]
     assert read_to_resume(folder).groups[large.group_id].scores == large.scores
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[RunWriter]:
+    folder = tmp_path / "out" / "demo" / "runs" / "run1"
+    folder.mkdir(parents=True)
+    one = RunWriter(folder, make_job(ScriptedActor(three_or_not), folder))
+    yield one
+    one.close()
+
+
+def test_a_rollout_that_json_cannot_hold_is_garbage_with_its_lost_checks(
+    tmp_path: Path, writer: RunWriter
+) -> None:
+    (rollout,) = make_group([1.0]).rollouts
+    assert rollout.checks
+    frame = Frame(kind="tool", name="t", output={1, 2})  # type: ignore[arg-type]
+    kept = [writer.rollout(replace(rollout, rollout_id="a", frames=(frame,)))]
+    kept += [writer.abandoned(replace(rollout, rollout_id="b", status="cancelled", frames=(frame,)))]
+    assert [(one.status, one.failure and one.failure.code, one.frames) for one in kept] == [
+        ("failed", "garbage", ()),
+        ("cancelled", "garbage", ()),
+    ]
+    assert {(check.credit, check.reason) for check in kept[0].checks} == {(0.0, "not reached: garbage")}
+    writer.close()
+    events = [event for event in read(next(tmp_path.rglob(JOURNAL))) if event.n > 1]
+    assert [(event.event, event.data["rollout_id"]) for event in events] == [
+        ("rollout", "a"),
+        ("abandoned", "b"),
+    ]
+
+
+def test_a_folder_where_the_metrics_cannot_be_written_is_said_and_its_journal_is_free_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / METRICS).mkdir()
+    job = make_job(ScriptedActor(three_or_not), tmp_path)
+    with pytest.raises(JournalError, match=f"cannot write .*{METRICS}: .*Is a directory"):
+        RunWriter(tmp_path, job)
+    (tmp_path / METRICS).rmdir()
+    RunWriter(tmp_path, job).close()
+
+
+class FullDisk(io.StringIO):
+    """Takes nothing."""
+
+    name = METRICS
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_takes_no_metrics_ends_the_run_with_its_journal_whole(
+    tmp_path: Path, writer: RunWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = make_group([1.0, 0.0])
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "_metrics", FullDisk())
+        for step in (lambda: writer.group(group), writer.close):
+            with pytest.raises(JournalError, match=f"cannot write {METRICS}: .*No space left on device"):
+                step()
+    (event,) = [one for one in read(next(tmp_path.rglob(JOURNAL))) if one.event == "group"]
+    assert event.data["group_id"] == group.group_id

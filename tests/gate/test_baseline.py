@@ -324,3 +324,13 @@ def test_sums_of_a_metric_that_cannot_be_are_refused(tmp_path: Path, sums: list[
     path.write_text(json.dumps(value))
     with pytest.raises(BaselineError, match=r"x\.json: /scenarios/a/metrics"):
         load(path)
+
+
+def test_a_metric_without_its_scale_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    save(path, from_run(rated(RUN, {"a": [0.5, 1.0]}), "x"))
+    value = json.loads(path.read_text())
+    del value["metrics"]["politeness"]
+    path.write_text(json.dumps(value))
+    with pytest.raises(BaselineError, match="/scenarios/a/metrics: 'politeness' has no scale under metrics"):
+        load(path)

@@ -29,6 +29,7 @@ from pytest_tfgrpo.gate.sequential import (
     obstacle,
     order_of,
     watch_for,
+    watched,
 )
 from pytest_tfgrpo.gate.verdict import Verdict, judge
 from pytest_tfgrpo.metrics.comparison import Sweeps
@@ -159,6 +160,32 @@ def test_what_judges_the_whole_sweep_keeps_it_whole(changes: dict[str, Any], sai
     found = obstacle(fields.pop("settings", SETTINGS), fields.pop("scenarios"), **fields)
     assert found.startswith(said)
     assert bool(found) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "settings", "bars", "said"),
+    [
+        ({}, {}, ["minimum mean", "baseline"], ""),
+        ({"temperature": 0.5}, {}, ["minimum mean"], "the baseline was made at temperature 0.5"),
+        ({"unsigned": True}, {}, ["minimum mean"], "the baseline is no longer valid"),
+        ({}, {"gate_max_errors": 0}, ["minimum mean", "baseline"], "gate_max_errors can only"),
+        ({}, {"gate_max_cost_per_success_usd": 1.0}, ["minimum mean", "baseline"], "gate_max_cost_per"),
+        ({"unsigned": True}, {"gate_min_mean": None}, None, "there is nothing to compare with"),
+    ],
+)
+def test_what_a_watch_cannot_know_before_the_end_keeps_a_pass_open(
+    changes: dict[str, Any], settings: dict[str, Any], bars: list[str] | None, said: str
+) -> None:
+    wanted = {**SETTINGS, **ON, "gate_min_mean": 0.5, **settings}
+    run = make_run(final=evenly(200, [1.0, 1.0]), settings=wanted)
+    stored = replace(from_run(make_run(final=evenly(200, [1.0, 1.0])), "main"), **changes)
+    found = watched(run, Sweeps(run), stored, foreign_rules=False)
+    if isinstance(found, str):
+        assert (found, bars) == (said, None)
+        return
+    assert [one.name for one in found.rules] == bars
+    assert (found.needs_end.startswith(said), bool(found.needs_end)) == (True, bool(said))
+    assert found.outcome == ("open" if said else "pass")
 
 
 def in_families(scenarios: list[Scenario], size: int) -> list[Scenario]:

@@ -74,6 +74,17 @@ def test_what_cannot_be_read_counts_for_nothing(tmp_path: Path, damage: str) -> 
     assert earlier(tmp_path)["earlier"] == 0
 
 
+def test_a_header_without_scenarios_counts_for_nothing_and_hides_no_older_run(tmp_path: Path) -> None:
+    scenarios = [{"id": "dev-0", "split": "dev"}]
+    write_run(tmp_path, "r1", scenarios=scenarios)
+    for n, broken in enumerate((5, [5], [{"id": "x"}], [{"split": "eval"}, {"split": "dev"}])):
+        write_run(tmp_path, f"r2{n}", stamps={}, scenarios=broken)
+    assert earlier(tmp_path)["runs"] == ["r1"]
+    for folder in tmp_path.glob("*/runs/*"):
+        (folder / MANIFEST).write_text(json.dumps({"status": "incomplete"}))
+    assert dev_before(tmp_path, "demo", "latest") == {"dev-0"}
+
+
 def test_a_run_without_a_stamp_of_its_eval_split_is_told_by_its_scenarios(tmp_path: Path) -> None:
     scenarios = [make_scenario("a", split="eval", stamp="1" * 64), make_scenario("b", split="train")]
     rows = [{"stamp": s.stamp, "split": s.split} for s in scenarios]

@@ -11,7 +11,7 @@ import pytest
 from support.builders import make_scenario
 from support.jobs import ScriptedActor
 
-from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Prompt
@@ -168,6 +168,21 @@ def test_frames_that_are_none_are_garbage(tmp_path: Path, frames: Any) -> None:
     assert outcome.status == "failed"
     assert outcome.failure is not None
     assert outcome.failure.code in ("garbage", "crash")
+
+
+@pytest.mark.parametrize("part", [{"extra": ["x"]}, {"decoy": 7}])
+def test_what_an_answer_carries_beside_its_frames_has_a_type_too(tmp_path: Path, part: Any) -> None:
+    assert code(ask(lambda call: Trajectory(answer="3", **part), tmp_path)) == ("failed", "garbage")
+
+
+def test_an_actor_that_the_budget_stops_is_no_failure_of_the_agent(tmp_path: Path) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise BudgetError("budget_usd is used up")
+
+    outcome = ask(answer, tmp_path)
+    assert code(outcome) == ("error", "budget")
+    assert outcome.failure is not None
+    assert outcome.failure.message == "budget_usd is used up"
 
 
 def test_log_probabilities_that_cannot_be_are_null_with_the_reason(tmp_path: Path) -> None:

@@ -2,15 +2,16 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.conversations import USER
-from pytest_tfgrpo.core.errors import AgentFailure
+from pytest_tfgrpo.core.errors import AgentFailure, BudgetError, ProviderError, RecordingError
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt
-from pytest_tfgrpo.engine.conversations.conversation import ScriptedUser, converse
+from pytest_tfgrpo.engine.conversations.conversation import ScriptedUser, converse, repeat, user_frame
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
@@ -29,16 +30,24 @@ class Parrot:
         if message == "pretend":
             said = Frame(kind=USER, name="script", output="what the user never said")
             raise AgentFailure("no more", frames=(Frame(kind="model", name="m"), said))
+        if message == "crash":
+            raise ZeroDivisionError("by zero")
+        if message == "spend":
+            raise BudgetError("budget_usd is used up")
+        if message == "impersonate":
+            return Trajectory(answer="", frames=(user_frame("script", "me", None),))
+        if message == "nothing":
+            return None  # type: ignore[return-value]
         return Trajectory(answer=message)
 
     async def aclose(self) -> None:
         pass
 
 
-def talk(turns: list[str], answer_max_bytes: int, *, part: bool = False) -> Trajectory:
-    call = ActorCall(
+def call_of(answer_max_bytes: int = 100, *, part: bool = False) -> ActorCall:
+    return ActorCall(
         task=make_scenario().task(),
-        prompt=Prompt(system="", user=turns[0]),
+        prompt=Prompt(system="", user="?"),
         temperature=0.0,
         seed=1,
         workspace=Workspace(Path("w")),
@@ -46,6 +55,10 @@ def talk(turns: list[str], answer_max_bytes: int, *, part: bool = False) -> Traj
         answer_max_bytes=answer_max_bytes,
         part_thoughts=part,
     )
+
+
+def talk(turns: list[str], answer_max_bytes: int, *, part: bool = False) -> Trajectory:
+    call = call_of(answer_max_bytes, part=part)
     return asyncio.run(converse(Parrot(), call, ScriptedUser(turns[0], turns)))
 
 
@@ -79,3 +92,66 @@ def test_thoughts_are_parted_from_each_answer_of_a_conversation() -> None:
     assert [frame.input for frame in found.frames if frame.kind == USER] == [None, "one"]
     with pytest.raises(AgentFailure, match="turn 2: the agent returned thoughts and no answer"):
         talk(["one", "<think>b"], 100, part=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "said"),
+    [
+        ("nothing", "garbage", "turn 2: the actor returned NoneType, not a trajectory with a text as answer"),
+        ("impersonate", "garbage", "turn 2: the actor returned a frame of its user"),
+        ("crash", "crash", "turn 2: ZeroDivisionError: by zero"),
+        ("spend", "budget", "budget_usd is used up"),
+    ],
+)
+def test_whose_fault_a_turn_is_and_what_was_said_before_it(message: str, code: str, said: str) -> None:
+    with pytest.raises(ProviderError if code == "budget" else AgentFailure) as error:
+        talk(["one", message], 100)
+    assert (error.value.code, str(error.value)) == (code, said)
+    assert [frame.output for frame in error.value.frames] == ["one", message]
+
+
+class Fickle:
+    """A user that says one message, and then does something else."""
+
+    def __init__(self, then: BaseException | None = None) -> None:
+        self._then = then
+
+    async def reply(self, answer: str | None) -> Frame | None:
+        if answer is not None and self._then is not None:
+            raise self._then
+        return user_frame("script", "one", answer) if answer is None else None
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        (BudgetError("budget_usd is used up"), "budget", "budget_usd is used up"),
+        (asyncio.CancelledError(), "timeout", "the user did not reply to the answer of turn 1 in time"),
+        (ProviderError("away", "server"), "server", "away"),
+    ],
+)
+def test_what_keeps_the_user_from_a_reply_is_no_fault_of_the_agent(
+    fault: BaseException, code: str, said: str
+) -> None:
+    with pytest.raises(ProviderError) as error:
+        asyncio.run(converse(Parrot(), call_of(), Fickle(fault)))
+    assert (error.value.code, str(error.value)) == (code, said)
+    assert [frame.output for frame in error.value.frames] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "fault", "said"),
+    [
+        ("two", None, "the recording has another user; record this run again"),
+        ("one", RecordingError("not recorded"), "not recorded"),
+    ],
+)
+def test_a_recording_that_its_user_does_not_fit_is_missed(
+    heard: str, fault: BaseException | None, said: str
+) -> None:
+    async def actor(call: ActorCall) -> Any:
+        return Trajectory(answer="3", frames=(user_frame("script", heard, None),))
+
+    with pytest.raises(ProviderError) as error:
+        asyncio.run(repeat(actor, call_of(), Fickle(fault)))
+    assert (error.value.code, str(error.value)) == ("replay_miss", said)

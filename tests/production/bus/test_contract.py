@@ -333,15 +333,15 @@ def test_a_watch_sees_what_is_there_and_what_changes(place: BusPlace) -> None:
     revision = table.put("a.1", b"1", 0)
     table.put("b", b"not watched", 0)
     watch = other.watch("a.")
-    assert [(row.key, row.value) for row in watch.changes(1)] == [("a.1", b"1")]
+    assert [(row.key, row.value) for row in watch.changes(100)] == [("a.1", b"1")]
     assert watch.changes(0) == []
     later = threading.Timer(0.1, table.put, ("a.1", b"2", revision))
     later.start()
-    (changed,) = watch.changes(5)
+    (changed,) = watch.changes(100)
     assert (changed.key, changed.value) == ("a.1", b"2")
     later.join()
     table.remove("a.1", changed.revision)
-    (removed,) = watch.changes(5)
+    (removed,) = watch.changes(100)
     assert (removed.key, removed.value) == ("a.1", None)
     watch.close()
 

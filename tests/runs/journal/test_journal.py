@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import fcntl
 import json
 import os
@@ -15,6 +16,7 @@ from support.syncs import Syncs
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.runs.journal import journal as module
 from pytest_tfgrpo.runs.journal.journal import Journal, decode, encode, ended_at, is_open, read, scan
 
 JSON_VALUES = st.recursive(
@@ -179,7 +181,10 @@ def test_the_end_of_a_run_is_seen_in_the_last_line_however_long_it_is(tmp_path: 
     assert not ended_at(path, "T1")
 
 
-def test_a_journal_is_open_while_it_is_written_and_looking_does_not_disturb(tmp_path: Path) -> None:
+def test_a_journal_is_open_while_it_is_written_and_looking_does_not_disturb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GLANCES", 10_000)
     path = tmp_path / "journal.jsonl"
     assert not is_open(path)
     journal = Journal(path)
@@ -250,6 +255,36 @@ def test_an_unwritable_folder_is_an_error_that_names_the_file(tmp_path: Path) ->
     (tmp_path / "runs").write_text("a file, not a folder")
     with pytest.raises(JournalError, match=r"journal\.jsonl"):
         Journal(tmp_path / "runs" / "journal.jsonl")
+
+
+def test_a_journal_that_another_process_holds_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GLANCE_S", 0.0)
+    journal = Journal(tmp_path / "journal.jsonl")
+    with pytest.raises(JournalError, match=r"journal\.jsonl is in use by another process"):
+        Journal(tmp_path / "journal.jsonl")
+    journal.close()
+    Journal(tmp_path / "journal.jsonl").close()
+
+
+def test_a_journal_whose_name_may_be_lost_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "sync_folder", refuse)
+        with pytest.raises(JournalError, match=r"cannot sync the folder of the journal .*Input/output error"):
+            Journal(tmp_path / "journal.jsonl")
+    Journal(tmp_path / "journal.jsonl").close()
+
+
+def test_the_end_of_a_journal_that_cannot_be_read_is_an_error_and_not_no_end(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").mkdir()
+    with pytest.raises(JournalError, match=r"cannot read the journal .*journal\.jsonl"):
+        ended_at(tmp_path / "journal.jsonl", "2026-01-01T00:00:00Z")
 
 
 def test_a_disk_that_fills_up_leaves_the_lines_before_it_whole(tmp_path: Path) -> None:

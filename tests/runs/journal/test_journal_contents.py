@@ -14,7 +14,13 @@ from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.runs.journal import stored_groups
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
-from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, read_log, run_of
+from pytest_tfgrpo.runs.journal.journal_contents import (
+    library_at_start,
+    list_runs,
+    load_run,
+    read_log,
+    run_of,
+)
 from pytest_tfgrpo.runs.journal.settled_groups import SettledGroups, UnsettledError
 from pytest_tfgrpo.runs.journal.stored_groups import StoredGroups
 from pytest_tfgrpo.runs.judgement import judged
@@ -149,3 +155,16 @@ def test_errors_of_an_absent_provider_are_asked_again_unless_their_phase_has_end
     log.phases.clear()
     log.reopen()
     assert sweep[0] not in log.rollouts
+
+
+def test_the_library_at_the_start_of_a_run_is_in_its_first_line(finished: Path) -> None:
+    known = load_run(finished)
+    assert library_at_start(finished).experiences == ()
+    assert known.library.experiences != ()
+    for data in ({"library": 5}, {}, []):
+        (finished / JOURNAL).write_bytes(encode(1, "run", data))
+        with pytest.raises(JournalError, match=r"journal\.jsonl does not start as a journal"):
+            library_at_start(finished)
+    (finished / JOURNAL).write_bytes(b"")
+    with pytest.raises(JournalError, match=r"journal\.jsonl does not start as a journal"):
+        library_at_start(finished)
