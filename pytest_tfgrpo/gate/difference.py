@@ -94,7 +94,10 @@ def judge_difference(name: str, before: Mapping[str, Tally], looks: Sequence[Loo
     if readings[0].by_rollouts:
         said.append(f"by their rollouts alone {interval([readings[0].low, readings[0].high], '+.3f')}")
     elif readings[0].comparison.difference.method == "exact":
-        said.append(f"no scenario differs; each bound by itself {interval([worst.low, worst.high], '+.3f')}")
+        alike = (
+            "all scenarios differ alike" if readings[0].comparison.difference.mean else "no scenario differs"
+        )
+        said.append(f"{alike}; each bound by itself {interval([worst.low, worst.high], '+.3f')}")
     if looks[-1].rollouts:
         found["looks"] = [look.rollouts for look in looks]
         said.append(

@@ -51,7 +51,7 @@ def settling_advice(
     ways = [
         f"{counted(count, comparison)} x {plural(rollouts, 'rollout')}",
         *(f"{counted(scenarios, comparison, '')} x {each}" for scenarios, each in options[1:]),
-        *([f"{same} rollouts of each of these {len(rows)}"] if same else []),
+        *([f"{plural(same, 'rollout')} of each of these {len(rows)}"] if same else []),
     ]
     alone = "" if same else "; more rollouts alone would not"
     return f"about {' or '.join(ways)} would be enough{alone}", found

@@ -199,7 +199,8 @@ def _gain(report: Report, width: int, *, every: bool) -> list[str]:
         text += _power(gain["planned"])
     zero = gain["errors_as_zero"]
     if zero is not None:
-        text += f"; with errors as 0: {zero['difference']:+.3f}, {interval(zero['ci95'], '+.3f')}"
+        spread = interval(zero["ci95"], "+.3f") if zero["ci95"] else "too few for an interval"
+        text += f"; with errors as 0: {zero['difference']:+.3f}, {spread}"
     claimed = f"claim  {told}" if (told := claim(report)) else ""
     drifted = f"drift  {told}" if (told := drift(gain)) else ""
     more = [line for text in (claimed, drifted) for line in wrapped(text, width, hanging=" " * 7)]

@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from support.report.worlds import WORLDS
+from support.report.worlds import WORLDS, rounded
 from support.sweeps import SETTINGS
 
 from pytest_tfgrpo.core.records import Run
@@ -31,15 +30,6 @@ PARTS = ("gain", "domains", "library", "acceptance", "cost", "noise", "fault_mes
 
 def reported(run: Run) -> Report:
     return build(run, judge(run, baseline=None, settings=SETTINGS), files="out/demo/runs/run1")
-
-
-def rounded(value: Any) -> Any:
-    """Return a JSON value with numbers of six places, which every platform computes alike."""
-    if isinstance(value, dict):
-        return {key: rounded(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return round(value, 6) if isinstance(value, float) else value
 
 
 @pytest.mark.parametrize("name", WORLDS)

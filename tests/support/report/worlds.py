@@ -140,3 +140,12 @@ WORLDS: Mapping[str, Callable[[], Run]] = {
     ),
     "one-size-each": lambda: make_run({"a": [1, 0], "b": [1, 0]}, {"a": [1, 0, 1, 0], "b": [1, 1, 1, 0]}),
 }  # fmt: skip
+
+
+def rounded(value: Any) -> Any:
+    """Return a JSON value with numbers of four places, which every platform computes alike."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value
