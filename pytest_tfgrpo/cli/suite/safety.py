@@ -24,7 +24,11 @@ def declare(command: Parser) -> None:
     command.calls(safety)
     command.add_argument("--to", metavar="DIR", required=True, help="folder for the scenario files")
     command.add_argument(
-        "--suite", action="append", choices=SUITES, help="one of the suites; may be repeated (default: all)"
+        "--suite",
+        action="append",
+        choices=SUITES,
+        metavar="SUITE",
+        help=f"one of {', '.join(SUITES)}; may be repeated (default: all)",
     )
     command.add_argument(
         "--domain",

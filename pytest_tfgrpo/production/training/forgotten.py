@@ -1,4 +1,4 @@
-"""What is learned from trajectories that somebody had forgotten: files with their texts go, lessons are named.
+"""What was learned from trajectories that are forgotten: files with their texts go, lessons are named.
 
 A lesson holds no text of production; whether one that rests on what is gone stays is a person's decision.
 """
