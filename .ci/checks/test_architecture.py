@@ -55,6 +55,7 @@ HOMES = {
         *("telemetry/sinks/otel.py", "telemetry/traces/otlp/otlp_protobuf.py"),
         "telemetry/traces/span_processor.py",
     },
+    "fsspec": {"production/training/versions/artifacts.py"},
     "ray": {"engine/executors/cluster/ray_cluster.py"},
     "starlette": {"production/service/app.py"},
     "uvicorn": {"production/service/server.py"},
@@ -233,6 +234,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
     optional = dict.fromkeys(
         (
             "datasets",
+            "fsspec",
             "math_verify",
             "nats",
             "opentelemetry",

@@ -191,8 +191,8 @@ def load_library(path: Path) -> Library:
     return library
 
 
-def save_library(path: Path, library: Library) -> None:
-    """Write `library` to `path`, atomically; raises StoreError naming the file."""
+def library_text(library: Library) -> str:
+    """Return the text of a library file."""
     data = {
         "schema": SCHEMA,
         "hash": library.hash,
@@ -201,7 +201,12 @@ def save_library(path: Path, library: Library) -> None:
         **({"looks": to_wire(library.looks)} if library.looks else {}),
         **({"effects": to_wire(library.effects)} if library.effects else {}),
     }
-    text = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def save_library(path: Path, library: Library) -> None:
+    """Write `library` to `path`, atomically; raises StoreError naming the file."""
+    text = library_text(library)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, [text.encode()])

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.production.training.versions.policies import Policies
+from pytest_tfgrpo.production.training.versions.policies import LOGS, Policies
 from pytest_tfgrpo.production.training.versions.sources import LessonSource
 
 EVIDENCE = "evidence.jsonl"
@@ -35,9 +35,12 @@ def forget_learning(policies: Policies, folder: Path, ids: Collection[str]) -> F
     for file in sorted(folder.glob(f"*/{EVIDENCE}")):
         if _holds(file, wanted):
             shutil.rmtree(file.parent)
+            policies.files.remove(f"{LOGS}/{file.parent.name}")
             jobs.append(file.parent.name)
     carried: dict[str, tuple[LessonSource, list[str]]] = {}
     for row in policies.listed():
+        if row.state == "removed":
+            continue
         for source in policies.sources(row.name):
             if not ids or not any(one.lower() in ids for one in source.trajectories):
                 continue

@@ -9,15 +9,18 @@ import pytest
 from support.builders import make_experience, make_pack
 from support.buses import EmbeddedPlace
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup
-from pytest_tfgrpo.core.lessons import Experience, Operation, Revision
+from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.learning.library.library import empty, load_library, of
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts, open_artifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
+from pytest_tfgrpo.production.training.versions.retention import to_remove
+from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import lesson_sources
 from pytest_tfgrpo.production.training.versions.trace import trace_lines
 from pytest_tfgrpo.production.training.versions.validation import Validation
@@ -93,7 +96,7 @@ def bus(embedded: EmbeddedPlace) -> Bus:
 
 @pytest.fixture
 def policies(bus: Bus, tmp_path: Path) -> Policies:
-    return Policies(bus, tmp_path / "training")
+    return Policies(bus, FolderArtifacts(tmp_path / "training"))
 
 
 def add(policies: Policies, n: int, *operations: Operation, parent: str = "v1", **run: Any) -> PolicyVersion:
@@ -111,7 +114,17 @@ def adds(one: Experience, *groups: str, targets: tuple[str, ...] = ()) -> Operat
     return Operation(kind="update" if targets else "add", experience=one, groups=groups, targets=targets)
 
 
-def test_the_first_job_makes_v2_beside_the_agent_without_lessons(policies: Policies) -> None:
+def folder(policies: Policies, name: str) -> Path:
+    return Path(policies.place(name))
+
+
+def library(policies: Policies, name: str, folder: Path) -> Library:
+    policies.save_library(name, folder / "library.json")
+    return load_library(folder / "library.json")
+
+
+def test_the_first_job_makes_v2_beside_the_agent_without_lessons(policies: Policies, tmp_path: Path) -> None:
+    assert library(policies, "v1", tmp_path).experiences == ()
     assert (policies.listed(), policies.deployed()) == ([], "v1")
     version = add(policies, 0, adds(lesson(0)))
     rows = [(row.name, row.job, row.state) for row in policies.listed()]
@@ -122,14 +135,14 @@ def test_the_first_job_makes_v2_beside_the_agent_without_lessons(policies: Polic
     first = policies.read("v1")
     assert (first.model, first.library, first.lessons) == ("small", empty().hash, 0)
     assert first.content != version.content
-    assert load_library(policies.library("v2")).hash == version.library
-    assert load_library(policies.library("v1")).experiences == ()
+    assert library(policies, "v2", tmp_path).hash == version.library
+    assert library(policies, "v1", tmp_path).experiences == ()
 
 
 def test_files_of_versions_fit_their_schema(policies: Policies) -> None:
     add(policies, 0, adds(lesson(0)))
     for name in ("v1", "v2"):
-        value = json.loads((policies.path(name) / "policy.json").read_text())
+        value = json.loads((folder(policies, name) / "policy.json").read_text())
         assert violations("policy", value) == []
     value["content"] = "x"
     assert violations("policy", value)
@@ -137,7 +150,7 @@ def test_files_of_versions_fit_their_schema(policies: Policies) -> None:
 
 def test_a_job_that_is_added_again_keeps_its_name(policies: Policies) -> None:
     first = add(policies, 0, adds(lesson(0)))
-    (policies.path("v2") / "policy.json").unlink()  # the process died before it wrote this
+    (folder(policies, "v2") / "policy.json").unlink()  # the process died before it wrote this
     assert add(policies, 0, adds(lesson(0))) == first == policies.read("v2")
     assert add(policies, 1, adds(lesson(1))).name == "v3"
     assert [row.name for row in policies.listed()] == ["v1", "v2", "v3"]
@@ -152,7 +165,7 @@ def test_versions_are_counted_not_sorted_as_text(policies: Policies) -> None:
 def test_two_processes_that_claim_at_once_get_two_names(
     embedded: EmbeddedPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, other = (Policies(embedded.open(), tmp_path / "training") for _ in range(2))
+    one, other = (Policies(embedded.open(), FolderArtifacts(tmp_path / "training")) for _ in range(2))
     add(one, 0, adds(lesson(0)))
     seen, stale = other.listed, other.listed()
     monkeypatch.setattr(other, "listed", lambda: answers.pop(0) if answers else seen())
@@ -205,8 +218,8 @@ def test_an_unknown_version_is_named(policies: Policies) -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "tfgrpo.policy/1"}'])
 def test_a_broken_file_is_named(policies: Policies, text: str) -> None:
     add(policies, 0, adds(lesson(0)))
-    (policies.path("v2") / "policy.json").write_text(text)
-    (policies.path("v2") / "sources.json").write_text(text)
+    (folder(policies, "v2") / "policy.json").write_text(text)
+    (folder(policies, "v2") / "sources.json").write_text(text)
     for read in (policies.read, policies.sources):
         if text != "[]" or read is policies.read:
             with pytest.raises(StoreError, match=r"v2/.*\.json.*: .*run the job of version v2 again"):
@@ -215,7 +228,7 @@ def test_a_broken_file_is_named(policies: Policies, text: str) -> None:
 
 def test_the_card_shows_what_a_reviewer_reads(policies: Policies) -> None:
     add(policies, 0, adds(lesson(0, summary32="Use `count`.\n```\n# not a heading")))
-    text = (policies.path("v2") / "README.md").read_text()
+    text = (folder(policies, "v2") / "README.md").read_text()
     pack = make_pack()
     version = policies.read("v2")
     assert text.splitlines() == [
@@ -242,6 +255,83 @@ def test_the_card_shows_what_a_reviewer_reads(policies: Policies) -> None:
         f"{lesson(0).id} do    text: Use 'count'. ''' # not a heading",
         "```",
     ]
+
+
+def test_a_bucket_holds_what_a_folder_holds(bus: Bus, tmp_path: Path) -> None:
+    policies = Policies(bus, open_artifacts("memory://models/policies", tmp_path))
+    version = add(policies, 0, adds(lesson(0)))
+    assert policies.place("v2") == "memory://models/policies/rl-checkpoints/v2"
+    assert (policies.read("v2"), len(policies.sources("v2"))) == (version, 1)
+    assert library(policies, "v2", tmp_path).hash == version.library
+    policies.files.remove("rl-checkpoints/v2")
+    policies.files.remove("rl-checkpoints/v2")
+    with pytest.raises(StoreError, match=r"version v2 has no library at memory://.*/v2; run its job again"):
+        library(policies, "v2", tmp_path)
+    assert list(tmp_path.glob("memory*")) == []
+
+
+def test_an_unknown_kind_of_bucket_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="cannot open nowhere://x: Protocol not known: nowhere"):
+        open_artifacts("nowhere://x", tmp_path)
+
+
+def test_a_folder_that_cannot_be_used_is_named(bus: Bus, tmp_path: Path) -> None:
+    (tmp_path / "training").write_text("a file")
+    with pytest.raises(StoreError, match=r"cannot read .*training/rl-checkpoints/v1/policy\.json: .*"):
+        add(Policies(bus, FolderArtifacts(tmp_path / "training")), 0, adds(lesson(0)))
+
+
+class TestRetention:
+    """Which versions lose their files."""
+
+    def rows(self, number: int, **changes: VersionRow) -> list[VersionRow]:
+        found = {
+            f"v{n}": VersionRow(name=f"v{n}", job=f"job-{n}", state="needs_approval", at=NOON)
+            for n in range(1, number + 1)
+        }
+        return [*(found | changes).values()]
+
+    def gone(self, rows: list[VersionRow], now: str = NOON, best: str | None = None) -> list[str]:
+        return to_remove(rows, used=frozenset({"v1"}), best=best, now=now)
+
+    def test_five_idle_ones_stay_beside_those_in_use(self) -> None:
+        assert self.gone(self.rows(6)) == []
+        assert self.gone(self.rows(8)) == ["v2", "v3"]
+        assert self.gone(self.rows(8), best="v2") == ["v3"]
+        pinned = VersionRow(name="v2", job="", state="rejected", at=NOON, pinned=True)
+        assert self.gone(self.rows(8, v2=pinned)) == ["v3"]
+        removed = VersionRow(name="v2", job="", state="removed", at=NOON)
+        assert self.gone(self.rows(8, v2=removed)) == ["v3"]
+
+    @pytest.mark.parametrize(
+        ("now", "gone"), [("2026-04-01T12:00:00Z", []), ("2026-04-01T12:00:01Z", ["v2"])]
+    )
+    def test_after_ninety_days_idle_ones_go(self, now: str, gone: list[str]) -> None:
+        assert self.gone(self.rows(2), now) == gone
+
+    def test_files_go_and_names_stay(self, policies: Policies) -> None:
+        for n in range(9):
+            add(policies, n, adds(lesson(n)))
+            if n == 1:
+                policies.pin("v3", True)
+        assert self.removed(policies) == ["v4", "v5"]  # v2 is the best: of equal ones the first
+        assert not folder(policies, "v4").exists()
+        assert folder(policies, "v3").exists()
+        assert policies.pin("v3", False).pinned is False
+        assert policies.prune(NOON) == ["v3"]
+        assert add(policies, 9, adds(lesson(9))).name == "v11"
+        assert self.removed(policies) == ["v3", "v4", "v5", "v6"]
+
+    def removed(self, policies: Policies) -> list[str]:
+        return [row.name for row in policies.listed() if row.state == "removed"]
+
+    def test_the_live_version_and_the_one_before_it_stay(self, policies: Policies) -> None:
+        for n in range(3):
+            add(policies, n, adds(lesson(n)))
+            policies.decide(f"v{n + 2}", "approved", by="ada", reason="", at=f"2026-01-0{n + 2}T00:00:00Z")
+        assert policies.prune("2027-01-01T00:00:00Z") == []
+        add(policies, 3, adds(lesson(3)))
+        assert policies.prune("2027-01-01T00:00:00Z") == ["v5"]
 
 
 class TestSources:

@@ -1,4 +1,4 @@
-"""The policy versions of a loop: a row each in the table ``state``, and files in a folder.
+"""The policy versions of a loop: a row each in the table ``state``, and files in a folder or bucket.
 
 The row gives a job its name, once; the files of a job are written before anyone reads them under that name,
 and again where a process died between.
@@ -7,55 +7,43 @@ and again where a process died between.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pytest_tfgrpo.core.errors import RevisionConflict, StoreError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.evidence import EvidenceGroup
-from pytest_tfgrpo.core.files import write_json, write_text
-from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.files import write_pieces
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
-from pytest_tfgrpo.learning.library.library import empty, save_library
+from pytest_tfgrpo.learning.library.library import empty, library_text, save_library
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
+from pytest_tfgrpo.production.training.versions.artifacts import Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
 from pytest_tfgrpo.production.training.versions.policy import POLICY, PolicyVersion, first_version, policy_of
+from pytest_tfgrpo.production.training.versions.retention import to_remove
+from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import LessonSource, lesson_sources
 from pytest_tfgrpo.production.training.versions.validation import Validation
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
 
 ROW = "policy"
-CHECKPOINTS = "rl-checkpoints"
+CHECKPOINTS, LOGS, CURVES = "rl-checkpoints", "rl-logs", "rl-viz"
+"""Folders of the files: of a version, by its name; of a job's run and its curve, by the job's id."""
 FIRST = "v1"
-
-VersionState: TypeAlias = Literal["validated", "rejected", "needs_approval", "approved"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VersionRow:
-    """Where a version stands."""
-
-    name: str
-    job: str
-    state: VersionState
-    by: str = ""
-    """Who approved or rejected it; empty where its validation did."""
-    reason: str = ""
-    at: str = ""
-    """When, ISO 8601 in UTC."""
 
 
 class Policies:
     """The versions of a loop, for several processes."""
 
-    def __init__(self, store: EventStore, folder: Path) -> None:
-        """`folder` gets a folder ``rl-checkpoints/<name>`` for each version."""
+    def __init__(self, store: EventStore, files: Artifacts) -> None:
+        """`files` get ``rl-checkpoints/<name>/`` for each version, and folders of logs and curves."""
         self._store, self._rows = store, store.table(STATE)
-        self._folder = folder
+        self.files = files
 
     def listed(self) -> list[VersionRow]:
         """Return all versions in the order of their names; raises BusError."""
@@ -75,22 +63,23 @@ class Policies:
         approved = [row for row in self.listed() if row.state == "approved"]
         return max(approved, key=lambda row: row.at).name if approved else FIRST
 
-    def path(self, name: str) -> Path:
-        """Return the folder of a version."""
-        return self._folder / CHECKPOINTS / name
+    def place(self, name: str) -> str:
+        """Return the path or URL of a version's folder."""
+        return self.files.place(f"{CHECKPOINTS}/{name}")
 
-    def library(self, name: str) -> Path:
-        """Return the library file of a version; v1's is empty and may have to be made."""
-        file = self.path(name) / "library.json"
-        if name == FIRST and not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
+    def save_library(self, name: str, file: Path) -> None:
+        """Write the library of a version to a file, for a run to start from; raises StoreError."""
+        data = self.files.read(f"{CHECKPOINTS}/{name}/library.json")
+        if data is None and name == FIRST:
             save_library(file, empty())
-        return file
+        elif data is None:
+            raise StoreError(f"version {name} has no library at {self.place(name)}; run its job again")
+        else:
+            write_pieces(file, [data])
 
     def read(self, name: str) -> PolicyVersion:
         """Return what a version is; raises StoreError."""
-        file = self.path(name) / "policy.json"
-        value = _read(file, name)
+        file, value = self._read(name, "policy.json")
         if found := violations("policy", value):
             where = f"{found[0].pointer or '/'}: {found[0].message}"
             raise StoreError(f"{file} is no policy version: {where}; run the job of version {name} again")
@@ -100,9 +89,9 @@ class Policies:
         """Return what the lessons of a version rest on; none for v1. Raises StoreError."""
         if name == FIRST:
             return ()
-        file = self.path(name) / "sources.json"
+        file, value = self._read(name, "sources.json")
         try:
-            return from_wire(tuple[LessonSource, ...], _read(file, name))
+            return from_wire(tuple[LessonSource, ...], value)
         except ValueError as error:
             raise StoreError(
                 f"{file} does not hold the sources of lessons: {error}; run the job of version {name} again"
@@ -130,6 +119,7 @@ class Policies:
         )
         inherited = {one.lesson: one for one in self.sources(parent)}
         self._write(run, version, lesson_sources(run, evidence, inherited))
+        self.prune(run.finished_at)
         return version
 
     def decide(
@@ -164,12 +154,40 @@ class Policies:
                 continue
             return row
 
+    def pin(self, name: str, pinned: bool) -> VersionRow:
+        """Keep the files of a version however old they are, or no longer; raises StoreError, BusError."""
+        self.row(name)
+        return self._change(name, lambda row: replace(row, pinned=pinned))
+
+    def prune(self, now: str) -> list[str]:
+        """Remove the files of versions that nobody uses and that are old or too many; return their names.
+
+        Their rows stay, so that no name is given twice. Raises StoreError and BusError.
+        """
+        rows = self.listed()
+        approved = sorted((row for row in rows if row.state == "approved"), key=lambda row: row.at)
+        used = frozenset({FIRST, *(row.name for row in approved[-2:])})
+        scored = [row for row in rows if row.score is not None and row.state != "removed"]
+        best = max(scored, key=lambda row: row.score or 0.0).name if scored else None
+        gone = to_remove(rows, used=used, best=best, now=now)
+        for name in gone:
+            self._change(name, lambda row: replace(row, state="removed"))
+            self.files.remove(f"{CHECKPOINTS}/{name}")
+        return gone
+
+    def _change(self, name: str, to: Callable[[VersionRow], VersionRow]) -> VersionRow:
+        def changed(value: bytes | None) -> bytes | None:
+            return None if value is None else _encoded(to(VersionRow(**json.loads(value))))
+
+        change(self._rows, f"{ROW}.{name}", changed)
+        return self.row(name)
+
     def _ensure_first(self, run: Run) -> None:
         version = first_version(run)
         row = VersionRow(name=FIRST, job="", state="approved", at=version.created_at)
         if self._rows.get(f"{ROW}.{FIRST}")[0] is None:
             self._put_new(row)
-        if not (self.path(FIRST) / "policy.json").exists():
+        if self.files.read(f"{CHECKPOINTS}/{FIRST}/policy.json") is None:
             self._write(run, version, ())
 
     def _claim(self, job: str, validation: Validation, at: str) -> VersionRow:
@@ -179,7 +197,8 @@ class Policies:
             if (known := next((row for row in rows if row.job == job), None)) is not None:
                 return known
             number = max((int(row.name[1:]) for row in rows), default=1) + 1
-            row = VersionRow(name=f"v{number}", job=job, state=validation.outcome, at=at)
+            score = validation.holdout_reward
+            row = VersionRow(name=f"v{number}", job=job, state=validation.outcome, at=at, score=score)
             if self._put_new(row):
                 return row
 
@@ -191,20 +210,28 @@ class Policies:
         return True
 
     def _write(self, run: Run, version: PolicyVersion, sources: Sequence[LessonSource]) -> None:
-        folder = self.path(version.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        save_library(folder / "library.json", empty() if version.name == FIRST else run.library)
+        folder = f"{CHECKPOINTS}/{version.name}"
+        library = empty() if version.name == FIRST else run.library
+        self.files.write(f"{folder}/library.json", library_text(library).encode())
         if version.name != FIRST:
-            write_text(folder / "sources.json", json.dumps(to_wire(sources), indent=1) + "\n")
-        write_text(folder / "README.md", card_text(version, run.library.experiences))
-        write_json(folder / "policy.json", {"schema": POLICY, "content": version.content, **to_wire(version)})
+            self.files.write(f"{folder}/sources.json", _json(to_wire(sources)))
+        self.files.write(f"{folder}/README.md", card_text(version, run.library.experiences).encode())
+        value = {"schema": POLICY, "content": version.content, **to_wire(version)}
+        self.files.write(f"{folder}/policy.json", _json(value))
+
+    def _read(self, name: str, file: str) -> tuple[str, Json]:
+        """Return the place and the value of a file of a version; raises StoreError."""
+        place = f"{self.place(name)}/{file}"
+        data = self.files.read(f"{CHECKPOINTS}/{name}/{file}")
+        try:
+            return place, load_json(data or b"")
+        except ValueError as error:
+            why = "it is missing" if data is None else error
+            raise StoreError(f"cannot read {place}: {why}; run the job of version {name} again") from error
 
 
-def _read(file: Path, name: str) -> Json:
-    try:
-        return json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"cannot read {file}: {error}; run the job of version {name} again") from error
+def _json(value: Json) -> bytes:
+    return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"
 
 
 def _encoded(row: VersionRow) -> bytes:

@@ -1,0 +1,27 @@
+"""Where a version stands, as a row of the table ``state``."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pytest_tfgrpo.core.python.dataclass import dataclass
+
+VersionState: TypeAlias = Literal["validated", "rejected", "needs_approval", "approved", "removed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionRow:
+    """Where a version stands."""
+
+    name: str
+    job: str
+    state: VersionState
+    by: str = ""
+    """Who approved or rejected it; empty where its validation did."""
+    reason: str = ""
+    at: str = ""
+    """Since when, ISO 8601 in UTC."""
+    score: float | None = None
+    """Mean on the eval split; None where it was not compared."""
+    pinned: bool = False
+    """Whether its files stay, however old they are."""
