@@ -212,3 +212,32 @@ def test_the_user_of_earlier_runs_is_told_with_its_model_alone_and_is_no_learnin
     assert any(source.startswith("user: mean and spread of") for source in forecast(again, folder).sources)
     other = identities | {"user": {"name": "openai:guest", "identity": {"model": "openai:other"}}}
     assert history_of(played(tmp_path, None, job_identities=other), folder).user == []
+
+
+def test_what_the_dev_split_may_take_is_told_from_nothing_to_its_most(tmp_path: Path) -> None:
+    for dev, more in ((20, {"epoch1-dev": Range(0, 20 * 2 * 4)}), (19, {})):
+        scenarios = [replace(s, split="dev") if n < dev else s for n, s in enumerate(suite(dev + 2, 2))]
+        job = planned(tmp_path, Price(input=1.0, output=10.0), scenarios=scenarios)
+        found = {part.phase: part.figures.calls for part in forecast(job, None).parts}
+        assert {name: calls for name, calls in found.items() if name.startswith("epoch1")} == {
+            "epoch1": Range(2 * 4, 2 * 4),
+            **more,
+        }
+
+
+@pytest.mark.parametrize(
+    ("bound", "ends", "said"),
+    [
+        ({"usd": 2.0}, Range(0.0, 2.0), "rollouts: at most what the actor declares"),
+        ({}, None, "rollouts: the actor declares no limit"),
+    ],
+)
+def test_beside_the_models_of_a_run_an_actor_counts_by_what_it_declares(
+    bound: dict[str, float], ends: Range | None, said: str, tmp_path: Path
+) -> None:
+    job = planned(tmp_path, Price(input=1.0, output=10.0))
+    job = replace(job, actor=ScriptedActor(lambda _: "3", bound))
+    found = forecast(job, None)
+    (epoch,) = [part.figures for part in found.parts if part.phase == "epoch1"]
+    assert (epoch.calls, epoch.usd, epoch.tokens) == (Range(16, 16), ends, None)
+    assert said in found.sources

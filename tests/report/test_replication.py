@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.sweeps import make_run
 
 from pytest_tfgrpo.metrics.comparison import Comparison
 from pytest_tfgrpo.numerics.stats import paired_interval
 from pytest_tfgrpo.report.replication import SeedResult, replication, replication_lines, what_differs
+from pytest_tfgrpo.report.replication import seed_result as read_result
 
 
 def comparison(gains: Mapping[str, float]) -> Comparison:
@@ -46,6 +48,28 @@ def gains(gain: float, number: int = 12, *, spread: float = 0.01) -> dict[str, f
 
 
 THREE = [seed_result(n, gains(0.3 + n / 100)) for n in range(3)]
+
+
+def test_a_run_shows_its_gain_and_what_it_has_in_common_with_other_seeds() -> None:
+    stamps = {"eval": "e", "actor": "a", "settings": "s"}
+    run = make_run({"a": [0.0, None], "b": [0.0]}, {"a": [1.0, 1.0], "b": [0.0]}, stamps=stamps)
+    found = read_result(run)
+    assert found is not None
+    assert (found.seed, found.run_id, found.library, found.split) == (0, run.run_id, run.library.hash, "e")
+    assert (found.known.difference.mean, found.known.ids) == (0.5, ("a", "b"))
+    method = dict(found.method)
+    assert method.keys() >= {"stamp of actor", "stamp of eval", "temperature_eval"}
+    assert not method.keys() & {"seed", "stamp of settings"}
+    other = read_result(replace(run, settings={**run.settings, "seed": 7}))
+    assert other is not None
+    assert (other.seed, what_differs(found, other)) == (7, "")
+    changed = read_result(replace(run, settings={**run.settings, "temperature_eval": 0.9}))
+    assert changed is not None
+    assert what_differs(found, changed) == "temperature_eval"
+
+
+def test_a_run_that_has_only_one_sweep_shows_nothing() -> None:
+    assert read_result(make_run(final={"a": [1.0]})) is None
 
 
 def side(results: list[SeedResult], looks: dict[str, tuple[str, ...]] | None = None) -> Any:

@@ -12,8 +12,10 @@ from support.builders import make_experience, make_frame, make_rollout, make_sce
 from support.jobs import ScriptedActor, make_job, suite
 from support.sweeps import SETTINGS, Credits, evenly, make_result, make_run
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult, Run, Score, with_shared
+from pytest_tfgrpo.core.records import CheckResult, Failure, Frame, JudgeResult, Run, Score, with_shared
+from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.estimate.forecast import Forecast
 from pytest_tfgrpo.estimate.plan_text import plan_text
@@ -252,6 +254,35 @@ def test_what_a_judge_says_is_told_with_its_votes() -> None:
     text = rollout_text(make_rollout(checks=(), opinion=opinion), score)
     assert text.count("judge 0.667") == 1
     assert "judge 0.667: 3 of 3 votes, agreement 0.333\n  c1 met: \\x1b[2J" in text
+
+
+def test_a_conversation_is_told_turn_by_turn_with_the_judges_criteria() -> None:
+    none = Sampled(kind="raw", temperature=0.5, reason="not_finite")
+    frames = (
+        Frame(kind=USER, name="script", output="first"),
+        make_frame("m-1", kind="model", output="one", sampled=none),
+        Frame(kind=USER, name="openai:guest", input="so: one", output="second"),
+    )
+    opinion = JudgeResult(
+        score=1.0, votes=(1.0,), asked=1, agreement=1.0, criteria={"c1": 1.0, "c\x1b": None}
+    )
+    score = Score(rollout_id="x", gt_score=1.0, reward=1.0, relative_rank=None, advantage=0.0)
+    rollout = make_rollout(frames=frames, answer="two", checks=(), opinion=opinion)
+    lines = rollout_text(rollout, score).splitlines()
+    assert "  judge.c1 1.000" in lines
+    assert "  judge.c\\x1b -" in lines
+    assert lines[lines.index("1. user:") :][:10] == [
+        "1. user:",
+        "  first",
+        "2. model m-1: 5 tokens, cost $0.00, 1.0 ms",
+        "  output:",
+        "    one",
+        "  log-probabilities: none (not_finite), temperature 0.5",
+        "answer:",
+        "  so: one",
+        "3. user (openai:guest):",
+        "  second",
+    ]
 
 
 def test_a_missing_verdict_is_told_once() -> None:

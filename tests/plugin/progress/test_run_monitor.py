@@ -1,5 +1,6 @@
 """What pytest's thread knows of a run that goes on."""
 
+import queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.engine.observers import EngineFailed, LostRollout
+from pytest_tfgrpo.plugin.progress import run_monitor
 from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.progress.run_records import RunRecords
 
@@ -67,3 +69,15 @@ def test_the_session_ends_when_the_engines_of_all_agents_failed(monitor: Any) ->
     other.error = ValueError("no")
     monitor.stop_when_broken(session)
     assert session.shouldfail == "tfgrpo: the run failed: ValueError: no"
+
+
+def test_a_run_that_does_not_end_when_it_is_stopped_is_given_up_and_said(
+    monitor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_monitor, "LAST_RECORD_S", 0.01)
+    monitor._queue, monitor._progress = queue.SimpleQueue(), Thread()
+    monitor._end_clean_on_termination = lambda on: None
+    monitor.stop()
+    assert monitor._thread.told == [("cancel",)]
+    assert monitor.records.ended
+    assert str(monitor.records.error) == "the run did not end within 0.01 s"

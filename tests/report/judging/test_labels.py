@@ -226,6 +226,23 @@ def test_what_models_wrote_is_inert_in_a_spreadsheet_whatever_separator_it_takes
             assert not re.fullmatch(r"[\d/.,:e-]+", cell)
 
 
+def test_of_an_answer_too_long_for_a_cell_whole_lines_of_both_ends_stay(tmp_path: Path) -> None:
+    long = "\n".join(f"{n % 100:02}" for n in range(6_600))
+    run = judged({"a": [0.0]}, {"a": [1.0]}, [long, "short"])
+    sample = draw(run, tasks=1)
+    write_form(tmp_path / "form.csv", sample, {})
+    rows = csv.DictReader(io.StringIO((tmp_path / "form.csv").read_text("utf-8-sig")))
+    (answer,) = [row["answer"] for row in rows if "short" not in row["answer"]]
+    head, left, tail = re.split(r"\n\(\.\.\. (\d+) characters left out \.\.\.\)\n", answer)
+    assert (head[:9], tail[-9:]) == ("> 00\n> 01", "> 98\n> 99")
+    assert re.fullmatch(r"> \d\d", head.splitlines()[-1])
+    assert re.fullmatch(r"> \d\d", tail.splitlines()[0])
+    assert len(answer) <= 32_767
+    assert int(left) > 0
+    save(tmp_path / "form.csv", filled(tmp_path / "form.csv", "y n"))
+    assert set(read_form(tmp_path / "form.csv", sample).values()) == {0.25}
+
+
 @settings(max_examples=30)
 @given(
     texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=60), min_size=2, max_size=2),
@@ -349,6 +366,9 @@ def test_stored_labels_come_back_and_changes_are_seen(tmp_path: Path) -> None:
         path.write_text(json.dumps(value | {key: changed}))
         with pytest.raises(JournalError, match=why):
             load_labels(tmp_path)
+    path.write_text("{")
+    with pytest.raises(JournalError, match=r"cannot read .*labels\.json"):
+        load_labels(tmp_path)
 
 
 def test_labels_of_another_run_and_of_changed_answers_are_refused() -> None:
