@@ -264,13 +264,13 @@ def test_a_conversation_is_told_turn_by_turn_with_the_judges_criteria() -> None:
         Frame(kind=USER, name="openai:guest", input="so: one", output="second"),
     )
     opinion = JudgeResult(
-        score=1.0, votes=(1.0,), asked=1, agreement=1.0, criteria={"c1": 1.0, "c\x1b": None}
+        score=1.0, votes=(1.0,), asked=1, agreement=1.0, criteria={"c1": 1.0, "c\x1b": 0.0}
     )
     score = Score(rollout_id="x", gt_score=1.0, reward=1.0, relative_rank=None, advantage=0.0)
     rollout = make_rollout(frames=frames, answer="two", checks=(), opinion=opinion)
     lines = rollout_text(rollout, score).splitlines()
     assert "  judge.c1 1.000" in lines
-    assert "  judge.c\\x1b -" in lines
+    assert "  judge.c\\x1b 0.000" in lines
     assert lines[lines.index("1. user:") :][:10] == [
         "1. user:",
         "  first",
