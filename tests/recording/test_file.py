@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.records import Failure, FileChange, Usage
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.recording import file
-from pytest_tfgrpo.recording.entries import CallEntry, RecordingEntry, RolloutEntry, key_of
+from pytest_tfgrpo.recording.entries import MISS, CallEntry, RecordingEntry, RolloutEntry, key_of
 from pytest_tfgrpo.recording.file import Recording
 from pytest_tfgrpo.recording.lines import decode, encode, find_secrets, key_in, without_secrets
 from pytest_tfgrpo.recording.writing import check_recordable, record
@@ -313,3 +313,69 @@ def test_a_check_before_the_run_writes_nothing(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     with pytest.raises(RecordingError, match="plain"):
         check_recordable(tmp_path / "plain" / "r.jsonl", {})
+
+
+def entry_of(status: str, **changes: Any) -> RolloutEntry:
+    codes = {"error": "provider", "failed": "crash"}
+    failure = None if status == "ok" else Failure(code=codes[status], message="m")
+    return make_entry(status=status, failure=failure, **changes)
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "kept"),
+    [
+        (entry_of("ok", answer="1"), entry_of("ok", answer="2"), "2"),
+        (entry_of("ok", answer="1"), entry_of("failed", answer="2"), "2"),
+        (entry_of("ok", answer="1"), entry_of("error", answer="2"), "1"),
+        (entry_of("failed", answer="1"), entry_of("error", answer="2"), "1"),
+        (entry_of("error", answer="1"), entry_of("error", answer="2"), "2"),
+        (entry_of("error", answer="1"), entry_of("ok", answer="2"), "2"),
+        (entry_of("ok", files_kept=True, latency_ms=1.0), entry_of("ok", latency_ms=2.0), 1.0),
+        (entry_of("ok", latency_ms=1.0), entry_of("ok", files_kept=True, latency_ms=2.0), 2.0),
+        (entry_of("ok", files_kept=True, answer="1"), entry_of("ok", answer="2"), "2"),
+        (entry_of("error", files_kept=True, answer="1"), entry_of("error", answer="1", latency_ms=9.0), 1.5),
+        (entry_of("error", latency_ms=1.0), entry_of("error", latency_ms=2.0), 2.0),
+    ],
+)
+def test_the_newer_of_two_answers_stays_but_no_error_in_the_place_of_an_answer(
+    tmp_path: Path, known: RolloutEntry, new: RolloutEntry, kept: str | float
+) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([known]))
+    written = record(path, make_run([new]))
+    (found,) = (Recording.open(path).entry(key) for key in Recording.open(path).lines)
+    assert isinstance(found, RolloutEntry)
+    assert (found.answer if isinstance(kept, str) else found.latency_ms) == kept
+    assert written.new == ((found.answer, found.latency_ms) == (new.answer, new.latency_ms))
+
+
+def test_rollouts_in_no_group_are_recorded_once_and_answers_that_a_replay_lacked_are_not(
+    tmp_path: Path,
+) -> None:
+    run = make_run([make_entry()])
+    (group,) = run.phases[0].groups
+    (inside,) = group.rollouts
+    lacked = Failure(code=MISS, message="m")
+    missed = replace(inside, rollout_id="missed", index=7, seed=7, status="error", failure=lacked)
+    outside = replace(inside, rollout_id="outside", index=8, seed=8)
+    written = record(tmp_path / "r.jsonl", run, [replace(inside, answer="older"), missed, outside])
+    assert (written.rollouts, written.new) == (2, 2)
+    found = Recording.open(tmp_path / "r.jsonl")
+    entries = [one for key in found.lines if isinstance(one := found.entry(key), RolloutEntry)]
+    assert sorted((one.seed, one.answer) for one in entries) == [(5, "3"), (8, "3")]
+    assert record(tmp_path / "s.jsonl", run).rollouts == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "places"),
+    [
+        ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2", ["/"]),
+        ([1, "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2", 2.5, True], ["/1"]),
+        ({"a": [0, {"b": "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"}]}, ["/a/1/b"]),
+        ({"a": 3, "b": None, "c": []}, []),
+    ],
+)
+def test_the_place_of_a_secret_is_told_and_never_the_secret(value: Any, places: list[str]) -> None:
+    found = find_secrets(value)
+    assert [text.split(":")[0] for text in found] == places
+    assert not any("ghp_" in text for text in found)

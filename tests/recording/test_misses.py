@@ -49,3 +49,19 @@ def test_where_nothing_is_known_of_a_scenario_its_stamp_is_no_difference() -> No
 def test_a_call_differs_by_its_text_or_by_its_options(prompts: list[str], why: str) -> None:
     known: Any = [SimpleNamespace(prompt=prompt) for prompt in prompts]
     assert misses.why_no_call(known, "a") == why
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [
+        ([1], "1"),
+        ([1, 2, 3], "1, 2, 3"),
+        ([1, 1, 2, 3], "1, 2, 3"),
+        ([1, 2, 3, 4], "1, 2, 3 and 1 more"),
+        ([9, 8, 7, 6, 5], "9, 8, 7 and 2 more"),
+    ],
+)
+def test_recorded_seeds_are_named_up_to_three(seeds: list[int], said: str) -> None:
+    known = [entry(seed=seed) for seed in seeds]
+    found = misses.why_no_rollout(known, asked=None, prompt="p1", temperature=0.5, seed=0)
+    assert found == ("the seed changed", f"seed 0 is not recorded (recorded: {said})")

@@ -1,11 +1,13 @@
 """Transcripts: what an attempt did, in a bounded number of characters."""
 
+from typing import Any
+
 import pytest
 from support.builders import make_frame, make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import CheckResult, Failure
+from pytest_tfgrpo.core.records import CheckResult, Failure, JudgeResult
 from pytest_tfgrpo.core.voices import legible
-from pytest_tfgrpo.learning.optimizer.llm.transcript import READ, transcript
+from pytest_tfgrpo.learning.optimizer.llm.transcript import CHECKS, READ, transcript
 from pytest_tfgrpo.privacy.redact import redact
 
 SCENARIO = make_scenario()
@@ -53,3 +55,27 @@ def test_every_place_of_a_secret_is_clean() -> None:
     for place in range(0, 400, 3):
         shown = legible("x " * place + secret + " y" * (400 - place), 300, redact)
         assert not any(secret[n : n + 8] in shown for n in range(0, len(secret) - 8))
+
+
+@pytest.mark.parametrize(
+    ("truth", "opinion", "said"),
+    [
+        ("checks", None, ["answer: 3", "check exact: passed"]),
+        ("judge", None, ["answer: 3"]),
+        ("judge", JudgeResult(score=0.5), ["answer: 3"]),
+        ("judge", JudgeResult(score=None, reason="no vote"), ["answer: 3", "judge: no vote"]),
+        ("checks", JudgeResult(score=1.0, reason="ok"), ["answer: 3", "check exact: passed", "judge: ok"]),
+    ],
+)
+def test_what_checks_and_judge_say_is_told_where_they_say_something(
+    truth: Any, opinion: JudgeResult | None, said: list[str]
+) -> None:
+    rollout = make_rollout(frames=(), opinion=opinion)
+    assert transcript(rollout, make_scenario(truth=truth)).splitlines() == said
+
+
+@pytest.mark.parametrize(("n", "shown"), [(CHECKS, CHECKS), (CHECKS + 1, CHECKS)])
+def test_of_many_checks_the_first_are_shown(n: int, shown: int) -> None:
+    checks = tuple(CheckResult(kind=f"k{i}", weight=1.0, credit=1.0) for i in range(n))
+    text = transcript(make_rollout(frames=(), checks=checks), SCENARIO)
+    assert text.count("\ncheck k") == shown
