@@ -61,8 +61,8 @@ class PhaseFigures:
     @property
     def left(self) -> int:
         """Rollouts to come, as far as is planned."""
-        over = self.status or self.settled or self.planned is None
-        return 0 if over or self.planned is None else max(0, self.planned - self.done)
+        planned = self.planned
+        return 0 if self.status or self.settled or planned is None else max(0, planned - self.done)
 
     def rollout(self, place: int, index: int, status: str) -> bool:
         """Count a rollout, or put it in the place of an earlier attempt; return whether it is the first."""

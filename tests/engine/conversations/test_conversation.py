@@ -38,7 +38,9 @@ class Parrot:
             return Trajectory(answer="", frames=(user_frame("script", "me", None),))
         if message == "nothing":
             return None  # type: ignore[return-value]
-        return Trajectory(answer=message)
+        if message == "tell":
+            return Trajectory(answer=message, extra={"told": 1, "last": message})
+        return Trajectory(answer=message, extra={"last": message} if message == "more" else {})
 
     async def aclose(self) -> None:
         pass
@@ -155,3 +157,29 @@ def test_a_recording_that_its_user_does_not_fit_is_missed(
     with pytest.raises(ProviderError) as error:
         asyncio.run(repeat(actor, call_of(), Fickle(fault)))
     assert (error.value.code, str(error.value)) == ("replay_miss", said)
+
+
+@pytest.mark.parametrize(
+    ("turns", "extra"),
+    [
+        (["one"], {}),
+        (["tell", "one"], {"told": 1, "last": "tell"}),
+        (["tell", "more"], {"told": 1, "last": "more"}),
+    ],
+)
+def test_what_an_agent_reports_besides_is_that_of_all_turns_the_latest_of_a_name(
+    turns: list[str], extra: dict[str, object]
+) -> None:
+    assert talk(turns, 100).extra == extra
+
+
+def test_a_user_who_says_nothing_has_no_answer() -> None:
+    class Silent:
+        async def reply(self, answer: str | None) -> None:
+            assert answer is None
+
+    call = ActorCall(
+        task=make_scenario().task(), prompt=Prompt(system="", user=""), temperature=0.0, seed=1,
+        workspace=Workspace(Path("w")), timeout_s=1.0, answer_max_bytes=9,
+    )  # fmt: skip
+    assert asyncio.run(converse(Parrot(), call, Silent())) == Trajectory(answer="")  # type: ignore[arg-type]

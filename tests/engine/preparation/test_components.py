@@ -1,11 +1,23 @@
-"""What the components of a run share."""
+"""What the components of a run share, and what is said of those that do not fit its scenarios."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from support.builders import make_experience, make_scenario
+
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.engine.preparation.components import _Shared
+from pytest_tfgrpo.engine.preparation.prepare import (
+    _advice,
+    _lacks,
+    _require_conversational,
+    _require_judge,
+)
+from pytest_tfgrpo.learning.library.library import of
 
 
 def test_the_models_of_a_run_keep_their_batches_where_the_run_says(tmp_path: Path) -> None:
@@ -17,3 +29,120 @@ def test_the_models_of_a_run_keep_their_batches_where_the_run_says(tmp_path: Pat
     shared._models = models
     shared.keep_batches(tmp_path / "batches.jsonl")
     assert kept == [tmp_path / "batches.jsonl"]
+
+
+def people(**changes: Any) -> Any:
+    actor = SimpleNamespace(name="python:m:a")
+    optimizer = SimpleNamespace(name="heuristic", identity={})
+    fields = {"replay": None, "actor": actor, "judge": None, "user": None, "optimizer": optimizer}
+    return SimpleNamespace(**fields | changes)
+
+
+TURNS = make_scenario("talk", turns=("And now?",))
+ALONE = make_scenario("alone")
+OWN_AGENT: Any = make_scenario("own", turns=("And now?",), fixtures=("agent",))
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "refused"),
+    [
+        ([], ""),
+        ([ALONE], ""),
+        ([ALONE, TURNS], r"'python:m:a' answers one question, and scenario 'talk' \(.*\) is a conversation"),
+        ([OWN_AGENT], ""),
+        ([replace(OWN_AGENT, fixtures=("",))], "scenario 'own'"),
+        ([replace(OWN_AGENT, fixtures=())], "scenario 'own'"),
+    ],
+)
+def test_a_conversation_needs_an_actor_that_holds_one_or_an_agent_of_its_own(
+    scenarios: list[Any], refused: str
+) -> None:
+    _require_conversational(people(replay=object()), scenarios)
+    if refused:
+        with pytest.raises(SettingError, match=refused):
+            _require_conversational(people(), scenarios)
+    else:
+        _require_conversational(people(), scenarios)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "judge", "spec", "refused"),
+    [
+        (ALONE, None, None, ""),
+        (make_scenario("j", truth="judge"), object(), None, ""),
+        (
+            make_scenario("j", truth="judge"),
+            None,
+            None,
+            "needs a judge, but none is configured; set tfgrpo_judge",
+        ),
+        (make_scenario("j", truth="judge"), None, "openai:m", "needs a judge, and 'openai:m' costs money"),
+    ],
+)
+def test_a_scenario_that_the_judge_scores_needs_one(
+    scenario: Any, judge: Any, spec: str | None, refused: str
+) -> None:
+    if refused:
+        with pytest.raises(SettingError, match=refused):
+            _require_judge(people(judge=judge), [ALONE, scenario], spec)
+    else:
+        _require_judge(people(judge=judge), [ALONE, scenario], spec)
+
+
+def phase(mode: str) -> Any:
+    return SimpleNamespace(mode=mode)
+
+
+@pytest.mark.parametrize(
+    ("modes", "learning", "actors", "warned"),
+    [
+        (["baseline", "train", "eval"], True, ["python:m:a"], []),
+        (["eval"], True, [], ["no train scenario is selected: nothing can be learned"]),
+        (["eval"], False, [], []),
+        (["train"], True, [], ["no eval scenario is selected: the run cannot show whether learning helped"]),
+        (
+            ["eval"], False, ["z", "python:m:a", "b", "z"],
+            ["the library contains lessons learned with another actor: b, z"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_run_lacks_is_warned_of(
+    modes: list[str], learning: bool, actors: list[str], warned: list[str]
+) -> None:
+    request: Any = SimpleNamespace(
+        phases=[phase(mode) for mode in modes], settings=SimpleNamespace(learning=learning)
+    )
+    library = of(make_experience(n, actor=name) for n, name in enumerate(actors))
+    assert _lacks(request, library, people().actor) == warned
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "flags", "who", "warned"),
+    [
+        ([ALONE], {}, {}, []),
+        ([ALONE], {"teacher": "openai:t"}, {}, []),
+        ([ALONE], {"judge": "openai:j"}, {"judge": object()}, ["the judge is not used: no scenario has a rubric"]),
+        ([ALONE], {}, {"user": object()}, ["the model that plays users is not used: no scenario has a user"]),
+        (
+            [replace(TURNS, user="A buyer."), replace(TURNS, id="b", user="A seller.")], {}, {},
+            ["2 users of scenarios say their turns as written; set tfgrpo_user to a model"],
+        ),
+        ([replace(TURNS, user="A buyer.")], {}, {"replay": object()}, []),
+        ([replace(TURNS, user="A buyer.")], {}, {"user": object()}, []),
+    ],
+)  # fmt: skip
+def test_a_component_that_nothing_uses_is_warned_of(
+    scenarios: list[Any], flags: dict[str, str], who: dict[str, Any], warned: list[str]
+) -> None:
+    settings = resolve({"actor": "python:m:a"} | flags, {}, {}, learning_flag=False)
+    request: Any = SimpleNamespace(scenarios=scenarios, settings=settings, phases=[phase("eval")])
+    assert list(_advice(request, people(**who))) == warned
+
+
+def test_a_teacher_that_the_optimizer_does_not_ask_is_warned_of() -> None:
+    settings = resolve({"actor": "python:m:a", "teacher": "openai:t"}, {}, {}, learning_flag=True)
+    request: Any = SimpleNamespace(scenarios=[ALONE], settings=settings, phases=[phase("eval")])
+    (said,) = _advice(request, people())
+    assert said == "the optimizer heuristic does not use the teacher; set tfgrpo_optimizer = llm"
+    asks = SimpleNamespace(name="llm", identity={"model": "t"})
+    assert list(_advice(request, people(optimizer=asks))) == []

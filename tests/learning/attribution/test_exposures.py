@@ -339,3 +339,32 @@ def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run])
         run_id="run1", measure=record.measure, actor="scripted", epochs=(1, 2), rows=record.rows
     )
     assert make_pack().stamp == PACK_STAMP
+
+
+@pytest.mark.parametrize(
+    ("changes", "included", "left_out"),
+    [
+        ({"experiences": ("l0", "gone"), "left_out": ("l1",)}, ["l0"], ["l1"]),
+        ({"experiences": ("l0", "l1"), "tossed": ("l1", "gone")}, ["l1"], []),
+        ({"experiences": (), "left_out": ("gone", "l1")}, [], ["l1"]),
+        ({"experiences": ("l0",), "tossed": ()}, None, None),
+        ({"experiences": ()}, None, None),
+    ],
+)
+def test_a_group_shows_what_chance_did_to_the_lessons_that_are_known(
+    changes: dict[str, Any], included: list[str] | None, left_out: list[str] | None
+) -> None:
+    scored = (1.0, 0.5, None)
+    rollouts = tuple(make_rollout(n, credit, **changes) for n, credit in enumerate(scored))
+    group = make_group([*scored], rollouts=rollouts)
+    given: dict[str, Any] = {
+        "run_id": "r", "series": "s", "stamps": {"count-words": "x"}, "keys": {"l0": "l0", "l1": "l1"}
+    }  # fmt: skip
+    rows = exposures_of([group], propensity=0.8, **given)
+    assert [(list(row.included), list(row.left_out)) for row in rows] == (
+        [] if included is None else [(included, left_out)]
+    )
+    assert all((row.reward, row.errors) == (0.75, 1) for row in rows)
+    assert exposures_of([group], propensity=1.0, **given) == []
+    mute = exposures_of([group], propensity=0.8, unknown=frozenset({"count-words"}), **given)
+    assert [row.reward for row in mute] == [None] * len(rows)
