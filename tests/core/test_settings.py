@@ -1,5 +1,6 @@
 """Settings: one table, one rule for names, guards that hold whenever a value is set (decision 20)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings import (
     BY_NAME,
     TABLE,
@@ -25,15 +27,9 @@ def refused(flags=(), environ=(), ini=()) -> str:
     return str(error.value)
 
 
-def test_defaults_are_those_of_the_design():
+def test_where_nothing_is_set_each_setting_has_its_default():
     settings = resolve({}, {}, {})
-    expected = {
-        "group_size": 2, "epochs": 3, "sample_size": 100, "temperature_train": 0.7, "temperature_eval": 0.3,
-        "experience_max_words": 32, "eval_mode": "last_epoch", "baseline_sweep": "concurrent",
-        "concurrency": 64,
-        "library": "none", "budget_usd": None, "budget_tokens": None, "budget_s": None, "actor": None,
-    }  # fmt: skip
-    assert {name: settings[name] for name in expected} == expected
+    assert settings.values == {one.name: one.default for one in TABLE}
     assert not settings.learning
     assert settings.origins == {}
 
@@ -218,3 +214,22 @@ def test_two_controls_need_four_rollouts_of_a_sweep() -> None:
         SettingError, match=r"a quarter of the 3 rollouts early .*set eval_rollouts to at least"
     ):
         resolved("3", True)
+
+
+def _rule(setting: Setting[Any]) -> str:
+    try:
+        setting.parse(None)
+        return "any text"
+    except ValueError as rule:
+        return str(rule)
+
+
+def test_each_setting_has_its_default_and_bounds_and_says_what_it_shapes(
+    golden: Callable[[str, str], None],
+) -> None:
+    rows = [
+        f"{one.name}: {one.ini_type}, {one.default!r}, {_rule(one)}; shapes {' '.join(one.shapes)}"
+        + (f"; also {', '.join(one.aliases)}" if one.aliases else "")
+        for one in TABLE
+    ]
+    golden("settings.txt", "\n".join([*rows, ""]))

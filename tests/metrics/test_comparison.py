@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,12 +8,14 @@ from support.builders import make_scenario
 from support.reached import reached, reaches
 from support.sweeps import evenly, make_run
 
+from pytest_tfgrpo.core.named_scores import SHARE, MetricScale
 from pytest_tfgrpo.metrics.comparison import (
     Comparison,
     Sweeps,
     Tally,
     compare,
     figures,
+    on_scale,
     sentence,
 )
 from pytest_tfgrpo.suite.families import sweeps_of
@@ -110,3 +113,22 @@ def test_a_control_is_cut_where_the_sweep_beside_it_was() -> None:
     alone = replace(before, phase=replace(before.phase, concurrent=False))
     for phases in ((alone, after), (after,), (before,)):
         assert Sweeps(replace(run, phases=phases)).control_until(4) is None
+
+
+@pytest.mark.parametrize(
+    ("better", "figures_of", "expected"),
+    [
+        ("higher", (0.0, 0.5, 0.5, [0.25, 0.75], 0.1), (0.0, 200.0, 200.0, [100.0, 300.0], 40.0)),
+        ("lower", (0.0, 0.5, 0.5, [0.25, 0.75], 0.1), (400.0, 200.0, -200.0, [-300.0, -100.0], 40.0)),
+        ("lower", (1.0, 1.0, 0.0, [-0.5, 0.25], 0.0), (0.0, 0.0, 0.0, [-100.0, 200.0], 0.0)),
+        ("lower", (None, None, None, None, None), (None, None, None, None, None)),
+    ],
+)
+def test_figures_of_shares_are_told_on_the_scale_that_they_were_made_of(
+    better: Any, figures_of: Any, expected: Any
+) -> None:
+    names = ("before", "after", "difference", "ci95", "detectable")
+    shares: Any = {"n": 3, "method": "exact"} | dict(zip(names, figures_of, strict=True))
+    scale = MetricScale(unit="words", better=better, most=400)
+    assert on_scale(scale, shares) == {"n": 3, "method": "exact"} | dict(zip(names, expected, strict=True))
+    assert on_scale(SHARE, shares) is shares

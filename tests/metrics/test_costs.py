@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.builders import make_frame, make_rollout
@@ -13,7 +14,7 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
 from pytest_tfgrpo.llm.limits.budget import Budget
-from pytest_tfgrpo.metrics.costs import of_run
+from pytest_tfgrpo.metrics.costs import Sums, of_run
 from pytest_tfgrpo.metrics.paid import is_paid
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.report.cost import cost_lines
@@ -227,3 +228,35 @@ def test_the_bill_names_the_models_whose_cost_is_unknown() -> None:
     run = with_rollouts(make_run(final={"a": [1, 1]}), frames, [])
     told = " ".join(cost_lines(of_run(run), 200))
     assert "calls without a known cost: 2 (house-model 1, rollouts that report no model call 1)" in told
+
+
+def _model(**fields: Any) -> Frame:
+    return Frame(kind="model", name="m", **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "calls", "failed", "unknown", "costs"),
+    [
+        ({"frames": (), "cost_usd": 0.0}, 1, 0, 0, [0.0]),
+        ({"frames": (), "cost_usd": None}, 1, 0, 1, []),
+        ({"frames": (), "cost_usd": None, "status": "failed"}, 1, 1, 1, []),
+        ({"frames": (_model(cost_usd=0.0), _model()), "cost_usd": None}, 2, 0, 1, [0.0]),
+        ({"frames": (_model(), _model(error="x")), "cost_usd": None}, 2, 1, 2, []),
+        ({"frames": (_model(cost_usd=0.1), _model(cost_usd=0.2)), "cost_usd": None}, 2, 0, 1, [0.1, 0.2]),
+        ({"frames": (_model(), _model()), "cost_usd": 0.0, "status": "failed"}, 2, 0, 0, [0.0]),
+        ({"frames": (Frame(kind="tool", name="t", cost_usd=0.3),), "cost_usd": None}, 1, 0, 1, [0.3]),
+    ],
+)
+def test_a_rollout_adds_what_is_known_of_it_and_counts_what_is_not(
+    fields: Any, calls: int, failed: int, unknown: int, costs: list[float]
+) -> None:
+    sums = Sums()
+    sums.add_rollout(make_rollout(0, 1.0, tokens=0, **fields))
+    assert (sums.calls, sums.failed, sums.unknown, sums.costs) == (calls, failed, unknown, costs)
+    sums.merge(sums)
+    assert (sums.calls, sums.failed, sums.unknown, sums.costs) == (
+        2 * calls,
+        2 * failed,
+        2 * unknown,
+        2 * costs,
+    )

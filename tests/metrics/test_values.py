@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import make_scenario
+from support.builders import make_rollout, make_scenario
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.named_figures import NAME, as_figure, as_scale, reported
@@ -207,3 +207,34 @@ def test_a_scale_and_a_value_may_be_as_large_as_is_said() -> None:
 def test_an_unfit_scale_is_refused(unit: object, better: object, most: object) -> None:
     with pytest.raises(ValueError, match=r"unit|better|most"):
         as_scale(unit, better, most)
+
+
+@pytest.mark.parametrize(
+    ("fields", "criteria", "found"),
+    [
+        ({}, (), {}),
+        ({}, ("tone",), {}),
+        ({"status": "error"}, ("tone",), {}),
+        ({"status": "failed"}, ("tone", "facts"), {"judge.tone": 0.0, "judge.facts": 0.0}),
+        ({"opinion": JudgeResult(score=0.0, criteria={"tone": 0.0})}, (), {"judge.tone": 0.0}),
+        ({"opinion": JudgeResult(score=None)}, ("tone",), {}),
+        ({"scores": words(0.0)}, (), {"test.length": 0.0}),
+        ({"extra": {"turns": 0, "name": "x"}}, (), {"extra.turns": 0}),
+    ],
+)
+def test_a_rollout_has_the_figures_of_each_source_that_measured_it(
+    fields: Any, criteria: tuple[str, ...], found: dict[str, float]
+) -> None:
+    rollout = make_rollout(0, 1.0, **{"checks": ()} | fields)
+    assert {name: value for name, (value, _) in derived(rollout, criteria).items()} == found
+
+
+def test_metrics_of_a_sweep_are_in_order_whichever_came_first() -> None:
+    run = changed(
+        make_run(final={"a": [1], "b": [0]}),
+        scores=lambda rollout, n: words(0.0) if n else (replace(words(0.5)[0], name="zeal"),),
+        checks=(),
+    )
+    found = SweepMetrics(run.phases[-1].groups).means()
+    assert [*found][-2:] == ["test.length", "test.zeal"]
+    assert [[*found[name].means] for name in [*found][-2:]] == [[0.0], [0.5]]

@@ -1,11 +1,14 @@
 """pytest-xdist: scenario items go to one worker, and the report is the same as without."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.plugin.distributed import Controller, is_scenario_id
+from pytest_tfgrpo.plugin.distributed import MISUSE, OUTPUT, Controller, is_scenario_id
+
+SCENARIO = "a.scenario.yaml::x"
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,51 @@ def test_the_live_line_of_a_worker_that_is_gone_is_taken_away(
     given["show"](("keep", "tfgrpo epoch1: ..."))
     given["show"](given["end"])  # what execnet passes on when the worker is killed
     assert done == ["tfgrpo epoch1: ...", "clear"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "reports", "mode", "options", "error"),
+    [
+        (["test_a.py::test_x"], [], "each", {}, None),
+        (["test_a.py::test_x"], ["test_b.py"], "load", {}, None),
+        ([SCENARIO], [], "load", {}, None),
+        ([SCENARIO], [], "loadfile", {}, None),
+        ([SCENARIO], [], "loadscope", {}, None),
+        (
+            ["test_a.py::test_x", SCENARIO],
+            [],
+            "each",
+            {},
+            "scenarios cannot run with --dist each; use --dist",
+        ),
+        ([SCENARIO], ["test_b.py"], "load", {}, "1 error during collection"),
+        ([SCENARIO], ["test_b.py", "test_c.py"], "each", {}, "2 errors during collection"),
+        ([SCENARIO], ["test_b.py"], "load", {"continue_on_collection_errors": True}, None),
+        ([SCENARIO], ["test_b.py"], "each", {"continue_on_collection_errors": True}, "cannot run with"),
+        ([], [SCENARIO], "load", {}, "1 error during collection"),
+        ([], [], "each", {}, None),
+    ],
+)
+def test_scenarios_are_refused_where_workers_would_run_them_apart_or_in_part(
+    ids: list[str], reports: list[str], mode: str, options: Any, error: str | None
+) -> None:
+    config: Any = SimpleNamespace(getoption=({"dist": mode} | options).get)
+    controller: Any = Controller.__new__(Controller)
+    controller._config, controller._errors, controller._scenarios = config, 0, False
+    controller._screen = SimpleNamespace()
+    for node_id in reports:
+        controller.pytest_collectreport(SimpleNamespace(failed=True, nodeid=node_id))
+    controller.pytest_collectreport(SimpleNamespace(failed=False, nodeid="test_z.py"))
+    refusal = pytest.Session.Interrupted if error and "error" in error else pytest.UsageError
+    with pytest.raises(refusal, match=error) if error else nullcontext():
+        controller.pytest_xdist_node_collection_finished(ids)
+
+
+@pytest.mark.parametrize("output", [{}, {OUTPUT: {"lines": []}}, {MISUSE: "why", OUTPUT: {"lines": []}}])
+def test_a_worker_that_ended_hands_over_its_report_or_its_refusal(output: dict[str, Any]) -> None:
+    controller: Any = Controller.__new__(Controller)
+    adopted: list[object] = []
+    controller._adopt = adopted.append
+    with pytest.raises(pytest.UsageError, match="why") if MISUSE in output else nullcontext():
+        controller.pytest_testnodedown(SimpleNamespace(workeroutput=output) if output else SimpleNamespace())
+    assert adopted == ([output[OUTPUT]] if OUTPUT in output and MISUSE not in output else [])

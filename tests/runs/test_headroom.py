@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.builders import make_scenario
@@ -172,3 +172,20 @@ def test_a_resumed_run_that_has_learned_is_beyond_it(tmp_path: Path) -> None:
     assert look_ahead(replace(job, resumed=learned), phase, groups) == ("", "")
     shown = replace(job, settings=job.settings | {"headroom": "show"})
     assert look_ahead(shown, phase, groups) == (text, "")
+
+
+@pytest.mark.parametrize("mode", ["baseline", "train", "eval", "dev"])
+def test_a_run_that_trained_in_an_earlier_phase_is_beyond_it(mode: Any, tmp_path: Path) -> None:
+    job = make_job(ScriptedActor(unsolved), tmp_path, scenarios=suite(train=8, sweep=3))
+    phase = next(phase for phase in job.phases if phase.mode == "train")
+    groups = make_result(
+        {id_: [0, 0] for id_ in phase.scenarios}, mode="train", scenarios=job.scenarios
+    ).groups
+    told = look_ahead(job, phase, groups)
+    assert told[0].startswith("headroom: 0 of 8")
+    earlier = [make_result({"eval-0": [1]}, mode="baseline"), make_result({"train-0": [1]}, mode=mode)]
+    assert look_ahead(job, phase, groups, earlier) == (("", "") if mode == "train" else told)
+    drafted = replace(job, resumed=JournalContents(candidates={phase.epoch: cast("Any", None)}))
+    assert look_ahead(drafted, phase, groups) == ("", "")
+    other = replace(job, resumed=JournalContents(candidates={phase.epoch + 1: cast("Any", None)}))
+    assert look_ahead(other, phase, groups) == told

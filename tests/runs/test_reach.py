@@ -1,6 +1,7 @@
 """Why an agent could read the answers, by what it is and where it runs."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.sweeps import make_run
@@ -36,3 +37,22 @@ def test_a_sandbox_keeps_answers_out_of_reach_on_a_cluster_too() -> None:
     identity = {"name": "command:./agent", "identity": {"sandbox": "bwrap"}}
     run = replace(RUN, identities={"actor": identity}, settings={**RUN.settings, "executor": "ray"})
     assert why_in_reach(run) == ""
+
+
+@pytest.mark.parametrize(
+    ("identities", "why"),
+    [
+        ({}, ""),
+        ({"actor": None}, ""),
+        ({"actor": {}}, ""),
+        ({"actor": {"name": "command:./agent"}}, "it runs without a sandbox"),
+        ({"actor": {"name": "command:./agent", "identity": None}}, "it runs without a sandbox"),
+        (
+            {"actor": {"name": "command:./agent", "identity": {"sandbox": "none"}}},
+            "it runs without a sandbox",
+        ),
+        ({"actor": {"name": "python:agent:solve", "identity": None}}, "it runs inside pytest"),
+    ],
+)
+def test_an_actor_of_which_little_is_on_file(identities: Any, why: str) -> None:
+    assert why_in_reach(replace(RUN, identities=identities)) == why

@@ -158,3 +158,27 @@ def test_where_too_few_dev_scenarios_decide_on_lessons_that_is_said(
     assert found.startswith(said)
     assert bool(found) is bool(said)
     assert ("kept unvalidated" in found) is (acceptance != "off" and bool(said))
+
+
+@pytest.mark.parametrize(
+    ("each", "bound", "share", "most"),
+    [(2, 0, 0.5, 1), (2, 1, 0.5, 1), (2, 2, 0.5, 0), (2, 0, 0.0, 0), (3, 1, 0.5, 1)],
+)
+def test_training_keeps_one_task_of_each_family_that_is_not_whole_apart(
+    each: int, bound: int, share: float, most: int
+) -> None:
+    known = suite(families=40, each=each)
+    tied = [replace(s, checker="a.py::test_a") if int(s.id[-1]) < bound else s for s in known]
+    chosen = dev(with_dev(tied, share))
+    whole = unseen_families(with_dev(tied, share))
+    counts = Counter(id_.partition("-")[0] for id_ in chosen - whole)
+    assert max(counts.values(), default=0) == most
+    assert not chosen & {s.id for s in tied if s.checker}
+
+
+def test_the_first_of_equal_tasks_says_of_which_family_they_are() -> None:
+    known = suite()
+    again = [replace(s, id=f"again-{s.id}", family="other") for s in known]
+    assert {id_.removeprefix("again-") for id_ in dev(with_dev([*known, *again], 0.2))} == dev(
+        with_dev(known, 0.2)
+    )

@@ -271,3 +271,65 @@ def test_a_tool_that_the_provider_ran_has_its_result_in_the_turn() -> None:
     )
     (frame,) = (frame for frame in trajectory.frames if frame.kind == "tool")
     assert (frame.name, frame.output, frame.error) == ("web_search", "it rains", None)
+
+
+@pytest.mark.parametrize(
+    ("event", "unknown"),
+    [
+        ({"type": "assistant", "message": "x"}, 1),
+        ({"type": "user"}, 1),
+        ({"type": "user", "message": ["x"]}, 1),
+        ({"type": "user", "message": {}}, 0),
+        ({"type": "user", "message": {"content": "x"}}, 0),
+        ({"type": "user", "message": {"content": ["x", {"type": "text"}]}}, 0),
+        ({"type": "news"}, 1),
+        ({}, 1),
+        (INIT, 0),
+    ],
+)
+def test_events_of_an_unknown_shape_are_counted(event: dict[str, Any], unknown: int) -> None:
+    assert read(event, said(words("Done.")), event, result()) == read(said(words("Done.")), result())
+    known = 1 + 2 * (1 - unknown)
+    told = f"the stream ended without the event 'result' after {known} events"
+    assert str(fault(INIT, event, event)) == told + " and 2 of unknown types" * unknown
+
+
+def test_blocks_that_are_none_are_passed_over_and_those_behind_them_read() -> None:
+    odd: Any = ["x", None, {"type": 1}, {}]
+    found = read(
+        said(*odd, words("I look."), *odd, use("t1", "Bash", command="ls")),
+        {
+            "type": "user",
+            "message": {"content": [*odd, results(("t1", "a.py", False))["message"]["content"][0]]},
+        },
+        result(),
+    )
+    assert [(f.kind, f.name, f.output) for f in found.frames][:2] == [
+        ("model", "opus", "I look."),
+        ("tool", "Bash", "a.py"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("models", "told"),
+    [
+        ({}, (60, 30, 40)),
+        (None, (60, 30, 40)),
+        ({"opus": {"inputTokens": 1, "outputTokens": 2}}, (1, 2, 0)),
+        (
+            {
+                "opus": {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 4},
+                "haiku": {"inputTokens": 0, "outputTokens": 0, "cacheCreationInputTokens": 8},
+            },
+            (13, 2, 4),
+        ),
+        ({"opus": {"inputTokens": 1, "outputTokens": 2}, "haiku": {"inputTokens": 1}}, (60, 30, 40)),
+        ({"opus": {"inputTokens": 1, "outputTokens": 2}, "haiku": 3}, (60, 30, 40)),
+    ],
+)
+def test_the_tokens_of_a_session_are_those_of_all_its_models_or_of_the_conversation(
+    models: Any, told: tuple[int, int, int]
+) -> None:
+    frames = [f for f in read(said(words("Done.")), result(modelUsage=models)).frames if f.usage is not None]
+    sums = [sum(getattr(f.usage, name) for f in frames) for name in ("prompt", "completion", "cached")]
+    assert tuple(sums) == told

@@ -176,3 +176,44 @@ def test_an_end_without_a_message_is_no_answer() -> None:
 def test_a_program_that_prints_no_event_was_not_set_up() -> None:
     caught = fault(b"OpenAI Codex\nuser\n")
     assert (type(caught), caught.code) == (ProviderError, "spawn")
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"input_tokens": 9, "output_tokens": 6}, Usage(prompt=9, completion=6)),
+        ({"input_tokens": 0, "output_tokens": 0}, Usage(prompt=0, completion=0)),
+        (
+            {
+                "input_tokens": 9,
+                "output_tokens": 6,
+                "cached_input_tokens": 0,
+                "reasoning_output_tokens": None,
+            },
+            Usage(prompt=9, completion=6),
+        ),
+        (
+            {"input_tokens": 9, "output_tokens": 6, "cached_input_tokens": 8, "reasoning_output_tokens": 5},
+            Usage(prompt=9, completion=6, cached=8, reasoning=5),
+        ),
+        ({"input_tokens": 9, "output_tokens": 6, "cached_input_tokens": "8"}, None),
+        ({"input_tokens": 9}, None),
+        (None, None),
+    ],
+)
+def test_tokens_that_are_not_told_are_none_and_parts_that_are_not_are_0(
+    usage: Any, told: Usage | None
+) -> None:
+    found = read(message("1", "Done."), {"type": "turn.completed", "usage": usage})
+    assert [frame.usage for frame in found.frames] == [told]
+
+
+@pytest.mark.parametrize(
+    ("event", "unknown"),
+    [({"type": "news"}, 1), ({}, 1), ({"type": "item.completed"}, 1), (START[0], 0), (START[1], 0)],
+)
+def test_events_of_an_unknown_shape_are_counted(event: dict[str, Any], unknown: int) -> None:
+    assert read(event, message("1", "Done."), event, DONE).answer == "Done."
+    known = 1 + 2 * (1 - unknown)
+    told = f"the stream ended without the event 'turn.completed' after {known} events"
+    assert str(fault(START[0], event, event)) == told + " and 2 of unknown types" * unknown

@@ -10,7 +10,7 @@ import pytest
 from support.model_actor import Bench, script, wants
 
 from pytest_tfgrpo.actors.openai import pictures
-from pytest_tfgrpo.actors.openai.files import LISTED, list_files
+from pytest_tfgrpo.actors.openai.files import LISTED, READ_CHARS, list_files, read_file
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.scenarios import Attachment, Task
 from pytest_tfgrpo.sandbox.paths import write_untrusted
@@ -209,3 +209,17 @@ def test_writing_through_a_link_or_over_a_folder_is_refused(tmp_path: Path, name
     assert (tmp_path / "out" / "secret").read_text() == "hidden"
     assert not list(folder.rglob(".*"))
     assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+
+@pytest.mark.parametrize("length", [0, 1, READ_CHARS - 1, READ_CHARS, READ_CHARS + 1, 2 * READ_CHARS])
+@pytest.mark.parametrize("offset", [-1, 0, 1, READ_CHARS])
+def test_a_long_file_is_read_in_pieces_that_say_how_much_is_left(
+    tmp_path: Path, length: int, offset: int
+) -> None:
+    text = "é" * length
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    context: Any = SimpleNamespace(workspace=tmp_path)
+    start = max(offset, 0)
+    left = length - start - READ_CHARS
+    more = f"\n[{left} characters more: read on with offset {start + READ_CHARS}]" if left > 0 else ""
+    assert read_file(context, "a.txt", offset) == text[start : start + READ_CHARS] + more

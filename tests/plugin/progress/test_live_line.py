@@ -107,10 +107,73 @@ def test_a_narrow_terminal_gets_a_shorter_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (75, "1:15"), (3600, "1:00:00"), (36_610, "10:10:10")]
+    ("seconds", "shown"),
+    [
+        (0, "0:00"),
+        (59.4, "0:59"),
+        (59.6, "1:00"),
+        (75, "1:15"),
+        (3599, "59:59"),
+        (3600, "1:00:00"),
+        (36_610, "10:10:10"),
+    ],
 )
 def test_spans_of_time_are_read_at_a_glance(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "coloured"),
+    [
+        ({}, {"epoch1": "bold", ", ETA 3:50+": "cyan"}),
+        ({"phase": None, "latency_s": None}, {"starting": "bold"}),
+        ({"phase": None, "latency_s": None, "asked": {"judge": 0}}, {"starting": "bold"}),
+        (
+            {"failed": 2, "errors": 1},
+            {"epoch1": "bold", ", 2 no answer": "yellow", ", 1 error": "red", ", ETA 3:50+": "cyan"},
+        ),
+        (
+            {"allowed": (EndpointState("big", 3, 8, 1.0),)},
+            {"epoch1": "bold", ", calls held 0:01": "yellow", ", ETA 3:50+": "cyan"},
+        ),
+    ],
+)
+def test_what_goes_wrong_has_a_colour_of_its_own(changes: dict[str, Any], coloured: dict[str, str]) -> None:
+    parts = moment_of(replace(SWEEP, **changes), PLAN).parts
+    assert {part.text: part.colour for part in parts if part.colour} == coloured
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({"mean": 0.0, "ages_s": ()}, "tfgrpo 1/2 epoch1 16 of 40, mean 0.000, ETA 4:00+"),
+        ({"mean": None}, "tfgrpo 1/2 epoch1 16 of 40, 8 in flight, ETA 3:50+"),
+        ({"stage": "learning", "groups": 1}, "tfgrpo 1/2 epoch1: learning from 1 group, 1:15, ETA 2:30+"),
+        (
+            {"stage": "learning", "groups": 0, "asked": {"learn": 0}, "answered": 1},
+            "tfgrpo 1/2 epoch1: learning from 0 groups, 1 answer, 1:15, ETA 2:30+",
+        ),
+        (
+            {"limits": {"usd": (3.0, 2.0), "tokens": (9.0, 8.0), "s": (60.0, 50.0)}},
+            "tfgrpo 1/2 epoch1 16 of 40, 8 in flight, mean 0.500, $3.00 ($0.00 left), 0 tokens left, "
+            "budget 0:00, ETA 3:50+",
+        ),
+        (
+            {"batches": (BatchProgress(1, 0), BatchProgress(2, 2))},
+            "tfgrpo 1/2 epoch1 16 of 40, 8 in flight, mean 0.500, 2 batches of 3 calls, 2 done, ETA 3:50+",
+        ),
+        ({"after_s": 0.0}, "tfgrpo 1/2 epoch1 16 of 40, 8 in flight, mean 0.500, ETA 3:50"),
+        ({"latency_s": 0.0}, "tfgrpo 1/2 epoch1 16 of 40, 8 in flight, mean 0.500, ETA 0:30+"),
+    ],
+)
+def test_nothing_and_zero_are_two_things(changes: dict[str, Any], shown: str) -> None:
+    assert text(replace(SWEEP, **changes)) == shown
+
+
+def test_a_line_of_one_agent_among_several_begins_with_its_name() -> None:
+    parts = moment_of(SWEEP, PLAN, "tfgrpo big").parts
+    assert "".join(part.text for part in fitted(parts, 200)).startswith("tfgrpo big 1/2 epoch1 16 of 40")
+    assert "".join(part.text for part in fitted(parts, 62)).startswith("big 1/2 epoch1 16 of 40")
 
 
 # ETA

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -99,3 +101,30 @@ def test_a_project_in_its_own_output_folder_is_collected(project: Project) -> No
     assert not (project.root / "planted-code-ran").exists()
     shutil.rmtree(project.root / "demo")
     own_test(project).ini(out="..").run().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "testpaths", "refused"),
+    [
+        (["tests", "tests/a", "other"], [], False),
+        (["tests", "tests/a", "{run}"], [], True),
+        (["{run}/work", "tests"], [], True),
+        ([], [], False),
+        ([], ["tests"], False),
+        ([], ["tests", "{run}"], True),
+    ],
+)
+def test_each_folder_that_pytest_would_start_in_is_looked_at(
+    tmp_path: Path, given: list[str], testpaths: list[str], refused: bool
+) -> None:
+    run = run_of_an_earlier_version(tmp_path, "elsewhere").relative_to(tmp_path).as_posix()
+    config = SimpleNamespace(
+        invocation_params=SimpleNamespace(dir=tmp_path),
+        known_args_namespace=SimpleNamespace(file_or_dir=[word.format(run=run) for word in given]),
+        getini=lambda name: [word.format(run=run) for word in testpaths] if name == "testpaths" else "",
+        rootpath=tmp_path,
+        stash=pytest.Stash(),
+        pluginmanager=pytest.PytestPluginManager(),
+    )
+    with pytest.raises(pytest.UsageError) if refused else nullcontext():
+        refuse_arguments(cast("pytest.Config", config))

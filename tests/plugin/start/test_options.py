@@ -3,7 +3,10 @@
 from types import SimpleNamespace
 from typing import Any
 
-from pytest_tfgrpo.core.settings import TABLE
+import pytest
+
+from pytest_tfgrpo.core.settings import TABLE, resolve
+from pytest_tfgrpo.plugin.start import options
 from pytest_tfgrpo.plugin.start.options import declare
 
 
@@ -16,3 +19,91 @@ def test_the_help_of_a_setting_has_its_default_be_it_0_or_false() -> None:
     assert helps["--tfgrpo-otel"].endswith("(default: False)")
     for setting in TABLE:
         assert ("(default: " in helps[setting.flag]) == (setting.default is not None)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], ""),
+        (["--tfgrpo", "--tfgrpo-", "--tfgrpo=1", "--other-acter", "a--tfgrpo-acter"], ""),
+        (["--tfgrpo-resume", "--tfgrpo-dry-run", "--tfgrpo-group-size=3", "--tfgrpo-xyzzy"], ""),
+        (["--tfgrpo-acter=x"], "unknown flag '--tfgrpo-acter'; did you mean '--tfgrpo-actor'?"),
+        (["tests", "--tfgrpo-dry-rum"], "unknown flag '--tfgrpo-dry-rum'; did you mean '--tfgrpo-dry-run'?"),
+    ],
+)
+def test_a_flag_that_is_nearly_one_is_refused_and_others_may_be_somebody_elses(
+    args: list[str], message: str
+) -> None:
+    if not message:
+        options.refuse_misspelt(args)
+        return
+    with pytest.raises(pytest.UsageError) as refusal:
+        options.refuse_misspelt(args)
+    assert str(refusal.value) == message
+
+
+class Config(SimpleNamespace):
+    """As much of pytest's configuration as settings are read from."""
+
+    def __init__(self, ini: dict[str, Any], override: Any = None, **flags: Any) -> None:
+        super().__init__(inipath="pytest.toml", inicfg=ini, flags=flags | {"override_ini": override})
+
+    def getoption(self, name: str, default: object = None) -> Any:
+        return self.flags.get(name, default)
+
+    def getini(self, name: str) -> Any:
+        found = self.inicfg.get(name)
+        if found is ValueError:
+            raise ValueError(f"unknown configuration value: {name!r}")
+        if found is TypeError:
+            raise TypeError("expects a string")
+        return found
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        (Config({}), (False, {})),
+        (Config({}, tfgrpo=True), (True, {})),
+        (Config({"tfgrpo_seed": "0", "tfgrpo_mine": "declared"}), (False, {"seed": 0})),
+        (Config({"tfgrpo_seed": "1"}, tfgrpo_seed="0"), (False, {"seed": 0})),
+        (Config({"other": "1"}, ["other=2", "tfgrpo_seed=3"], tfgrpo_task_id=""), "task_id"),
+        (Config({"tfgrpo_sead": ValueError}), "unknown ini key 'tfgrpo_sead'"),
+        (Config({"tfgrpo_sead": ValueError}, ["tfgrpo_sead=1"]), "unknown ini key 'tfgrpo_sead'"),
+        (
+            Config({"tfgrpo_seed": TypeError}),
+            "seed must be an integer >= 0: expects a string (ini key tfgrpo_seed)",
+        ),
+        (Config({"tfgrpo_seed": "x"}), "seed must be an integer >= 0, not 'x' (ini key tfgrpo_seed)"),
+    ],
+)
+def test_settings_are_read_from_flags_and_ini_file_or_refused_by_key(
+    config: Any, found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options.os, "environ", {})
+    if isinstance(found, str):
+        with pytest.raises(pytest.UsageError) as refusal:
+            options.read(config)
+        assert found in str(refusal.value)
+        return
+    settings = options.read(config)
+    assert (settings.learning, {name: settings.values[name] for name in settings.origins}) == found
+
+
+@pytest.mark.parametrize(
+    ("learning", "flags", "shown"),
+    [
+        (False, {"actor": "offline"}, None),
+        (True, {}, "tfgrpo: actor of each test, group size 2, 3 epochs, seed 0"),
+        (
+            True,
+            {"actor": "offline", "judge": "big", "epochs": 1, "eval_mode": "separate"},
+            "tfgrpo: actor offline, judge big, group size 2, 1 epoch, seed 0",
+        ),
+        (True, {"actor": "a=offline, b=command:b"}, "tfgrpo: agents a, b, group size 2, 3 epochs, seed 0"),
+    ],
+)
+def test_the_head_of_a_run_that_learns_names_who_takes_part(
+    learning: bool, flags: dict[str, Any], shown: str | None
+) -> None:
+    assert options.headline(resolve(flags, {}, {}, learning_flag=learning)) == shown

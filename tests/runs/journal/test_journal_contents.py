@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pytest_tfgrpo.core.records import CheckerResult, JudgeResult
 from pytest_tfgrpo.runs.journal import stored_groups
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, encode
 from pytest_tfgrpo.runs.journal.journal_contents import (
+    JournalContents,
     library_at_start,
     list_runs,
     load_run,
@@ -168,3 +170,66 @@ def test_the_library_at_the_start_of_a_run_is_in_its_first_line(finished: Path) 
     (finished / JOURNAL).write_bytes(b"")
     with pytest.raises(JournalError, match=r"journal\.jsonl does not start as a journal"):
         library_at_start(finished)
+
+
+@pytest.mark.parametrize("mode", ["train", "dev", "eval"])
+@pytest.mark.parametrize(
+    ("rests", "again"), [((), True), (("candidates",), None), (("revisions",), False), (("phases",), False)]
+)
+def test_an_absent_providers_error_is_asked_again_unless_something_rests_on_it(
+    mode: Any, rests: tuple[str, ...], again: bool | None
+) -> None:
+    """What an epoch learned rests on its train rollouts alone until the dev split has decided."""
+    rollout = make_rollout(0, None, mode=mode, cost_usd=0.5)
+    log: Any = JournalContents()
+    log.rollouts[rollout.rollout_id] = rollout
+    log.away.add(rollout.rollout_id)
+    for name in rests:
+        getattr(log, name)[1] = SimpleNamespace(status="complete")
+    log.reopen()
+    asked = mode != "train" if again is None else again
+    assert (rollout.rollout_id not in log.rollouts) is asked
+    assert log.away == (set() if asked else {rollout.rollout_id})
+    assert log.abandoned == ([rollout] if asked else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "unless", "paid"),
+    [
+        ({"cost_usd": 0.5}, False, True),
+        ({"cost_usd": 0.5}, True, False),
+        ({"cost_usd": 0.0, "frames": ()}, False, False),
+    ],
+)
+def test_a_rollout_that_is_made_again_stays_on_the_bill(fields: Any, unless: bool, paid: bool) -> None:
+    rollout, log = make_rollout(0, 1.0, **fields), JournalContents()
+    rollouts: Any = log.rollouts
+    rollouts[rollout.rollout_id] = rollout
+    log.drop("unknown")
+    assert [*rollouts] == [rollout.rollout_id]
+    log.drop(rollout.rollout_id, unless=rollout if unless else make_rollout(1))
+    assert [*rollouts] == []
+    assert log.abandoned == ([rollout] if paid else [])
+
+
+def test_the_log_of_a_run_says_where_it_is(finished: Path) -> None:
+    log = read_log(finished)
+    journal = finished / JOURNAL
+    assert (log.path, log.lines, log.end) == (
+        journal,
+        len(journal.read_bytes().splitlines()),
+        journal.stat().st_size,
+    )
+    assert log.settled_groups is None
+
+
+@pytest.mark.parametrize("event", ["rollout", "abandoned", "group"])
+def test_what_is_of_a_scenario_that_the_run_does_not_have_is_refused(finished: Path, event: str) -> None:
+    journal = finished / JOURNAL
+    rows = [json.loads(row) for row in journal.read_bytes().splitlines()]
+    data = next(row["data"] for row in rows if row["event"] == ("group" if event == "group" else "rollout"))
+    line = encode(len(rows) + 1, event, data | {"scenario_id": "foreign"})
+    journal.write_bytes(journal.read_bytes() + line)
+    message = f":{len(rows) + 1}: event '{event}' cannot be read: the run has no scenario 'foreign'"
+    with pytest.raises(JournalError, match=message):
+        read_log(finished)

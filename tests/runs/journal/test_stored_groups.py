@@ -128,3 +128,16 @@ def test_pytest_items_show_their_groups_from_the_file(
     result.assert_outcomes(passed=13)
     report = project.report()
     assert [row["groups"] for row in report["epochs"]] == [0, 3, 3, 3]
+
+
+def test_groups_in_the_file_compare_as_tuples_do(all_in_the_file: None) -> None:
+    a, b, c = groups = tuple(rich(n) for n in range(3))
+    stored = kept(GroupStore(), *groups)
+    assert isinstance(stored, StoredGroups)
+    for other in (groups, [*groups], (a, b), (a, c, b), (c, b, a), (), kept(GroupStore(), *groups)):
+        assert (stored == other) is (
+            tuple(stored) == (tuple(other) if isinstance(other, StoredGroups) else other)
+        )
+    assert (len(stored), stored[0], stored[-1], stored[1:], stored[:0]) == (3, a, c, (b, c), ())
+    assert repr(stored) == repr(groups)
+    assert stored + groups[:1] == (*groups, a)
