@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
@@ -20,6 +19,7 @@ from pytest_tfgrpo.protocols import OpenWatch
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.baseline import Baseline
+    from pytest_tfgrpo.runs.evidence_epoch import GivenEpoch
     from pytest_tfgrpo.runs.job import Job
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 
@@ -29,16 +29,19 @@ class RunPlan(NamedTuple):
 
     scenarios: Sequence[Scenario]
     packs: Mapping[str, PromptPack]
-    """Those in use, by domain."""
+    """All that there are, by domain."""
     library: Library
     kinds: Mapping[str, CheckKind]
     settings: Mapping[str, object]
+    root: Path
     out: Path | None
     task_id: str
     stamps: Mapping[str, str]
     identities: Mapping[str, Json]
 
 
+Give: TypeAlias = "Callable[[RunPlan], GivenEpoch]"
+"""Returns what a phase learns from that asks nobody; raises TfgrpoError."""
 BeforeRun: TypeAlias = Callable[[RunPlan], Mapping[str, Json]]
 """Returns what the header of a new learning run holds of it; raises TfgrpoError to refuse the run."""
 LeaveOut: TypeAlias = "Callable[[Job, Phase, Library, Sequence[PhaseResult]], frozenset[str]]"
@@ -52,15 +55,32 @@ WatchSweep: TypeAlias = "Callable[[Job, Baseline | None, bool], OpenWatch | None
 """Returns what opens the watch over a sweep that may end early; True: foreign rules judge it too."""
 
 
+def read_evidence(plan: RunPlan) -> GivenEpoch:
+    """Return the attempts of the file that the setting names, and their tasks."""
+    from pytest_tfgrpo.runs.evidence_epoch import evidence_epoch
+
+    return evidence_epoch(
+        plan.scenarios,
+        root=plan.root,
+        settings=plan.settings,
+        kinds=plan.kinds,
+        packs=plan.packs,
+        library=plan.library,
+    )
+
+
 def refuse_contamination(plan: RunPlan) -> Mapping[str, Json]:
     """Return where training could know the eval split; raises ScenarioError unless that only warns."""
-    from pytest_tfgrpo.suite.contamination.findings import complaint, found_value
-    from pytest_tfgrpo.suite.contamination.inspection import inspect
+    from pytest_tfgrpo.suite.contamination.inspection import require_clean
 
-    findings = inspect(plan.scenarios, kinds=plan.kinds, packs=plan.packs, library=plan.library)
-    if findings and CONTAMINATION.of(plan.settings) == "fail":
-        raise ScenarioError(complaint(findings))
-    return {"contamination": found_value(findings)}
+    found = require_clean(
+        plan.scenarios,
+        kinds=plan.kinds,
+        packs=plan.packs,
+        library=plan.library,
+        warns=CONTAMINATION.of(plan.settings) == "warn",
+    )
+    return {"contamination": found}
 
 
 def pool_exposures(plan: RunPlan) -> Mapping[str, Json]:
@@ -104,6 +124,8 @@ def decide_early(job: Job, baseline: Baseline | None, foreign_rules: bool) -> Op
     return watch_for(job, baseline, foreign_rules=foreign_rules)
 
 
+GIVE: Mapping[str, Give] = {"evidence": read_evidence}
+"""By the mode of the phase."""
 BEFORE_RUN: tuple[BeforeRun, ...] = (refuse_contamination, pool_exposures)
 LEAVE_OUT: tuple[LeaveOut, ...] = (probe_lessons,)
 BEFORE_LEARNING: tuple[BeforeLearning, ...] = (measure_headroom,)

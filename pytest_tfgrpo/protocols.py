@@ -153,6 +153,14 @@ def as_metered(actor: Actor) -> Metered | None:
     return actor if isinstance(actor, Metered) and actor.metered else None
 
 
+class GivenAttempts(Protocol):
+    """Attempts that were made elsewhere."""
+
+    def filled(self, blank: Rollout) -> Rollout:
+        """Return a rollout with the attempt that it stands for; raises EvidenceError."""
+        ...
+
+
 class SweepWatch(Protocol):
     """Follows a final sweep; `settled` once no further scenario can change the gate's result."""
 
@@ -274,6 +282,11 @@ class LearningContext:
     """Most calls in flight at once."""
     refused: tuple[tuple[Experience, LessonTrial], ...] = ()
     """Lessons that earlier epochs refused or removed, with what is known of them, the worst first."""
+
+    @property
+    def given(self) -> bool:
+        """Whether its groups are attempts made elsewhere, whose reward is a total_reward."""
+        return bool(self.groups) and self.groups[0].mode == "evidence"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

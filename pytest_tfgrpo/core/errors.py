@@ -11,6 +11,7 @@ TfgrpoError
 ├── BudgetError (RuntimeError)       a model call was not made, or a harvest stopped: no budget is left
 ├── OutageError (RuntimeError)       a model answers nobody: the run stops, and can be resumed
 ├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
+│   └── EvidenceError               a file of attempts made elsewhere is malformed, or has changed
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
@@ -139,6 +140,10 @@ class OutageError(TfgrpoError, RuntimeError):
 
 class RecordingError(TfgrpoError, ValueError):
     """A recording is malformed, or lacks a needed answer; the message says what differs."""
+
+
+class EvidenceError(RecordingError):
+    """A file of attempts made elsewhere is malformed, or has changed; the message names the file."""
 
 
 class CheckError(TfgrpoError, RuntimeError):

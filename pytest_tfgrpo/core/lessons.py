@@ -18,10 +18,34 @@ Polarity: TypeAlias = Literal["do", "avoid"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reward:
-    """The two harness rewards of the rollouts a lesson rests on (decision 1)."""
+    """The rewards of the rollouts a lesson rests on; of attempts made elsewhere total_reward for gt_score."""
 
-    gt_score: float
-    relative_rank: float
+    gt_score: float | None = field(default=None, metadata=SPARSE)
+    total_reward: float | None = field(default=None, metadata=SPARSE)
+    """In place of `gt_score`, never beside it: they are different quantities (decision 1)."""
+    relative_rank: float = field(metadata=SPARSE)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless it is one of the two."""
+        if (self.gt_score is None) == (self.total_reward is None):
+            raise ValueError("a reward has either gt_score or total_reward")
+
+    @property
+    def quantity(self) -> str:
+        """Name of the one that it is."""
+        return "gt_score" if self.total_reward is None else "total_reward"
+
+    @property
+    def value(self) -> float:
+        """The one that it is, in [0, 1]."""
+        value = self.gt_score if self.total_reward is None else self.total_reward
+        assert value is not None
+        return value
+
+
+def from_evidence(reward: Reward) -> str:
+    """Return what to add about where a lesson comes from; empty where the run asked its own agent."""
+    return "" if reward.total_reward is None else " of production evidence"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

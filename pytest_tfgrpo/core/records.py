@@ -19,7 +19,9 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.texts.text import phase_label
 from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
-Mode: TypeAlias = Literal["early", "baseline", "train", "dev", "eval"]
+Mode: TypeAlias = Literal["early", "baseline", "evidence", "train", "dev", "eval"]
+TRAINING: frozenset[Mode] = frozenset({"evidence", "train"})
+"""Modes of phases whose groups give lessons; in ``evidence`` nobody is asked, as attempts exist already."""
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
 """How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
 RunStatus: TypeAlias = Literal["complete", "incomplete", "aborted", "cancelled"]
@@ -287,6 +289,11 @@ class Group:
     """True in a final sweep whose library left the prompt as it is: it counts for the baseline sweep too."""
 
     @property
+    def errors(self) -> int:
+        """How many rollouts nothing scored; attempts made elsewhere have a reward, if no gt_score."""
+        return sum(score.reward is None for score in self.scores)
+
+    @property
     def gt_mean(self) -> float | None:
         """Mean gt_score over rollouts that are not errors; None when all are."""
         known = [s.gt_score for s in self.scores if s.gt_score is not None]
@@ -313,6 +320,27 @@ class Phase:
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
     concurrent: bool = field(default=False, metadata=SPARSE)
     """True for a baseline sweep that is asked pair by pair with the sweep after it."""
+    sizes: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
+    """Rollouts of each scenario, by id, where attempts exist already; empty: `rollouts` each."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether lessons are learned from its groups."""
+        return self.mode in TRAINING
+
+    @property
+    def asks(self) -> bool:
+        """Whether the actor is asked; else its rollouts exist already."""
+        return self.mode != "evidence"
+
+    def rollouts_of(self, scenario_id: str) -> int:
+        """Return how many rollouts one of its scenarios has."""
+        return self.sizes[scenario_id] if self.sizes else self.rollouts
+
+    @property
+    def planned(self) -> int:
+        """How many rollouts it has in all."""
+        return sum(self.sizes.values()) if self.sizes else self.rollouts * len(self.scenarios)
 
     @property
     def is_control(self) -> bool:

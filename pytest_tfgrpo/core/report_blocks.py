@@ -37,7 +37,7 @@ EpochRow = TypedDict("EpochRow", {
     "experiences": Changes, "tokens": SummedQuantity, "cost_usd": SummedQuantity, "latency_ms": Latency,
     "tools": list[ToolUse], "metrics": NotRequired[dict[str, MetricFigures]],
     "metrics_left_out": NotRequired[int], "shared": NotRequired[int],
-    "shared_rollouts": NotRequired[int],
+    "shared_rollouts": NotRequired[int], "total_reward": NotRequired[ScoreQuantity],
     "dev": NotRequired[DevWork]})
 
 ComparisonFigures = TypedDict("ComparisonFigures", {
@@ -74,9 +74,11 @@ ScenarioBlock = TypedDict("ScenarioBlock", {
     "epochs": list[ScenarioEpoch]})
 
 
+Earned = TypedDict("Earned", {"gt_score": NotRequired[float], "total_reward": NotRequired[float]})
 Lesson = TypedDict("Lesson", {
-    "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "gt_score": float, "groups": int,
-    "rollouts": int, "actor": str, "parents": list[str], "flags": NotRequired[list[str]]})
+    "id": str, "domain": str, "polarity": str, "text": str, "epoch": int, "groups": int,
+    "gt_score": NotRequired[float], "total_reward": NotRequired[float], "rollouts": int, "actor": str,
+    "parents": list[str], "flags": NotRequired[list[str]]})
 RefusedLesson = TypedDict("RefusedLesson", {"code": str, "text": str, "reason": str, "epoch": int, "n": int})
 LibraryBlock = TypedDict("LibraryBlock", {
     "start": str, "hash": str, "groups": int, "informative_groups": int, "lesson_groups": int,
@@ -86,7 +88,8 @@ TriedLesson = TypedDict("TriedLesson", {
     "id": str, "domain": str, "polarity": str, "text": str, "fate": str, "value": float, "sd": float,
     "helps": float, "included": int, "left_out": int})
 RejectedLesson = TypedDict("RejectedLesson", {
-    "id": str, "domain": str, "polarity": str, "text": str, "gt_score": float, "groups": int})
+    "id": str, "domain": str, "polarity": str, "text": str, "groups": int,
+    "gt_score": NotRequired[float], "total_reward": NotRequired[float]})
 Rejected = TypedDict("Rejected", {
     "kind": str, "targets": list[str], "reason": str, "lesson": RejectedLesson | None})
 AcceptedEpoch = TypedDict("AcceptedEpoch", {

@@ -207,7 +207,7 @@ class Engine:
             cohort = Cohort(context, arms, earlier=cohort)
             end = await carry_out(cohort, context)
         learning = LearningPhase(context, phases[-1], self._library, self._results, partial(_swept, context))
-        if end.complete and phases[-1].mode == "train":
+        if end.complete and phases[-1].trains:
             cohort.end()
             end = await learning.learn(cohort.groups_of(phases[-1]))
         ended = [cohort.result_of(phase, end.status, self._library_of(phase).hash) for phase in phases]

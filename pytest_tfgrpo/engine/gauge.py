@@ -198,7 +198,7 @@ class Gauge:
 
     def _planned(self) -> int:
         """Return how many rollouts the sweep has; which of them serve both sides shows on the way."""
-        rollouts = sum(arm.rollouts * len(arm.scenarios) for arm in self._arms)
+        rollouts = sum(arm.planned for arm in self._arms)
         return rollouts - sum(arm.rollouts for arm in self._arms) * len(self._settled)
 
     def _twice(self) -> int:

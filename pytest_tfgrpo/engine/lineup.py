@@ -130,7 +130,7 @@ class Lineup:
                 del asked[0]
                 if scenario.checker is not None:
                     self._context.observe(SharedPrompt(scenario_id=scenario_id))
-            for index in range(max(phase.rollouts for phase, _ in asked)):
+            for index in range(max(phase.rollouts_of(scenario_id) for phase, _ in asked)):
                 if index and last.mode == "dev":  # coins fall anew for each of its rollouts
                     asked = [(last, self._arms[-1].ask(scenario_id, index))]
                 both = self._in_order(asked, index)
@@ -163,7 +163,7 @@ class Lineup:
     ) -> Sequence[tuple[Phase, RenderedPrompt]]:
         """Return what is asked as rollout `index` of a scenario: one, or a pair in random order."""
         name = asked[-1][1].scenario.id
-        pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts]
+        pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts_of(name)]
         if len(pair) == 2:
             scenario = pair[0][1].scenario
             self._note_torn(pair[0][0], pair[1][0], scenario.id, index)

@@ -107,7 +107,9 @@ def note_answered(groups: Iterable[Group], context: RunContext, lineup: Lineup) 
     for group in groups:
         first = group.rollouts[0]
         if first.status == "ok":
-            context.breaker.know(lineup.slot(first.scenario_id), answered=True)
+            slot = lineup.slot(first.scenario_id)
+            if slot.phase.asks:
+                context.breaker.know(slot, answered=True)
             return
 
 
@@ -129,7 +131,8 @@ class Journaled:
         if left is None:
             self._ledger.abandon(recorded)
             return None
-        self._context.breaker.know(slot, recorded.status == "ok")
+        if slot.phase.asks:
+            self._context.breaker.know(slot, recorded.status == "ok")
         return KnownAnswer(recorded, left, on_file=True)
 
     def _left(self, slot: Slot, rollout: Rollout) -> Workspace | None:

@@ -118,7 +118,7 @@ def asked(job: Job, phase: Phase) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _taught(job: Job) -> set[str]:
     """Return the domains whose lessons may change while a run lasts."""
     by_id = {s.id: s for s in job.scenarios}
-    trained = {by_id[id_].domain for phase in job.phases if phase.mode == "train" for id_ in phase.scenarios}
+    trained = {by_id[id_].domain for phase in job.phases if phase.trains for id_ in phase.scenarios}
     if not trained:
         return set()
     if job.optimizer.name not in OPTIMIZERS:  # a plugin's may write lessons for any domain

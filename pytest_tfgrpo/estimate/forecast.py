@@ -102,8 +102,9 @@ def rollouts_of(job: Job, looks: tuple[int, ...] = ()) -> tuple[int, int, int]:
     least = most = 0
     for phase in job.phases:
         certain, perhaps = asked(job, phase)
-        least += len(certain) * phase.rollouts
-        most += len(perhaps) * phase.rollouts + most_rollouts(phase, job.settings)
+        least += len(certain) * phase.rollouts if phase.asks else 0
+        most += len(perhaps) * phase.rollouts if phase.asks else 0
+        most += most_rollouts(phase, job.settings)
     return least, most, sum(len(phase.scenarios) * phase.rollouts for phase in further(job, looks))
 
 
@@ -142,7 +143,7 @@ class _Seer:
             yield "rollouts", Figures()
             return
         for purpose, figures in (
-            ("rollouts", self._rollouts(phase)),
+            ("rollouts", self._rollouts(phase) if phase.asks else Figures()),
             ("learning", self._learning(phase)),
             ("judge", self._judging(phase)),
             ("user", self._playing(phase)),
@@ -206,7 +207,7 @@ class _Seer:
     def _learning(self, phase: Phase) -> Figures | None:
         name = _teacher(self._job)
         model = None if name is None else self._model(name)
-        if phase.mode != "train" or model is None:
+        if not phase.trains or model is None:
             return None
         if self._history.learning:
             epochs = plural(len(self._history.learning), "epoch")

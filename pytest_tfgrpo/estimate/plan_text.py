@@ -85,8 +85,12 @@ def _most_usd(found: Forecast) -> float | None:
 def _planned(phase: Phase, job: Job) -> Iterator[list[str]]:
     """Yield the row of a phase, and that of the dev split that decides on its lessons."""
     number, (certain, perhaps) = len(phase.scenarios), asked(job, phase)
-    calls = f"{'up to ' * (certain != perhaps)}{len(perhaps) * phase.rollouts}"
-    yield [phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), calls]
+    if phase.asks:
+        calls = f"{'up to ' * (certain != perhaps)}{len(perhaps) * phase.rollouts}"
+        yield [phase.label, f"{phase.temperature:g}", str(number), str(phase.rollouts), calls]
+    else:
+        each = [*phase.sizes.values()]
+        yield [phase.label, "-", str(number), f"{min(each)} to {max(each)}", "0"]
     if phase.dev:
         sweep = dev_phase(phase, phase.dev, job.settings)
         most = f"up to {most_rollouts(phase, job.settings)}"

@@ -314,7 +314,7 @@ def save_again(baseline: Baseline) -> str:
 
 def judge_gain(of: GateInput) -> RuleResult:
     """Compare the final sweep with the run's own baseline sweep: learning must not have made things worse."""
-    sweeps, trained = of.sweeps, any(result.phase.mode == "train" for result in of.run.phases)
+    sweeps, trained = of.sweeps, any(result.phase.trains for result in of.run.phases)
     if of.run.reference is not None:
         return _skipped("gain", "the baseline sweep is that of the reference")
     if sweeps.before is None:

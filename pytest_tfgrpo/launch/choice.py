@@ -102,7 +102,7 @@ def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> li
     So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice,
     unless it asks something else, which the gate compares with.
     """
-    known, phases = list(scenarios), phases_of(settings, root)
-    if not any(s.split == "train" for s in known) and not is_reference(BASELINE.of(settings), root):
-        phases = [phase for phase in phases if not phase.is_control]
-    return plan(phases, known, settings.values)
+    phases = plan(phases_of(settings, root), scenarios, settings.values)
+    if not any(phase.trains for phase in phases) and not is_reference(BASELINE.of(settings), root):
+        return [phase for phase in phases if not phase.is_control]
+    return phases

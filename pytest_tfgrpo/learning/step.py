@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.settings.learning import EXPERIENCE_MAX_WORDS, LIBRARY_C
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, SEED
 from pytest_tfgrpo.learning.acceptance.standpoint import refused_lessons
 from pytest_tfgrpo.learning.attribution.retirement import evidence, retire, without_harmful
+from pytest_tfgrpo.learning.evidence_families import with_families
 from pytest_tfgrpo.learning.library.library import apply
 from pytest_tfgrpo.learning.library.screen import Screen
 from pytest_tfgrpo.llm.calls import Calls
@@ -99,6 +100,8 @@ def _context(
 ) -> LearningContext:
     train = {s.id: s for s in job.scenarios if s.split == "train"}
     packs = {s.domain: pack_for(job.packs, s.domain) for s in train.values()}
+    if not phase.asks:
+        train = with_families(train, frozenset(phase.scenarios))
     return LearningContext(
         run_id=job.run_id,
         task_id=job.task_id,

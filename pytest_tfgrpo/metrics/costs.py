@@ -137,7 +137,8 @@ def _by_purpose(result: PhaseResult) -> dict[str, Sums]:
 
 
 def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
-    yield from (rollout for group in result.with_dev for rollout in group.rollouts)
+    groups = (group for group in result.with_dev if group.mode != "evidence")  # whoever made those has paid
+    yield from (rollout for group in groups for rollout in group.rollouts)
     yield from result.loose
 
 

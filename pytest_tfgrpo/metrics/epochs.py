@@ -17,6 +17,8 @@ from pytest_tfgrpo.core.report_blocks import (
     DevWork,
     EpochRow,
     Latency,
+    MetricFigures,
+    ScoreQuantity,
 )
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.metrics.looks import final_variant
@@ -75,15 +77,15 @@ def epoch_row(
 
     gt_score and the other metrics count scenarios: n, sum and mean are over the means of the scenarios that
     have a scored rollout, also in a group of the final sweep that serves the baseline sweep too (`shared`);
-    the 95 % interval is by `families` of those that share one. Tokens and cost count all rollouts made for
-    the sweep, latency those that are not errors.
+    the 95 % interval is by `families` of those that share one. Of attempts made elsewhere it counts their
+    total_reward alike, and no gt_score. Tokens and cost count all rollouts made for the sweep, latency those
+    that are not errors.
     """
     from pytest_tfgrpo.metrics.named import SweepMetrics
 
     phase, measured = result.phase, SweepMetrics(criteria=criteria)
     used, passes, served = _once(result, measured)
     metrics, left_out = measured.figures(families)
-    gt = metrics[GT]
     row: EpochRow = {
         "epoch": phase.epoch,
         "mode": phase.mode,
@@ -92,7 +94,7 @@ def epoch_row(
         "errors": used.errors,
         "groups": used.groups,
         "informative_groups": used.informative,
-        "gt_score": {"n": gt["n"], "sum": gt["sum"], "mean": gt["mean"], "ci95": gt["ci95"]},
+        "gt_score": _score(metrics[GT]),
         "pass_at_1": passes.at(1),
         "pass_at_g": passes.at(phase.rollouts),
         "experiences": _changes(result.revision, in_force),
@@ -100,8 +102,11 @@ def epoch_row(
         "cost_usd": used.rollouts.costs_usd.row(),
         "latency_ms": _latency(used),
         "tools": used.tools(),
-        "metrics": metrics,
     }
+    if phase.asks:
+        row["metrics"] = metrics
+    else:  # of attempts made elsewhere nothing is measured here
+        row["total_reward"] = _score(metrics["reward"])
     if left_out:
         row["metrics_left_out"] = left_out
     if result.shared:
@@ -135,6 +140,10 @@ def _latency(used: UsedInSweep) -> Latency:
     return {**latencies.row(), "p50": p50, "p95": p95}
 
 
+def _score(of: MetricFigures) -> ScoreQuantity:
+    return {"n": of["n"], "sum": of["sum"], "mean": of["mean"], "ci95": of["ci95"]}
+
+
 def _dev(result: PhaseResult) -> DevWork:
     """Return what the dev split took after a training epoch; the row counts it nowhere else."""
     used = UsedInSweep(result.dev)
@@ -148,7 +157,12 @@ def _dev(result: PhaseResult) -> DevWork:
 
 
 def metric_lines(group: Group) -> Iterator[dict[str, Any]]:
-    """Yield the lines of ``metrics.jsonl`` for a group: each call, then its rollout (tool null)."""
+    """Yield the lines of ``metrics.jsonl`` for a group: each call, then its rollout (tool null).
+
+    Attempts that were made elsewhere used nothing here.
+    """
+    if group.mode == "evidence":
+        return
     for rollout in group.rollouts:
         sources: list[tuple[str | None, Frame | Rollout]] = [
             (frame.name, frame) for frame in rollout.frames if frame.kind != USER

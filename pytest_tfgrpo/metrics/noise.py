@@ -185,13 +185,12 @@ def as_failures(run: Run) -> list[AsFailures]:
 
     A scenario of which every rollout is an error counts as 0 too: nothing is dropped.
     """
-    errors = [
-        sum(s.gt_score is None for group in result.counted for s in group.scores) for result in run.phases
-    ]
+    asked = [result for result in run.phases if result.phase.asks]
+    errors = [sum(group.errors for group in result.counted) for result in asked]
     if not any(errors):
         return []
     families = given_families(run.scenarios)
-    return [_as_failures(result, n, families) for result, n in zip(run.phases, errors, strict=True)]
+    return [_as_failures(result, n, families) for result, n in zip(asked, errors, strict=True)]
 
 
 def _as_failures(result: PhaseResult, errors: int, families: Mapping[str, str]) -> AsFailures:

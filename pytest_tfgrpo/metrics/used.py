@@ -76,6 +76,9 @@ class UsedInSweep:
         """Take one more group."""
         self.groups += 1
         self.informative += group.informative
+        if group.mode == "evidence":  # whoever made them has paid
+            self.rollouts.n += len(group.rollouts)
+            return
         for rollout in group.rollouts:
             is_error = rollout.status == "error"
             self.errors += is_error

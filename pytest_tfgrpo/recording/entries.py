@@ -163,7 +163,8 @@ def entries_of(run: Run, loose: Iterable[Rollout] = ()) -> Iterator[RecordingEnt
 
 def _rollouts(run: Run, loose: Iterable[Rollout]) -> Iterator[RolloutEntry]:
     grouped = (r for result in run.phases for group in result.with_dev for r in group.rollouts)
-    known = {r.rollout_id: r for r in (*loose, *grouped)}.values()
+    asked = (r for r in (*loose, *grouped) if r.mode != "evidence")  # those come from their file again
+    known = {r.rollout_id: r for r in asked}.values()
     scenarios = {s.id: (s.seed_stamp, stamp(s.seen)) for s in run.scenarios}
     actor = actor_stamp(actor_of(run))
     takes: Counter[tuple[str, str]] = Counter()

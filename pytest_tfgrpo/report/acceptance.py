@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
+from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision, Reward
 from pytest_tfgrpo.core.records import PhaseResult, Run
-from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Rejected, TriedLesson
+from pytest_tfgrpo.core.report_blocks import AcceptanceBlock, AcceptedEpoch, Earned, Rejected, TriedLesson
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
 from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 
@@ -109,10 +109,17 @@ def _operation(operation: Operation) -> Rejected:
             "domain": lesson.domain,
             "polarity": lesson.polarity,
             "text": lesson.summary32,
-            "gt_score": lesson.reward.gt_score,
+            **earned(lesson.reward),
             "groups": lesson.support.groups,
         },
     }
+
+
+def earned(reward: Reward) -> Earned:
+    """Return what a lesson rests on, by the name of that quantity."""
+    if reward.total_reward is None:
+        return {"gt_score": reward.value}
+    return {"total_reward": reward.value}
 
 
 def acceptance_lines(value: AcceptanceBlock | None, width: int, *, every: bool) -> list[str]:

@@ -101,7 +101,7 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
     from pytest_tfgrpo.report.page.html import write_page
 
     run = conclusion.run
-    if any(result.phase.mode == "train" for result in run.phases):
+    if any(result.phase.trains for result in run.phases):
         exposures.write(folder, exposures.record_of(run))
     write_json(folder / REPORT_JSON, conclusion.report)
     write_page(folder, conclusion.report, run)

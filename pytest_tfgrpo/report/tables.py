@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_tfgrpo.core.records import TRAINING
 from pytest_tfgrpo.core.report_blocks import EpochRow, Report, ToolUse
 from pytest_tfgrpo.core.texts.text import cost, count, duration, interval, label, line, number, signed, table
 from pytest_tfgrpo.report.blocks.as_failures import ERRORS_LEGEND
@@ -32,7 +33,7 @@ def shared_legend(rows: Sequence[EpochRow]) -> list[str]:
 def lessons_changed(row: EpochRow) -> str:
     """Return the active lessons after an epoch and what changed: ``12 (+3 ~1 -0)``."""
     changes = row["experiences"]
-    if row["mode"] != "train":
+    if row["mode"] not in TRAINING:
         return str(changes["in_force"])
     return f"{changes['in_force']} (+{changes['added']} ~{changes['updated']} -{changes['removed']})"
 
@@ -85,7 +86,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
 
 def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
     """Return a row for each sweep of the eval split, or for each epoch of a run without one."""
-    swept = [row for row in rows if row["mode"] != "train"] or rows
+    swept = [row for row in rows if row["mode"] not in TRAINING] or rows
     if not swept:
         return []
     found = table(

@@ -36,7 +36,7 @@ from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, figure
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.metrics.looks import evaluations
 from pytest_tfgrpo.privacy.redact import redact
-from pytest_tfgrpo.report.acceptance import acceptance_report
+from pytest_tfgrpo.report.acceptance import acceptance_report, earned
 from pytest_tfgrpo.report.attribution import attribution_report
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import BlockSources
@@ -224,8 +224,8 @@ def _scenario(scenario: Scenario, epochs: list[ScenarioEpoch]) -> ScenarioBlock:
 
 def _place(epoch: int, mode: Mode, group: Group) -> ScenarioEpoch:
     scores = [score.gt_score for score in group.scores if score.gt_score is not None]
-    mean, errors = fsum(scores) / len(scores) if scores else None, len(group.scores) - len(scores)
-    return {"epoch": epoch, "mode": mode, "mean": mean, "n": len(scores), "errors": errors}
+    mean = fsum(scores) / len(scores) if scores else None
+    return {"epoch": epoch, "mode": mode, "mean": mean, "n": len(scores), "errors": group.errors}
 
 
 def _faults(run: Run) -> dict[str, Counts]:
@@ -292,12 +292,12 @@ def _lesson(experience: Experience) -> Lesson:
         "polarity": experience.polarity,
         "text": experience.summary32,
         "epoch": experience.epoch,
-        "gt_score": experience.reward.gt_score,
         "groups": experience.support.groups,
         "rollouts": experience.support.rollouts,
         "actor": experience.actor,
         "parents": list(experience.parents),
     }
+    lesson.update(earned(experience.reward))  # type: ignore[typeddict-item]
     if flags:
         lesson["flags"] = list(flags)
     return lesson

@@ -60,7 +60,7 @@ def look_ahead(
     A run that learned in an `earlier` phase, or before it was resumed, is beyond it.
     """
     known = phase.epoch in job.resumed.candidates or phase.epoch in job.resumed.revisions
-    known = known or any(result.phase.mode == "train" for result in earlier)
+    known = known or not phase.asks or any(result.phase.trains for result in earlier)
     found = None if known else headroom(job.scenarios, job.settings, groups)
     if found is None:
         return "", ""
@@ -130,8 +130,8 @@ def _rollouts(
         return None
     sweeps = outline(settings, learning=True, sweep_rollouts=rollouts)
     phases = plan(sweeps, scenarios, settings)
-    least = sum(len(phase.scenarios) * phase.rollouts for phase in phases if not phase.concurrent)
-    planned = sum(len(phase.scenarios) * phase.rollouts for phase in phases)
+    least = sum(phase.planned for phase in phases if not phase.concurrent)
+    planned = sum(phase.planned for phase in phases)
     return [least, planned + sum(most_rollouts(phase, settings) for phase in phases)]
 
 

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.records import Phase, Reference, RunHeader
 from pytest_tfgrpo.core.scenarios import Attachment, PromptPack, Scenario, WorkspaceArchive
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.protocol import Completer
-from pytest_tfgrpo.protocols import Actor, Judge, Optimizer, Rewarder, Tracing
+from pytest_tfgrpo.protocols import Actor, GivenAttempts, Judge, Optimizer, Rewarder, Tracing
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
@@ -58,6 +58,8 @@ class Job(RunHeader):
     """Folder of the suite, which sandboxes hide."""
     temporary: Path
     """Temporary folder, in which the run makes that of its workspaces."""
+    given: GivenAttempts | None = None
+    """Attempts that exist already, of the scenarios of a phase that asks nobody."""
     resumed: JournalContents = field(default_factory=JournalContents)
     """What an interrupted run has on file; empty for a new one."""
 

@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.settings.learning import (
     EPOCHS,
     EVAL_MODE,
     EVAL_ROLLOUTS,
+    EVIDENCE,
     GROUP_SIZE,
     LESSON_DROPOUT,
     SAMPLE_SIZE,
@@ -62,6 +63,8 @@ def outline(
         )
         for epoch in range(1, trained + 1)
     ]
+    if EVIDENCE.of(settings) is not None:
+        training[0] = replace(training[0], mode="evidence", lesson_dropout=0.0)
     return [*early, *training, *control, sweep(trained + 1, "eval")]
 
 
@@ -89,7 +92,10 @@ def steps_of(phases: Iterable[Phase]) -> list[tuple[Phase, ...]]:
 def plan(
     phases: Iterable[Phase], scenarios: Iterable[Scenario], settings: Mapping[str, object]
 ) -> list[Phase]:
-    """Return the phases with their scenarios, drawn for training; those without a scenario are left out."""
+    """Return the phases with their scenarios, drawn for training; those without a scenario are left out.
+
+    What attempts exist of becomes known later.
+    """
     known = list(scenarios)
     train = [s for s in known if s.split == "train"]
     sweep = tuple(s.id for s in known if s.split == "eval")
@@ -97,13 +103,14 @@ def plan(
     if ACCEPTANCE.of(settings) == "off" or len(dev) < MIN_DEV:
         dev = ()
     size, seed = SAMPLE_SIZE.of(settings), SEED.of(settings)
-    planned = [
-        replace(phase, scenarios=draw(train, size=size, seed=seed, epoch=phase.epoch), dev=dev)
-        if phase.mode == "train"
-        else replace(phase, scenarios=sweep)
-        for phase in phases
-    ]
-    return [phase for phase in planned if phase.scenarios]
+
+    def drawn(phase: Phase) -> Phase:
+        if not phase.trains:
+            return replace(phase, scenarios=sweep)
+        own = draw(train, size=size, seed=seed, epoch=phase.epoch) if phase.asks else ()
+        return replace(phase, scenarios=own, dev=dev)
+
+    return [phase for phase in map(drawn, phases) if phase.scenarios or not phase.asks]
 
 
 def require_dev(scenarios: Iterable[Scenario], phase: Phase) -> None:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
-from pytest_tfgrpo.core.lessons import Tombstone
+from pytest_tfgrpo.core.lessons import Tombstone, from_evidence
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import interval, line, plural, wrapped
 from pytest_tfgrpo.learning.attribution.effects import UNSEEN, lesson_effects, shrunken
@@ -162,7 +162,8 @@ def _lines(lesson: LessonRow) -> Iterator[str]:
         age += f", {plural(int(lesson.days), 'day')}"
     yield from wrapped(
         f"age {age}; stamp {line(e.stamp_signature, 64)[:8]}; "
-        f"learned from {plural(e.support.groups, 'group')}, score {e.reward.gt_score:.2f}",
+        f"learned from {plural(e.support.groups, 'group')}{from_evidence(e.reward)}, "
+        f"{'score' if e.reward.total_reward is None else 'reward'} {e.reward.value:.2f}",
         WIDTH,
         INDENT,
     )

@@ -17,6 +17,7 @@ from pytest_tfgrpo.cli.lookup import (
 from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.lessons import from_evidence
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.texts.text import line, plural
@@ -144,5 +145,6 @@ def require_read(
 
 
 def _lesson(experience: Experience) -> str:
-    evidence = f"{experience.reward.gt_score:.2f} over {plural(experience.support.rollouts, 'rollout')}"
+    reward, count = experience.reward, plural(experience.support.rollouts, "rollout")
+    evidence = f"{reward.value:.2f} over {count}{from_evidence(reward)}"
     return f"{experience.polarity:5} {line(experience.domain)}: {line(experience.summary32)} ({evidence})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pytest_tfgrpo.core.keys.setting import Setting
-from pytest_tfgrpo.core.keys.setting_parsers import choice, real, whole
+from pytest_tfgrpo.core.keys.setting_parsers import choice, parse_text_or_none, real, whole
 
 # fmt: off
 GROUP_SIZE = Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int")
@@ -44,6 +44,9 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
     "baseline_sweep", "prompts", choice("concurrent", "early", "both", "off"), "concurrent",
     "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), early "
     "(before epoch 1), both (a quarter early, to measure drift), off")
+EVIDENCE = Setting("evidence", "none", parse_text_or_none, None,
+    "file of attempts that exist already, with their rewards, from which epoch 1 learns in place of asking "
+    "the actor")
 HEADROOM: Setting[Literal["show", "stop"]] = Setting("headroom", "none", choice("show", "stop"), "show",
     "what to do once the first training groups show what a lesson can gain: show it, or stop a run that "
     "could not learn or show a gain")

@@ -178,7 +178,7 @@ def few(names: Sequence[str], limit: int = 5) -> str:
 
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
     """Return the name of a phase: ``early``, ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
-    suffix = "-eval" if mode == "eval" else f"-dev{dev_sweep}" if dev_sweep else ""
+    suffix = f"-{mode}" if mode in ("eval", "evidence") else f"-dev{dev_sweep}" if dev_sweep else ""
     return mode if mode in ("early", "baseline") else f"epoch{epoch}{suffix}"
 
 

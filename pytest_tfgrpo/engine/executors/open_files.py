@@ -45,4 +45,4 @@ def _each(job: Job) -> int:
 
 def _planned(job: Job) -> int:
     """Return how many rollouts a phase of a job has at most."""
-    return max((len(phase.scenarios) * phase.rollouts for phase in job.phases), default=0)
+    return max((phase.planned for phase in job.phases if phase.asks), default=0)

@@ -117,7 +117,7 @@ class Checking:
         self._context.workspaces.discard(workspace)
         judged = await self._grader.ask_judge(scenario, rollout)
         if judged is not None:
-            self._scoring.take(judged, slot.phase.rollouts)
+            self._scoring.take(judged, slot.phase.rollouts_of(scenario.id))
 
 
 def start(work: Coroutine[object, object, None], tasks: asyncio.TaskGroup) -> None:

@@ -66,7 +66,8 @@ class Cohort:
         self._checking = Checking(
             context, self._tasks, grader=grader, lineup=lineup, ledger=self.ledger, scoring=scoring
         )
-        self._sources = [open_source(context, lineup, self.ledger) for open_source in SOURCES]
+        opened = (open_source(context, lineup, self.ledger) for open_source in SOURCES)
+        self._sources = [source for source in opened if source is not None]
         self._attempts = attempts = Attempts(context, self.ledger)
         self._in_turn = InTurn(context, attempts, self.ledger)
         self._lost = LostRollouts(
@@ -145,7 +146,7 @@ class Cohort:
         gauge.sweep(self._phases, shared=lineup.shared, settled=lineup.settled, done=done)
         if self._on_file:
             if not context.retell:
-                gauge.resume(sum(phase.rollouts for phase in self._phases) * len(self._on_file))
+                gauge.resume(sum(len(self.groups[id_].rollouts) for id_ in self._on_file))
             await repeat_settled(self.groups, self._on_file, context)
             note_answered((self.groups[id_] for id_ in self._on_file), context, lineup)
 

@@ -100,7 +100,7 @@ def reached_first(
     """
     ahead = [phase for phase in phases if phase.epoch not in done]
     wanted: dict[str, Json] = {}
-    if any(phase.mode == "train" for phase in ahead):
+    if any(phase.trains for phase in ahead):
         wanted["teacher"] = people.optimizer.identity.get("model")
     if people.judge is not None and ahead and any(scenario.rubric for scenario in scenarios):
         wanted["judge"] = people.judge.identity.get("model")

@@ -53,8 +53,9 @@ from pytest_tfgrpo.scoring.rewarders.judge import JudgeRewarder
 from pytest_tfgrpo.suite.packs import load_packs, pack_for
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.protocols import Rewarder
+    from pytest_tfgrpo.protocols import GivenAttempts, Rewarder
     from pytest_tfgrpo.recording.replay import Replay
+    from pytest_tfgrpo.runs.evidence_epoch import GivenEpoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,9 @@ def prepare(request: RunRequest) -> Prepared:
     _require_fit(request, people)
     opened = _opened(request, people)
     stamps = _stamps(request, people, opened)
+    request, given = _with_given(request, people, opened, stamps)
+    if given is not None:
+        stamps |= _stamps(request, people, opened) | {"evidence": given.stamp}
     log = _log_to_continue(request, stamps)
     if log is not None:
         opened = replace(opened, library=from_wire(Library, log.header["library"]))
@@ -87,7 +91,7 @@ def prepare(request: RunRequest) -> Prepared:
     if folder is not None:
         people.keep_batches(folder / BATCHES)
     before = log.header.get("preflight") if log is not None else None
-    before = before or _preflight(request, people, opened, stamps, run_id)
+    before = before or _preflight(request, people, opened, stamps, run_id, given)
     job = _job(
         request,
         people,
@@ -97,6 +101,7 @@ def prepare(request: RunRequest) -> Prepared:
         preflight={**before, "partial": request.partial} if request.partial else before,
         stamps=stamps,
         versions=_versions(_commit(request.root, folder, log, request.environ)),
+        given=None if given is None else given.attempts,
     )
     notes = [*require_executor(job), *filter(None, [unplaced(job)])]
     if notes:
@@ -130,11 +135,30 @@ def _opened(request: RunRequest, people: Components) -> _Opened:
     )
 
 
+def _with_given(
+    request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str]
+) -> tuple[RunRequest, GivenEpoch | None]:
+    """Return the request with the tasks of a phase that asks nobody, if it has one; raises TfgrpoError."""
+    phase = next((phase for phase in request.phases if not phase.asks), None)
+    if phase is None:
+        return request, None
+    given = features.GIVE[phase.mode](_plan(request, people, opened, stamps))
+    sizes = given.sizes
+    whole = replace(phase, scenarios=tuple(sizes), sizes=sizes, rollouts=max(sizes.values()))
+    phases = [whole if one is phase else one for one in request.phases]
+    return replace(request, scenarios=(*request.scenarios, *given.scenarios), phases=phases), given
+
+
 def _preflight(
-    request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str], run_id: str
+    request: RunRequest,
+    people: Components,
+    opened: _Opened,
+    stamps: Mapping[str, str],
+    run_id: str,
+    given: GivenEpoch | None,
 ) -> dict[str, Json]:
     """Return what is known before a new run; raises TfgrpoError where a feature refuses it."""
-    found = dict[str, Json]()
+    found = {} if given is None else dict(given.found)
     if request.settings.learning:
         run = _plan(request, people, opened, stamps)
         for add in features.BEFORE_RUN:
@@ -148,10 +172,11 @@ def _plan(request: RunRequest, people: Components, opened: _Opened, stamps: Mapp
     scenarios = request.scenarios
     return RunPlan(
         scenarios=scenarios,
-        packs={s.domain: pack_for(opened.packs, s.domain) for s in scenarios},
+        packs=opened.packs,
         library=opened.library,
         kinds=request.supplied.kinds,
         settings=request.settings.values,
+        root=request.root,
         out=request.out,
         task_id=request.task_id,
         stamps=stamps,
@@ -169,6 +194,7 @@ def _job(
     preflight: Mapping[str, Json],
     stamps: Mapping[str, str],
     versions: Mapping[str, str],
+    given: GivenAttempts | None,
 ) -> Job:
     scenarios, supplied = request.scenarios, request.supplied
     temporary = temporary_folder(request.root, request.out)
@@ -204,6 +230,7 @@ def _job(
         temporary=temporary,
         partial_selection=bool(request.partial),
         warnings=tuple(_warnings(request, people, opened.library, temporary)),
+        given=given,
         resumed=log,
     )
 
@@ -387,9 +414,10 @@ def _lacks(request: RunRequest, library: Library, actor: Actor) -> list[str]:
     if others:
         warnings.append(f"the library contains lessons learned with another actor: {', '.join(others)}")
     modes = {phase.mode for phase in request.phases}
-    if request.settings.learning and "train" not in modes:
+    trains = any(phase.trains for phase in request.phases)
+    if request.settings.learning and not trains:
         warnings.append("no train scenario is selected: nothing can be learned")
-    if "train" in modes and "eval" not in modes:
+    if trains and "eval" not in modes:
         warnings.append("no eval scenario is selected: the run cannot show whether learning helped")
     return warnings
 
@@ -406,7 +434,7 @@ def _advice(request: RunRequest, people: Components) -> Iterator[str]:
         yield f"{plural(played, 'user')} of scenarios say their turns as written; set tfgrpo_user to a model"
     if people.user is not None and not played:
         yield "the model that plays users is not used: no scenario has a user"
-    if any(phase.mode == "train" for phase in request.phases):
+    if any(phase.trains for phase in request.phases):
         from pytest_tfgrpo.runs.splits import shortage
 
         yield from filter(None, [shortage(scenarios, settings.values)])

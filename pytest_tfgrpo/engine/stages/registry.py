@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.engine.attempts.stage import AnswerSource, Stage, Stages
 from pytest_tfgrpo.engine.resumption import Journaled
+from pytest_tfgrpo.engine.stages.given import GivenAnswers
 from pytest_tfgrpo.engine.stages.tracing import TracedAttempts
 from pytest_tfgrpo.runs.job import Job
 
@@ -29,8 +30,8 @@ class StageSetup(NamedTuple):
 
 OpenStage: TypeAlias = Callable[[StageSetup], Stage | None]
 """Opens a stage for a run that needs one."""
-OpenSource: TypeAlias = "Callable[[RunContext, Lineup, Ledger], AnswerSource]"
-"""Opens a source for one cohort."""
+OpenSource: TypeAlias = "Callable[[RunContext, Lineup, Ledger], AnswerSource | None]"
+"""Opens a source for one cohort that needs it."""
 
 
 def open_worlds(setup: StageSetup) -> Stage | None:
@@ -47,9 +48,15 @@ def open_tracing(setup: StageSetup) -> Stage | None:
     return None if setup.job.tracing is None else TracedAttempts(setup.job.tracing)
 
 
+def open_given(context: RunContext, _lineup: Lineup, _ledger: Ledger) -> AnswerSource | None:
+    """Return the attempts that the run has from elsewhere, where it has some."""
+    given = context.job.given
+    return None if given is None else GivenAnswers(context.job.run_id, given)
+
+
 STAGES: tuple[OpenStage, ...] = (open_worlds, open_tracing)
 """Outermost first."""
-SOURCES: tuple[OpenSource, ...] = (Journaled,)
+SOURCES: tuple[OpenSource, ...] = (Journaled, open_given)
 """Asked in this order."""
 
 

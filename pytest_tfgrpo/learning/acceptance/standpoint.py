@@ -91,7 +91,7 @@ class Standpoint:
 
     def evidence(self) -> Evidence:
         """Return all that the run has seen of its lessons before the present sweep of the dev split."""
-        trained = [result for result in self.earlier if result.phase.mode == "train"]
+        trained = [result for result in self.earlier if result.phase.trains]
         before = chain.from_iterable(result.with_dev for result in trained)
         return gather(chain(before, self.groups), self.lessons, self.job.scenarios, self.job.packs)
 

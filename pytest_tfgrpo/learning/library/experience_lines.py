@@ -32,7 +32,7 @@ _STAT = rf'\{{"tool":"{_TEXT}","tokens":{_WHOLE},"latency_ms":{_REAL},"cost_usd"
 _EXPERIENCE = (
     rf'\{{"id":"({_ID})","run_id":"{_TEXT}","task_id":"{_TEXT}","domain":"({_TEXT})",'
     rf'"prompt_pack_id":"{_TEXT}","epoch":{_WHOLE},"group_id":"{_TEXT}","summary32":"({_TEXT})",'
-    rf'"polarity":"(?:do|avoid)","reward":\{{"gt_score":({_REAL}),"relative_rank":({_REAL})\}},'
+    rf'"polarity":"(?:do|avoid)","reward":\{{"(?:gt_score|total_reward)":({_REAL}),"relative_rank":({_REAL})\}},'
     rf'"support":\{{"groups":{_WHOLE},"rollouts":{_WHOLE}\}},"tool_stats":\[(?:{_STAT}(?:,{_STAT})*+)?\],'
     rf'"stamp_signature":"{_STAMP}","actor":"{_TEXT}","parents":\[(?:"{_ID}"(?:,"{_ID}")*+)?\],'
     rf'"created_at":"{_TIME}","manifest_path":"{_TEXT}"\}}'
@@ -71,9 +71,9 @@ def read_line(line: bytes) -> str | Tombstone:
         match = _experience().fullmatch(encode(record))
         if match is None:
             raise ValueError("not an experience: a number or an identifier is out of range")
-    id_, domain, summary, gt_score, relative_rank = match.groups()
+    id_, domain, summary, reward, relative_rank = match.groups()
     words = len((json.loads(b'"%b"' % summary) if b"\\" in summary else summary).split())
-    if not (domain and float(gt_score) <= 1 and float(relative_rank) <= 1 and 1 <= words <= MAX_WORDS):
+    if not (domain and float(reward) <= 1 and float(relative_rank) <= 1 and 1 <= words <= MAX_WORDS):
         check(load(line))
     return id_.decode()
 
@@ -152,7 +152,8 @@ def _check_lesson(record: Experience, max_words: int) -> None:
     for parent in record.parents:
         if not _IS_ID.fullmatch(parent):
             raise ValueError(f"parent id {parent!r} must match {_ID}")
-    for name, value in (("gt_score", record.reward.gt_score), ("relative_rank", record.reward.relative_rank)):
+    reward = record.reward
+    for name, value in ((reward.quantity, reward.value), ("relative_rank", reward.relative_rank)):
         if not 0 <= value <= 1:
             raise ValueError(f"reward: {name} must lie between 0 and 1, not {value!r}")
 

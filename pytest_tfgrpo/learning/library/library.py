@@ -348,7 +348,7 @@ def _successor(library: Library, experiences: Iterable[Experience]) -> Library:
 def _evidence(experience: Experience) -> tuple[float, int, float, int, str, str]:
     reward, support = experience.reward, experience.support
     return (
-        reward.gt_score, support.groups, reward.relative_rank, support.rollouts,
+        reward.value, support.groups, reward.relative_rank, support.rollouts,
         experience.created_at, experience.summary32,
     )  # fmt: skip
 

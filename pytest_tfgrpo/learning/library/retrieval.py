@@ -61,8 +61,8 @@ def select(
 
 
 def raw_score(experience: Experience, weights: tuple[float, float]) -> float:
-    """Return ``w1*gt_score + w2*relative_rank``."""
-    return weights[0] * experience.reward.gt_score + weights[1] * experience.reward.relative_rank
+    """Return ``w1*gt_score + w2*relative_rank``; total_reward stands in where a lesson has that."""
+    return weights[0] * experience.reward.value + weights[1] * experience.reward.relative_rank
 
 
 def recency(created_at: str) -> str:

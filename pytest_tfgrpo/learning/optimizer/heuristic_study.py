@@ -86,7 +86,7 @@ class HeuristicStudy:
         attempts = self._kinds[place].attempts
         do = [k for k in known if k.experience.polarity == "do"]
         avoid = [k for k in known if k.experience.polarity == "avoid"]
-        prior = {k.way: (k.experience.support.groups, k.experience.reward.gt_score) for k in do if k.way}
+        prior = {k.way: (k.experience.support.groups, k.experience.reward.value) for k in do if k.way}
         best = best_way(attempts, prior)
         way = best.attempts[0].tools if best else next(iter(prior), ())
         worst = worst_tool(attempts, spared=way)
@@ -183,7 +183,7 @@ class HeuristicStudy:
             group_id=source,
             summary32=text,
             polarity=polarity,
-            reward=reward_of(polarity, attempts, lessons),
+            reward=reward_of(polarity, attempts, lessons, given=context.given),
             support=support_of(attempts, lessons),
             tool_stats=tool_stats_of(attempts, lessons),
             stamp_signature=pack.stamp,

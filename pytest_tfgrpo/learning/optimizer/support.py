@@ -9,21 +9,30 @@ from pytest_tfgrpo.core.lessons import Experience, Polarity, Reward, Support, To
 from pytest_tfgrpo.learning.optimizer.contrast import Attempt
 
 
-def reward_of(polarity: Polarity, attempts: Sequence[Attempt], same: Sequence[Experience]) -> Reward:
-    """Return the mean rewards of the rollouts that a lesson rests on.
+def reward_of(
+    polarity: Polarity, attempts: Sequence[Attempt], same: Sequence[Experience], *, given: bool
+) -> Reward:
+    """Return the mean rewards of the rollouts that a lesson rests on; `given`: they were made elsewhere.
+
+    Without attempts it is that of the lessons `same`; else only those of the same quantity count with it.
 
     A lesson to avoid something stores what that cost, one minus the scores of the rollouts that did it: so it
     ranks with the lessons to do something instead of vanishing (decision 12).
     """
     gained = polarity == "do"
-    old = [(lesson.support.rollouts, lesson.reward) for lesson in same]
+    quantity = "total_reward" if given else "gt_score"
+    if not attempts and same:
+        quantity = same[0].reward.quantity
+    alike = (lesson for lesson in same if lesson.reward.quantity == quantity)
+    old = [(lesson.support.rollouts, lesson.reward) for lesson in alike]
     count = len(attempts) + sum(n for n, _ in old)
-    gt = sum(a.gt_score if gained else 1 - a.gt_score for a in attempts)
+    own = sum(a.gt_score if gained else 1 - a.gt_score for a in attempts)
     rank = sum(a.relative_rank if gained else 1 - a.relative_rank for a in attempts)
-    return Reward(
-        gt_score=round((gt + sum(n * r.gt_score for n, r in old)) / count, 6),
-        relative_rank=round((rank + sum(n * r.relative_rank for n, r in old)) / count, 6),
-    )
+    value = round((own + sum(n * r.value for n, r in old)) / count, 6)
+    relative_rank = round((rank + sum(n * r.relative_rank for n, r in old)) / count, 6)
+    if quantity == "total_reward":
+        return Reward(total_reward=value, relative_rank=relative_rank)
+    return Reward(gt_score=value, relative_rank=relative_rank)
 
 
 def support_of(attempts: Sequence[Attempt], same: Sequence[Experience]) -> Support:

@@ -237,7 +237,7 @@ def _in(name: str, brackets: str) -> str:
 
 
 def _takes_part(scenario: Scenario, phase: Phase) -> bool:
-    return (scenario.split != "eval") == (phase.mode == "train")
+    return (scenario.split != "eval") == phase.trains
 
 
 def _item(

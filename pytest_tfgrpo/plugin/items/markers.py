@@ -126,7 +126,7 @@ def world_of(node: pytest.Item, known: Sequence[str]) -> tuple[str, ...] | None:
 
 def takes_part(split: str, phase: Phase) -> bool:
     """Return whether scenarios of `split` take part in a phase."""
-    return (split == "train") == (phase.mode == "train")
+    return phase.asks and (split == "train") == phase.trains
 
 
 def _mark_data(node: pytest.Item) -> dict[str, Any]:

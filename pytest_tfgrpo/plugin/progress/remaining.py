@@ -26,7 +26,7 @@ class Plan:
     def of(cls, phases: Sequence[Phase], concurrency: int) -> Plan:
         """Return the plan of the phases of a run."""
         steps = tuple(steps_of(phases))
-        sizes = tuple(sum(phase.rollouts * len(phase.scenarios) for phase in step) for step in steps)
+        sizes = tuple(sum(phase.planned for phase in step) for step in steps)
         return cls(steps=steps, rollouts=sizes, concurrency=concurrency)
 
     def share(self, now: Reading) -> float:
@@ -54,7 +54,7 @@ def remaining(now: Reading, plan: Plan) -> Remaining | None:
         return None
     seconds = _of_sweep(now, plan, latency) if now.stage == "sweep" else 0.0
     ahead = plan.rollouts[now.step - (now.stage == "starting") :]
-    learns = [step[-1].mode == "train" for step in plan.steps[now.step - 1 :]]
+    learns = [step[-1].trains for step in plan.steps[now.step - 1 :]]
     swept = now.stage == "learning" or (now.phase is not None and now.phase.mode == "dev")
     if now.after_s is not None:
         seconds += now.after_s * sum(learns[1:])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from pytest_tfgrpo.core.records import TRAINING
 from pytest_tfgrpo.core.texts.text import label
 from pytest_tfgrpo.numerics.stats import mean_interval
 from pytest_tfgrpo.report.page.grid import Grid, final_label, phase_name
@@ -44,7 +45,7 @@ def curve(
     }
     shift = min(6.0, step / 6) if second else 0.0
     first = [_point(row, place, -shift, height) for row in known]
-    sweeps = [point for point in first if point["row"]["mode"] != "train"]
+    sweeps = [point for point in first if point["row"]["mode"] not in TRAINING]
     for point, after in pairwise(sweeps):
         point["rises"] = after["y"] < point["y"]
     start = next((row for row in known if row["mode"] == "baseline"), None)
@@ -146,7 +147,7 @@ def _named(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _line(points: Sequence[Mapping[str, Any]]) -> str:
     """Return the polyline through the sweeps: training epochs draw other scenarios."""
-    return " ".join(f"{point['x']},{point['y']}" for point in points if point["row"]["mode"] != "train")
+    return " ".join(f"{point['x']},{point['y']}" for point in points if point["row"]["mode"] not in TRAINING)
 
 
 def _height(share: float, height: int) -> float:

@@ -178,7 +178,7 @@ def _cell(group: Group | None) -> Cell | None:
     if group is None:
         return None
     n = sum(score.gt_score is not None for score in group.scores)
-    return Cell(mean=group.gt_mean, n=n, errors=len(group.scores) - n, solved=solved(group))
+    return Cell(mean=group.gt_mean, n=n, errors=group.errors, solved=solved(group))
 
 
 def _rows_of_report(report: Report, columns: tuple[Column, ...]) -> Iterator[ScenarioRow]:

@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import AWAY, JournalError, describe
 from pytest_tfgrpo.core.files import JOURNAL, RUNS, open_plain
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import (
+    TRAINING,
     CheckerResult,
     EndpointUse,
     Group,
@@ -121,7 +122,7 @@ class JournalContents:
         for id_ in sorted(self.away):
             rollout = self.rollouts[id_]
             epoch = rollout.epoch
-            learned = self.candidates if rollout.mode == "train" else self.revisions
+            learned = self.candidates if rollout.mode in TRAINING else self.revisions
             if epoch not in done and epoch not in learned and epoch not in self.revisions:
                 self.drop(id_)
 
@@ -159,9 +160,7 @@ class JournalContents:
 
     def is_finished(self, phase: Phase) -> bool:
         """Return whether a phase ended, and what it did to the library is known."""
-        return phase.epoch in self.complete_phases and (
-            phase.mode != "train" or phase.epoch in self.revisions
-        )
+        return phase.epoch in self.complete_phases and (not phase.trains or phase.epoch in self.revisions)
 
     @property
     def store(self) -> GroupStore | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_tfgrpo.core.records import Group, Phase, Rollout
+from pytest_tfgrpo.core.records import TRAINING, Group, Phase, Rollout
 from pytest_tfgrpo.runs.journal.stored_groups import GroupPlace, GroupsById, GroupStore
 
 
@@ -49,7 +49,7 @@ class SettledGroups:
         The sweeps that the gate compares run as pairs, may be extended and may end early, so that a resumed
         run goes through them once more.
         """
-        return not self._resumed or (not again and group.mode in ("train", "dev"))
+        return not self._resumed or (not again and group.mode in (*TRAINING, "dev"))
 
     @property
     def ids(self) -> Collection[str]:

@@ -45,7 +45,11 @@ def score(
 
     The reward is gt_score, or its weighted mean with the extra scores of weight > 0 that are there; rank and
     advantage are of the reward. Raises RewarderError naming an extra rewarder that broke its contract.
+
+    Attempts that were made elsewhere have the reward that they came with, and no gt_score.
     """
+    given = bool(rollouts) and rollouts[0].mode == "evidence"
+    extra = () if given else extra
     if not extra and len({rollout.group_id for rollout in rollouts}) == len(rollouts):
         return tuple(_alone(rollout, scenarios) for rollout in rollouts)
     import numpy as np
@@ -64,7 +68,7 @@ def score(
     return tuple(
         Score(
             rollout_id=rollout.rollout_id,
-            gt_score=gt,
+            gt_score=None if given else gt,
             reward=reward,
             relative_rank=place,
             advantage=advantage,

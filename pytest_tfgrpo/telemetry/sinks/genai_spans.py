@@ -125,7 +125,7 @@ class SpanWriter:
             "tfgrpo.status": result.status,
             "tfgrpo.groups": len(result.groups),
             "tfgrpo.library": result.library_hash,
-            "tfgrpo.lessons_changed": applied if phase.mode == "train" else None,
+            "tfgrpo.lessons_changed": applied if phase.trains else None,
             "gen_ai.request.temperature": float(phase.temperature),
             "tool_cost_usd": _tool_cost(_rollouts(result)),
             "latency_ms": (at_ns - start_ns) / 1e6,

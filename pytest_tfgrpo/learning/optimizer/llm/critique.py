@@ -34,6 +34,7 @@ ESTIMATORS = {
     "majority": "a vote among the attempts: the answer that most of them gave counts as right",
     "judge": "a language model that judged each attempt",
 }
+GIVEN = "what production knew of each attempt, such as its outcome and the feedback of users"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +127,9 @@ class GroupCritique:
         ]
         task, known, *rest = fenced(blocks)
         asides, told = rest[: len(others)], rest[len(others) :]
-        if scenario.truth == "checks":
+        if self._context.given:
+            truth = fill(prompts.truth_estimated, {"estimator": GIVEN})
+        elif scenario.truth == "checks":
             truth = fill(prompts.truth_known, {"expected": known})
         else:
             truth = fill(prompts.truth_estimated, {"estimator": ESTIMATORS[scenario.truth]})

@@ -118,7 +118,7 @@ class NumberedLessons:
             group_id=source,
             summary32=change.lesson,
             polarity=change.polarity,
-            reward=reward_of(change.polarity, attempts, same),
+            reward=reward_of(change.polarity, attempts, same, given=context.given),
             support=support_of(attempts, same),
             tool_stats=tool_stats_of(attempts, same),
             stamp_signature=self._pack.stamp,

@@ -1,0 +1,215 @@
+"""A run whose first epoch is read from a file: nobody is asked, and all that follows is as ever."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.api import SMALL, SUITE, Counter
+from support.evidence import GROUPS, group, write
+
+import pytest_tfgrpo as tfgrpo
+from pytest_tfgrpo.core.errors import EvidenceError, ResumeError, SettingError
+from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.runs.evidence_epoch import FiledAttempts
+
+FILE = "evidence.jsonl"
+ASKED = 2 * 2 + 2 * 5
+"""Rollouts of epoch 2 and of the final sweep, whose answers serve the baseline sweep too."""
+OWN_MODULES = ("core.evidence", "runs.evidence_epoch", "suite.evidence_file")
+
+
+def run(root: Path, *, actor: Any = None, **settings: Any) -> tfgrpo.RunResult:
+    return tfgrpo.run(root, SUITE, actor=actor or Counter(), **{"evidence": FILE} | SMALL | settings)
+
+
+def figures(made: Run) -> object:
+    """Return all that two equal runs have in common."""
+    return (
+        made.status,
+        made.library.hash,
+        [(e.summary32, e.reward, e.support) for e in made.library.experiences],
+        [
+            (
+                p.phase.label,
+                p.status,
+                [(g.scenario_id, [(s.gt_score, s.reward, s.advantage) for s in g.scores])],
+            )
+            for p in made.phases
+            for g in p.groups
+        ],
+    )
+
+
+class Stop:
+    """An observer that interrupts a run at its n-th record of a kind."""
+
+    def __init__(self, kind: type, at: int) -> None:
+        self.kind, self.left = kind, at
+
+    def __call__(self, record: object) -> None:
+        self.left -= isinstance(record, self.kind)
+        if not self.left and isinstance(record, self.kind):
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("evidence")
+    write(root / FILE)
+    return root
+
+
+@pytest.fixture(scope="module")
+def result(project: Path) -> tfgrpo.RunResult:
+    actor = Counter()
+    made = run(project, actor=actor)
+    assert actor.calls == ASKED
+    return made
+
+
+def test_epoch_1_asks_nobody(result: tfgrpo.RunResult) -> None:
+    assert [p.phase.label for p in result.run.phases] == [
+        "baseline",
+        "epoch1-evidence",
+        "epoch2",
+        "epoch3-eval",
+    ]
+    assert [p.status for p in result.run.phases] == ["complete"] * 4
+    epoch = result.run.phases[1]
+    assert [g.scenario_id for g in epoch.groups] == [f"evidence-g{n}" for n in range(1, 9)]
+    for found, given in zip(epoch.groups, GROUPS, strict=True):
+        assert [s.reward for s in found.scores] == [a.total_reward for a in given.attempts]
+        assert [s.gt_score for s in found.scores] == [None] * len(given.attempts)
+        assert [r.answer for r in found.rollouts] == [a.answer for a in given.attempts]
+        assert [r.extra["trajectory_id"] for r in found.rollouts] == [a.trajectory_id for a in given.attempts]
+        assert [len(r.frames) for r in found.rollouts] == [len(a.steps) for a in given.attempts]
+        assert all((r.experiences, r.tokens, r.cost_usd) == ((), 0, 0.0) for r in found.rollouts)
+        assert found.informative
+        assert sum(s.advantage or 0 for s in found.scores) == pytest.approx(0)
+
+
+def test_a_lesson_says_that_it_rests_on_evidence(result: tfgrpo.RunResult) -> None:
+    (lesson,) = result.run.library.experiences
+    assert (lesson.summary32, lesson.epoch) == ("For tasks about sum: use calc.", 1)
+    assert (lesson.reward.total_reward, lesson.reward.gt_score) == (0.9, None)
+    assert lesson.group_id in {g.group_id for g in result.run.phases[1].groups}
+    (row,) = result.report["library"]["lessons"]
+    assert (row["total_reward"], "gt_score" in row) == (0.9, False)
+
+
+def test_its_figures_are_those_of_production(result: tfgrpo.RunResult) -> None:
+    assert result.folder is not None
+    rows = json.loads((result.folder / "per-epoch.json").read_text())["epochs"]
+    row = rows[1]
+    assert (row["mode"], row["rollouts"], row["groups"], row["errors"]) == ("evidence", 25, 8, 0)
+    assert (row["gt_score"]["n"], row["gt_score"]["mean"]) == (0, None)
+    mean = sum(sum(a.total_reward for a in g.attempts) / len(g.attempts) for g in GROUPS) / len(GROUPS)
+    assert row["total_reward"]["mean"] == pytest.approx(mean)
+    assert (row["tokens"]["n"], row["cost_usd"]["n"], row["tools"]) == (0, 0, [])
+    assert all("total_reward" not in other for other in (rows[0], *rows[2:]))
+    lines = [json.loads(text) for text in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    assert {line["epoch"] for line in lines} == {2, 3}
+    assert result.report.get("headroom") is None
+
+
+def test_two_runs_are_equal(project: Path, result: tfgrpo.RunResult) -> None:
+    assert figures(run(project, task_id="again").run) == figures(result.run)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at"),
+    [(Rollout, 7), (Group, 3), (PhaseResult, 1), (Rollout, 27)],
+    ids=lambda v: getattr(v, "__name__", v),
+)
+def test_an_interrupted_run_goes_on(project: Path, result: tfgrpo.RunResult, kind: type, at: int) -> None:
+    task, actor = f"resumed-{kind.__name__}-{at}", Counter()
+    with pytest.raises(KeyboardInterrupt):
+        run(project, task_id=task, actor=actor, observe=Stop(kind, at), concurrency=1)
+    made = run(project, task_id=task, actor=actor, resume="latest", concurrency=1)
+    assert figures(made.run) == figures(result.run)
+    assert made.folder is not None
+    events = [json.loads(text)["event"] for text in (made.folder / "journal.jsonl").read_text().splitlines()]
+    assert events.count("resume") == 1
+    assert events.count("rollout") <= 25 + ASKED + 1
+
+
+def test_a_run_goes_on_with_its_own_evidence_alone(tmp_path: Path) -> None:
+    write(tmp_path / FILE)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, observe=Stop(Rollout, 3))
+    write(tmp_path / FILE, [group(n, 0.8, 0.1) for n in range(4)])
+    with pytest.raises(ResumeError, match="evidence, scenarios changed since; restore them"):
+        run(tmp_path, resume="latest")
+    (tmp_path / FILE).unlink()
+    with pytest.raises(SettingError, match=r"there is no file .*evidence\.jsonl'; restore it"):
+        run(tmp_path, resume="latest")
+    with pytest.raises(ResumeError, match="evidence, scenarios changed since"):
+        run(tmp_path, resume="latest", evidence=None)
+
+
+def test_a_recording_has_what_was_asked_alone(tmp_path: Path) -> None:
+    write(tmp_path / FILE)
+    first = run(tmp_path, record="recording.json")
+    assert "evidence-g1" not in (tmp_path / "recording.json").read_text()
+    second = tfgrpo.run(
+        tmp_path, SUITE, **{"actor": "replay:recording.json", "evidence": FILE, "task_id": "again"} | SMALL
+    )
+    assert second.problems == ()
+    assert figures(second.run) == figures(first.run)
+
+
+def test_without_train_scenarios_the_evidence_epoch_alone_trains(tmp_path: Path) -> None:
+    write(tmp_path / FILE)
+    made = tfgrpo.run(tmp_path, SUITE[2:], actor=Counter(), evidence=FILE, **SMALL)
+    assert [p.phase.label for p in made.run.phases] == ["baseline", "epoch1-evidence", "epoch3-eval"]
+    assert len(made.run.library.experiences) == 1
+
+
+def test_a_rewarder_of_the_run_does_not_score_it(tmp_path: Path) -> None:
+    class Half:
+        name, weight = "half", 1.0
+
+        def __call__(self, batch: tfgrpo.RewardBatch) -> list[float]:
+            assert all(r.mode != "evidence" for r in batch.rollouts)
+            return [0.5] * len(batch.rollouts)
+
+    write(tmp_path / FILE)
+    made = run(tmp_path, rewarders=[Half()])
+    assert [s.reward for s in made.run.phases[1].groups[0].scores] == [0.9, 0.1, 0.2]
+    assert made.run.status == "complete"
+
+
+def test_a_file_that_changes_while_it_is_read_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, filled = write(tmp_path / FILE), FiledAttempts.filled
+
+    def late(attempts: FiledAttempts, blank: Rollout) -> Rollout:
+        path.write_text(path.read_text().replace('"answer 8', '"other 8'))
+        return filled(attempts, blank)
+
+    monkeypatch.setattr(FiledAttempts, "filled", late)
+    made = run(tmp_path)
+    assert made.run.status == "aborted"
+    assert "it has changed while the run read it; restore it" in made.run.reason
+
+
+def test_bad_evidence_is_found_before_a_call(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("x\n")
+    actor = Counter()
+    with pytest.raises(EvidenceError, match=r"evidence\.jsonl:1: not a JSON value"):
+        run(tmp_path, actor=actor)
+    assert actor.calls == 0
+
+
+@pytest.mark.parametrize("settings", [{"learning": False, "evidence": FILE}, {"evidence": None, "epochs": 2}])
+def test_a_run_without_it_loads_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    for name in OWN_MODULES:
+        monkeypatch.delitem(sys.modules, f"pytest_tfgrpo.{name}", raising=False)
+    made = tfgrpo.run(tmp_path, SUITE, actor=Counter(), **SMALL | settings)
+    assert made.run.status == "complete"
+    assert [name for name in OWN_MODULES if f"pytest_tfgrpo.{name}" in sys.modules] == []
