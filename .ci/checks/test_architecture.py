@@ -24,7 +24,7 @@ ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)
 package itself, which only names what others hold."""
 WINGS = {"production": ("demo", "loop", "live"), "harvest": ("harvest",)}
 """Rooms that can be taken away, with their folders of the command line."""
-LOOP = ("assembly", "door", "evaluation", "imports", "report", "rewards", "service", "view")
+LOOP = ("assembly", "door", "evaluation", "imports", "report", "rewards", "service", "training", "view")
 MAY_NOT_SEE = {
     "core": {"numerics", "storage"},
     "storage": {"numerics", "privacy"},
@@ -82,6 +82,7 @@ READS_ITS_OWN_JSON = {
     "production/evaluation/evaluator.py",
     *("production/evaluation/inputs.py", "production/evaluation/kept_history.py", "storage/lease.py"),
     *("production/imports/trace_order.py", "production/span_events.py"),
+    "production/training/jobs/job_store.py",
     *(
         "production/view/rows.py",
         "production/live/store/store_reading.py",

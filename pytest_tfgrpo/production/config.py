@@ -20,6 +20,7 @@ from pytest_tfgrpo.production.settings import (
     PREFIX,
     LoopSetting,
     LoopSettings,
+    loop_settings,
 )
 
 LOOP_FILE = "loop.toml"
@@ -68,6 +69,17 @@ class LoopConfig:
     def key_path(self) -> Path:
         """The file of the key."""
         return self.path.parent / self.settings.privacy_key_file
+
+    @property
+    def project_path(self) -> Path | None:
+        """The folder of the project that jobs run in; None where this process runs none."""
+        named = self.settings.training.project
+        return None if not named else self.path.parent / named
+
+    @property
+    def jobs_path(self) -> Path:
+        """The folder of the jobs."""
+        return self.path.parent / self.settings.training.folder
 
     def bus_options(self) -> dict[str, object]:
         """Return the options for `open_bus`; raises SettingError for certificates that cannot be read."""
@@ -127,9 +139,9 @@ def load_loop_config(path: str | Path | None, environ: Mapping[str, str]) -> Loo
         if row.key in data.get(row.section, {}):
             given.append((data[row.section][row.key], str(file)))
         parsed = [_parsed(row, value, origin) for value, origin in given]
-        values[row.field] = parsed[0] if parsed else row.default
+        values[name] = parsed[0] if parsed else row.default
         origins[name] = given[0][1] if given else DEFAULT
-    return LoopConfig(path=file, settings=LoopSettings(**values), origins=origins)
+    return LoopConfig(path=file, settings=loop_settings(values), origins=origins)
 
 
 def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
@@ -182,7 +194,7 @@ def config_lines(config: LoopConfig) -> list[str]:
 
 def _shown(row: LoopSetting, config: LoopConfig) -> list[tuple[str, str]]:
     """Return names and values to show: one, or those of a table."""
-    value = getattr(config.settings, row.field)
+    value = row.of(config.settings)
     if isinstance(value, tuple):
         value = ", ".join(value) or None
     if value is None or value == {}:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -22,9 +23,37 @@ from pytest_tfgrpo.production.service.limits import SHORTEST_TOKEN, is_token
 PREFIX = "TFGRPO_LOOP_"
 CONFIG_VARIABLE = PREFIX + "CONFIG"
 """Names the file."""
+TRIGGERS = ("degradation", "negative_feedback", "threshold", "daily")
+"""What asks for training by itself; of several that are due the first does."""
 _ATTRIBUTE = re.compile(r"(?=.{3,100}\Z)[A-Za-z][\w-]*(?:\.[A-Za-z0-9_][\w-]*)*", re.ASCII)
 _MOST_ATTRIBUTES = 100
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluatorSettings:
+    """The section ``[evaluator]``."""
+
+    lease_s: float
+    feedback_wait_h: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingSettings:
+    """The section ``[training]``."""
+
+    project: str
+    args: tuple[str, ...]
+    command: tuple[str, ...]
+    folder: str
+    timeout_h: float
+    budget_usd_per_job: float
+    triggers: tuple[str, ...]
+    threshold: int
+
+
+RECORDS: Mapping[str, Callable[..., object]] = {"evaluator": EvaluatorSettings, "training": TrainingSettings}
+"""Sections whose settings are a record of their own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +75,8 @@ class LoopSettings:
     """By component; every component that is computed here has one."""
     assembler_idle_s: float
     assembler_settle_s: float
-    evaluator_lease_s: float
-    evaluator_feedback_wait_h: float
+    evaluator: EvaluatorSettings
+    training: TrainingSettings
     view_path: str
 
 
@@ -71,13 +100,28 @@ class LoopSetting:
 
     @property
     def field(self) -> str:
-        """The field of `LoopSettings`."""
+        """The field of `LoopSettings`, or its name as one where the section is a field."""
         return f"{self.section}_{self.key}"
+
+    def of(self, settings: LoopSettings) -> Any:
+        """Return the value in `settings`."""
+        if self.section in RECORDS:
+            return getattr(getattr(settings, self.section), self.key)
+        return getattr(settings, self.field)
 
     @property
     def env(self) -> str:
         """The environment variable."""
         return PREFIX + self.field.upper()
+
+
+def loop_settings(values: Mapping[str, Any]) -> LoopSettings:
+    """Return the settings with values by the names of `LOOP_TABLE`."""
+    rows = LOOP_TABLE.values()
+    fields = {row.field: values[row.name] for row in rows if row.section not in RECORDS}
+    for section, record in RECORDS.items():
+        fields[section] = record(**{row.key: values[row.name] for row in rows if row.section == section})
+    return LoopSettings(**fields)
 
 
 def parse_bus(value: Any) -> str:
@@ -119,6 +163,35 @@ def parse_attributes(value: Any) -> tuple[str, ...]:
             f"must be up to {_MOST_ATTRIBUTES} names such as customer.id, of 3 characters or more"
         )
     return found
+
+
+def parse_folder(value: Any) -> str:
+    """Return the path of a folder; an empty text names none."""
+    text = str(value)
+    if text and not text.strip():
+        raise ValueError("must be a folder, or empty")
+    return text
+
+
+def parse_words(value: Any) -> tuple[str, ...]:
+    """Return arguments of a program, from a list or a text as a shell reads it."""
+    try:
+        found = tuple(shlex.split(value) if isinstance(value, str) else map(str, value))
+    except ValueError as error:
+        raise ValueError(f"must be arguments as a shell reads them: {error}") from None
+    if isinstance(value, str) and value and not found:
+        raise ValueError("must be arguments, or empty")
+    return found
+
+
+def parse_triggers(value: Any) -> tuple[str, ...]:
+    """Return names of triggers, from a list or a text such as ``threshold, daily``; ``none`` are none."""
+    found = listed(value) if isinstance(value, str) else tuple(dict.fromkeys(value))
+    if found == ("none",):
+        return ()
+    if (isinstance(value, str) and not found) or not set(found) <= set(TRIGGERS):
+        raise ValueError(f"must be some of {', '.join(TRIGGERS)}, or none")
+    return tuple(found)
 
 
 def parse_weights(value: Any) -> Mapping[str, float]:
@@ -180,6 +253,22 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
                 help="seconds after which another process takes over from one that is gone"),
     LoopSetting(section="evaluator", key="feedback_wait_h", parse=real(0, 720), default=24.0,
                 help="hours that feedback waits for its trajectory"),
+    LoopSetting(section="training", key="project", parse=parse_folder, default="",
+                help="folder of the project that training jobs run in; without one this service runs none"),
+    LoopSetting(section="training", key="args", parse=parse_words, default=(),
+                help="further arguments of pytest in these jobs"),
+    LoopSetting(section="training", key="command", parse=parse_words, default=(),
+                help="external trainer of ppo, dpo, rloo, grpo and reinforce; it gets a request's path"),
+    LoopSetting(section="training", key="folder", parse=parse_text, default="loop-jobs",
+                help="folder of the jobs: evidence, output and runs"),
+    LoopSetting(section="training", key="timeout_h", parse=real(0.001, 8760), default=24.0,
+                help="hours after which a job fails with TIMEOUT"),
+    LoopSetting(section="training", key="budget_usd_per_job", parse=real(0), default=0.0,
+                help="US dollars that a job may spend; 0: an agent that costs money is refused"),
+    LoopSetting(section="training", key="triggers", parse=parse_triggers, default=TRIGGERS,
+                help="what asks for training by itself; daily does at 02:00 UTC"),
+    LoopSetting(section="training", key="threshold", parse=whole(1), default=5000,
+                help="new trajectories since the last job after which the trigger threshold asks for one"),
     LoopSetting(section="view", key="path", parse=parse_text, default="loop-view.db",
                 help="SQLite file of what the reports read; it can be deleted at any time"),
 )}

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple
 
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
 from pytest_tfgrpo.storage.states import S, StateTable, T
 
 
@@ -39,6 +39,19 @@ class KeptStates(Generic[S, T]):
             return KeptState(key, self._start, "", revision)
         state, owner = json.loads(value)
         return KeptState(key, state, owner, revision)
+
+    def listed(self) -> dict[str, KeptState[S]]:
+        """Return where the things stand that have a row, by key; raises BusError."""
+        found = {}
+        for row, (value, revision) in self._rows.list(f"{self._kind}.").items():
+            key = row.removeprefix(f"{self._kind}.")
+            state, owner = json.loads(value)
+            found[key] = KeptState(key, state, owner, revision)
+        return found
+
+    def forget(self, key: str) -> None:
+        """Put a thing back at the start, whatever leads there; raises BusError."""
+        change(self._rows, f"{self._kind}.{key}", lambda _: None)
 
     def take(self, at: KeptState[S], trigger: T, *, time: str, data: bytes) -> KeptState[S] | None:
         """Store where `trigger` leads together with the event that owes, whose time and data are given.

@@ -58,7 +58,7 @@ def open_roles(
         owner,
         idle_s=settings.assembler_idle_s,
         settle_s=settle_s,
-        ttl_s=settings.evaluator_lease_s,
+        ttl_s=settings.evaluator.lease_s,
         refuses=opt_outs.withdrawn,
         forgo=DroppedRuns(bus, scrubber).forgo,
     )
@@ -67,8 +67,8 @@ def open_roles(
         view,
         owner,
         parts=RewardParts(weights=settings.rewards_weights, further=load_components()),
-        ttl_s=settings.evaluator_lease_s,
-        wait_h=settings.evaluator_feedback_wait_h,
+        ttl_s=settings.evaluator.lease_s,
+        wait_h=settings.evaluator.feedback_wait_h,
     )
     return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
 

@@ -1,1 +1,1 @@
-"""From what production shows to a policy version: datasets, jobs, versions."""
+"""From what production shows to policy versions: datasets, training jobs, versions."""

@@ -1,0 +1,1 @@
+"""Training jobs: requests, their queue, and the process that carries one out."""

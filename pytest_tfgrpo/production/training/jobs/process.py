@@ -1,0 +1,154 @@
+"""The process of a job: one at a time in a folder, also when whoever started it is gone.
+
+It holds a lock on a file there as long as it lives, by a descriptor that it inherits, and that nothing
+inherits which it starts.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Protocol
+
+LOCK = "process.lock"
+LOG = "output.log"
+
+
+class JobProcess(Protocol):
+    """A process that was started, or found."""
+
+    @property
+    def code(self) -> int | None:
+        """The exit code of one that ended; None where whoever started it is gone, so that nobody knows."""
+        ...
+
+    def ended(self) -> bool:
+        """Return whether it is over."""
+        ...
+
+    def interrupt(self) -> None:
+        """Ask it to end, as Ctrl-C does."""
+        ...
+
+    def kill(self) -> None:
+        """End it with all that it started, and wait until it is gone."""
+        ...
+
+
+class StartProcess(Protocol):
+    """Starts a process in a job's folder."""
+
+    def __call__(self, command: Sequence[str], folder: Path, *, cwd: Path) -> JobProcess: ...
+
+
+class ProcessStarter:
+    """Starts real processes with an environment."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = dict(environ)
+
+    def __call__(self, command: Sequence[str], folder: Path, *, cwd: Path) -> JobProcess:
+        """Start a command whose output goes to the folder's log; raises OSError, also where one runs."""
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            with (folder / LOG).open("ab") as log:
+                process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=self._environ,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(handle,),
+                    start_new_session=True,
+                )
+            os.pwrite(handle, str(process.pid).encode(), 0)
+        finally:
+            os.close(handle)
+        return StartedProcess(process)
+
+
+class StartedProcess:
+    """A child of this process."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def code(self) -> int | None:
+        """See `JobProcess`."""
+        return self._process.returncode
+
+    def ended(self) -> bool:
+        """See `JobProcess`."""
+        return self._process.poll() is not None
+
+    def interrupt(self) -> None:
+        """See `JobProcess`."""
+        self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """See `JobProcess`."""
+        _signal(os.killpg, self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class FoundProcess:
+    """A process that another one started, which is gone."""
+
+    code = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def ended(self) -> bool:
+        """See `JobProcess`."""
+        return not is_held(self._folder)
+
+    def interrupt(self) -> None:
+        """See `JobProcess`."""
+        self._send(os.kill, signal.SIGINT)
+
+    def kill(self) -> None:
+        """See `JobProcess`; whoever took it up waits until it has ended."""
+        self._send(os.killpg, signal.SIGKILL)
+
+    def _send(self, send: SendSignal, number: signal.Signals) -> None:
+        pid = (self._folder / LOCK).read_text()
+        if pid and is_held(self._folder):
+            _signal(send, int(pid), number)
+
+
+class SendSignal(Protocol):
+    """`os.kill` or `os.killpg`."""
+
+    def __call__(self, pid: int, number: int, /) -> None: ...
+
+
+def find_process(folder: Path) -> JobProcess | None:
+    """Return the process that lives in a job's folder; None if there is none."""
+    return FoundProcess(folder) if is_held(folder) else None
+
+
+def is_held(folder: Path) -> bool:
+    """Return whether a process lives in a job's folder."""
+    try:
+        with closing(os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC), "rb")) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _signal(send: SendSignal, pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        send(pid, number)

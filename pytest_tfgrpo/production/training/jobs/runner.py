@@ -1,0 +1,199 @@
+"""Runs the jobs of the queue, one at a time over all services that share it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import BusError, TfgrpoError, describe
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
+from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed, status_event, status_of
+from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, CutEvidence, JobWork, OpenWork
+from pytest_tfgrpo.storage.lease import TTL_S, Lease
+
+LEASE = "training"
+EVERY_S = 60.0
+"""Between two statuses of a job that runs."""
+GRACE_S = 30.0
+"""That a process has to end in order, before it is killed."""
+_LOOK_S = 0.5
+
+
+class TrainingRunner:
+    """A role of the loop: the process of one job, while it holds the lease; for one thread."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        jobs: TrainingJobs,
+        folder: Path,
+        *,
+        cut: CutEvidence,
+        openers: Mapping[str, OpenWork],
+        timeout_s: float,
+        ttl_s: float = TTL_S,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`openers` are by algorithm: a job of another one stays in the queue, for another service."""
+        self._jobs, self._folder, self._cut, self._openers = jobs, folder, cut, openers
+        self._timeout_s, self._clock, self._wall = timeout_s, clock, wall
+        self._lease = Lease(bus, LEASE, jobs.owner, ttl_s=ttl_s, clock=clock)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-cut")
+        self._now: _RunningJob | None = None
+        self._look_at = float("-inf")
+
+    def step(self) -> int:
+        """Go on with the job; returns 1 where it changed state. Raises BusError, after which it goes on."""
+        if not self._lease.hold():
+            self._drop()
+            return 0
+        if self._clock() < self._look_at:
+            return 0
+        self._look_at = self._clock() + _LOOK_S
+        return self._take_next() if self._now is None else self._go_on(self._now)
+
+    def close(self) -> None:
+        """Interrupt the process, whose run another service resumes, and let it take the lease at once."""
+        if self._now is not None and self._now.work is not None:
+            work = self._now.work
+            with suppress(TfgrpoError, OSError):
+                work.interrupt()
+            until = time.monotonic() + GRACE_S
+            while time.monotonic() < until and not self._is_over(work):
+                time.sleep(0.05)
+        self._drop()
+        self._pool.shutdown(cancel_futures=True)
+        self._lease.release()
+
+    @staticmethod
+    def _is_over(work: JobWork) -> bool:
+        try:
+            return work.look() is not None
+        except (TfgrpoError, OSError):
+            return True
+
+    def _drop(self) -> None:
+        """Let go of the job, and let nothing of it run on."""
+        if self._now is not None and self._now.work is not None:
+            with suppress(OSError):
+                self._now.work.kill()
+        self._now = None
+
+    def _take_next(self) -> int:
+        jobs = self._jobs.listed()
+        ready = [job for job in jobs if job.state == "running"] or [
+            job for job in jobs if job.state == "queued" and job.request.algorithm in self._openers
+        ]
+        if not ready:
+            return 0
+        job = self._jobs.take(ready[0], "start" if ready[0].state == "queued" else "resume", {}, self._time())
+        if job is None:
+            return 0
+        self._now = _RunningJob(job, self._clock())
+        return 1
+
+    def _go_on(self, now: _RunningJob) -> int:
+        try:
+            outcome = self._worked(now)
+        except BusError:  # it may pass, and the process goes on meanwhile
+            raise
+        except (TfgrpoError, OSError) as error:
+            if now.work is not None:
+                now.work.kill()
+            outcome = failed("INFRA", describe(error))
+        if outcome is not None:
+            return self._end(now, outcome)
+        if self._clock() >= now.report_at:
+            now.report_at = self._clock() + EVERY_S
+            self._report(now)
+        return 0
+
+    def _worked(self, now: _RunningJob) -> JobOutcome | None:
+        """Return how the job ended, or None; raises TfgrpoError and OSError."""
+        folder = self._folder / now.job.id
+        self._watch(now)
+        if now.work is not None:
+            outcome = now.work.look()
+            if outcome is not None or now.stopped is None:
+                return outcome
+            if self._clock() >= now.stopped + GRACE_S:
+                now.work.kill()
+            return None
+        if now.why:
+            return JobOutcome(trigger="cancel", parts={})
+        if now.cutting is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            now.cutting = self._pool.submit(self._evidence, now.job, folder)
+        if not now.cutting.done():
+            return None
+        cutting, now.cutting = now.cutting, None
+        if not cutting.result():
+            return failed("DATA", "no task has attempts with different rewards; wait for more feedback")
+        now.work = self._openers[now.job.request.algorithm](now.job, folder)
+        return None
+
+    def _evidence(self, job: TrainingJob, folder: Path) -> int:
+        """Cut what the job learns from, unless it is there, and return how many groups it has."""
+        file = folder / EVIDENCE_FILE
+        if not file.exists():
+            self._cut(job.request.payload, file)
+        with file.open("rb") as lines:
+            return sum(1 for _ in lines) - 1
+
+    def _watch(self, now: _RunningJob) -> None:
+        """Interrupt a job that somebody cancelled, or that takes too long."""
+        if now.why:
+            return
+        known = self._jobs.find(now.job.id)
+        if known is not None and known.stopping:
+            now.why = "cancelled"
+        elif self._wall() - _seconds(now.job.started) > self._timeout_s:
+            now.why = "timeout"
+        if now.why and now.work is not None:
+            now.stopped = self._clock()
+            now.work.interrupt()
+
+    def _end(self, now: _RunningJob, outcome: JobOutcome) -> int:
+        if now.why == "timeout" and outcome.trigger == "cancel":
+            limit = f"{self._timeout_s / 3600:g} h"
+            outcome = failed(
+                "TIMEOUT", f"the job took longer than {limit}; raise [training] timeout_h", "", outcome.parts
+            )
+        if self._jobs.take(now.job, outcome.trigger, outcome.parts, self._time()) is None:
+            self._drop()  # somebody else has it
+        self._now = None
+        return 1
+
+    def _time(self) -> str:
+        now = datetime.fromtimestamp(self._wall(), UTC).isoformat(timespec="milliseconds")
+        return now.replace("+00:00", "Z")
+
+    def _report(self, now: _RunningJob) -> None:
+        parts = {} if now.work is None else now.work.parts()
+        status = status_of(now.job.request, "running", self._time(), parts)
+        self._jobs.note_status(now.job, status)
+        self._lease.publish([status_event(status)], None)
+
+
+class _RunningJob:
+    """The job at hand."""
+
+    def __init__(self, job: TrainingJob, clock: float) -> None:
+        self.job = job
+        self.cutting: Future[int] | None = None
+        self.work: JobWork | None = None
+        self.why = ""
+        """Why it is to end: cancelled, timeout."""
+        self.stopped: float | None = None
+        """When its process was interrupted."""
+        self.report_at = clock + EVERY_S
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).astimezone(UTC).timestamp()
