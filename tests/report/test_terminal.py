@@ -263,9 +263,7 @@ def test_a_conversation_is_told_turn_by_turn_with_the_judges_criteria() -> None:
         make_frame("m-1", kind="model", output="one", sampled=none),
         Frame(kind=USER, name="openai:guest", input="so: one", output="second"),
     )
-    opinion = JudgeResult(
-        score=1.0, votes=(1.0,), asked=1, agreement=1.0, criteria={"c1": 1.0, "c\x1b": 0.0}
-    )
+    opinion = JudgeResult(score=1.0, votes=(1.0,), asked=1, agreement=1.0, criteria={"c1": 1.0, "c\x1b": 0.0})
     score = Score(rollout_id="x", gt_score=1.0, reward=1.0, relative_rank=None, advantage=0.0)
     rollout = make_rollout(frames=frames, answer="two", checks=(), opinion=opinion)
     lines = rollout_text(rollout, score).splitlines()
