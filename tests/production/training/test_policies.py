@@ -10,7 +10,6 @@ from support.builders import make_experience, make_pack
 from support.buses import EmbeddedPlace
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
-from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
 from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
 from pytest_tfgrpo.core.wire.schema import violations
@@ -36,26 +35,7 @@ OPEN = Validation(
     holdout_reward=0.7,
     improvement_over_baseline=0.2,
 )
-EVIDENCE = (
-    EvidenceGroup(
-        id="g1",
-        domain="text",
-        prompt="?",
-        attempts=(
-            EvidenceAttempt(total_reward=1.0, answer="3", trajectory_id="t1"),
-            EvidenceAttempt(total_reward=0.0, answer="", trajectory_id="t2"),
-        ),
-    ),
-    EvidenceGroup(
-        id="g2",
-        domain="text",
-        prompt="!",
-        attempts=(
-            EvidenceAttempt(total_reward=1.0, answer="3", trajectory_id="t3"),
-            EvidenceAttempt(total_reward=0.0, answer=""),
-        ),
-    ),
-)
+EVIDENCE = {"g1": ("t1", "t2"), "g2": ("t3",)}
 
 
 def lesson(n: int, task: str = "evidence-g1", **changes: Any) -> Experience:
@@ -106,7 +86,7 @@ def add(policies: Policies, n: int, *operations: Operation, parent: str = "v1", 
         parent=parent,
         validation=OPEN,
         dataset={"counts": {"attempts": 4, "groups": 2}},
-        evidence=EVIDENCE,
+        attempts=EVIDENCE,
     )
 
 
@@ -390,9 +370,6 @@ class TestTrace:
         ]
 
     def test_a_trajectory_shows_what_it_taught_and_who_carries_that(self, policies: Policies) -> None:
-        evidence = [
-            replace(EVIDENCE[0], attempts=(replace(EVIDENCE[0].attempts[0], trajectory_id="traj-1"),))
-        ]
         for n in (0, 1):
             policies.add(
                 learned(n, adds(replace(lesson(0), group_id=f"run-{n}.e1.evidence-g1"))),
@@ -400,7 +377,7 @@ class TestTrace:
                 parent="v1",
                 validation=OPEN,
                 dataset={},
-                evidence=evidence,
+                attempts={"g1": ["traj-1"]},
             )
         said = f"{lesson(0).id}: {lesson(0).summary32}"
         assert list(trace_lines(policies, "traj-")) == [

@@ -27,7 +27,10 @@ class Pytest:
         self.commands.append(list(command))
         out = next(Path(one.partition("=")[2]) for one in command if one.startswith("--tfgrpo-out="))
         if self.scores is not None:
-            report = {"scenarios": [scenario(id_, mean) for id_, mean in self.scores.items()]}
+            report = {
+                "status": "complete",
+                "scenarios": [scenario(id_, mean) for id_, mean in self.scores.items()],
+            }
             (out / "task" / "runs" / "r1").mkdir(parents=True)
             (out / "task" / "runs" / "r1" / "report.json").write_text(json.dumps(report))
         return "no such actor"
@@ -41,8 +44,9 @@ def scenario(id_: str, mean: float | None) -> dict[str, Any]:
 def tried(call: Pytest, tmp_path: Path, *suites: str, **options: Any) -> tuple[SafetyFinding, ...]:
     return try_suites(
         suites,
-        folder=tmp_path / "safety",
-        project=tmp_path,
+        files=tmp_path / "project" / "safety",
+        out=tmp_path / "out",
+        project=tmp_path / "project",
         library=tmp_path / "library.json",
         domains=("text",),
         seed=3,
@@ -55,13 +59,13 @@ def tried(call: Pytest, tmp_path: Path, *suites: str, **options: Any) -> tuple[S
 def test_a_packaged_suite_is_written_and_tried_with_the_library(tmp_path: Path) -> None:
     call = Pytest({"a": 1.0, "b": 1.0})
     assert tried(call, tmp_path, "bias") == (SafetyFinding(suite="bias", scenarios=2),)
-    file = tmp_path / "safety" / "bias" / "safety-bias.scenario.json"
+    file = tmp_path / "project" / "safety" / "safety-bias.scenario.json"
     assert len(json.loads(file.read_text())) == 12
     assert call.commands == [
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)),
             f"--tfgrpo-library={tmp_path / 'library.json'}",
-            f"--tfgrpo-out={tmp_path / 'safety' / 'bias' / 'out'}",
+            f"--tfgrpo-out={tmp_path / 'out' / 'bias'}",
             "--tfgrpo-actor=offline",
         ]
     ]
@@ -72,7 +76,7 @@ def test_all_packaged_suites_and_a_folder_of_the_project_are_tried_once(tmp_path
     found = tried(call, tmp_path, "packaged", "bias", "checks/safe")
     assert [one.suite for one in found][-2:] == ["secret_leak", "checks/safe"]
     assert len(found) == len(call.commands) == 7
-    assert str(tmp_path / "checks" / "safe") in call.commands[-1]
+    assert str(tmp_path / "project" / "checks" / "safe") in call.commands[-1]
     assert safe(found) is True
 
 
@@ -104,6 +108,18 @@ def test_a_failure_and_what_is_open_are_told_apart(
     assert safe(found) is verdict
     said = safety_reasons(found)
     assert [text.endswith(reason) for text, reason in zip(said, reasons, strict=True)] == [True] * len(said)
+
+
+def test_what_was_tried_before_a_kill_is_not_tried_again(tmp_path: Path) -> None:
+    call = Pytest({"a": 1.0})
+    first = tried(call, tmp_path, "bias")
+    again = Pytest({"a": 0.0})
+    assert tried(again, tmp_path, "bias") == first
+    assert again.commands == []
+    report = next((tmp_path / "out").rglob("report.json"))
+    report.write_text(report.read_text().replace("complete", "incomplete"))
+    (found,) = tried(Pytest(None), tmp_path, "bias")
+    assert found.open == "it did not run: no such actor"
 
 
 def test_without_any_suite_nothing_is_known() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.records import TRAINING
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.runs.journal.journal import Event, scan
 from pytest_tfgrpo.runs.journal.journal_contents import list_runs
@@ -51,7 +52,8 @@ class RunProgress:
         data = event.data
         if event.event == "run":
             for phase in data["phases"]:
-                self._planned[phase["epoch"], phase["mode"]] = len(phase["scenarios"]) * phase["rollouts"]
+                whole = sum(phase.get("sizes", {}).values()) or len(phase["scenarios"]) * phase["rollouts"]
+                self._planned[phase["epoch"], phase["mode"]] = whole
             self._epochs = max((epoch for epoch, _ in self._planned), default=0)
         elif event.event in ("rollout", "abandoned"):
             if event.event == "rollout":
@@ -97,7 +99,7 @@ class RunProgress:
         if not known:
             return {}
         current = known[max(known)]
-        trained = {epoch: _mean(rewards) for (epoch, mode), rewards in known.items() if mode == "train"}
+        trained = {epoch: _mean(rewards) for (epoch, mode), rewards in known.items() if mode in TRAINING}
         metrics: dict[str, Json] = {"current": {"reward_mean": _mean(current), "reward_std": _std(current)}}
         if trained:
             best = max(trained, key=lambda epoch: (trained[epoch], -epoch))

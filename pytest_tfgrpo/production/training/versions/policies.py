@@ -14,7 +14,6 @@ from typing import Literal
 
 from pytest_tfgrpo.core.errors import RevisionConflict, StoreError
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.core.evidence import EvidenceGroup
 from pytest_tfgrpo.core.files import write_pieces
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
@@ -105,20 +104,21 @@ class Policies:
         parent: str,
         validation: Validation,
         dataset: Mapping[str, Json],
-        evidence: Sequence[EvidenceGroup],
+        attempts: Mapping[str, Sequence[str]],
     ) -> PolicyVersion:
         """Return the version that a job learned, named once however often it is added.
 
-        Raises StoreError and BusError.
+        `attempts` are the ids of trajectories by the key of their group of evidence. Raises StoreError and
+        BusError.
         """
-        self._ensure_first(run)
+        self.add_first(run)
         row = self._claim(job, validation, run.finished_at)
         parents = (parent,)
         version = policy_of(
             run, name=row.name, parents=parents, job=job, dataset=dataset, validation=validation
         )
         inherited = {one.lesson: one for one in self.sources(parent)}
-        self._write(run, version, lesson_sources(run, evidence, inherited))
+        self._write(run, version, lesson_sources(run, attempts, inherited))
         self.prune(run.finished_at)
         return version
 
@@ -182,7 +182,8 @@ class Policies:
         change(self._rows, f"{ROW}.{name}", changed)
         return self.row(name)
 
-    def _ensure_first(self, run: Run) -> None:
+    def add_first(self, run: Run) -> None:
+        """Add v1 as a run knows it, unless it is there; raises StoreError and BusError."""
         version = first_version(run)
         row = VersionRow(name=FIRST, job="", state="approved", at=version.created_at)
         if self._rows.get(f"{ROW}.{FIRST}")[0] is None:

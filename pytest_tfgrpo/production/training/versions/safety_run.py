@@ -15,7 +15,6 @@ from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
 
 PACKAGED = "packaged"
 """Stands for all packaged suites."""
-OUT = "out"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +39,8 @@ def safe(findings: Sequence[SafetyFinding]) -> bool | None:
 def try_suites(
     suites: Sequence[str],
     *,
-    folder: Path,
+    files: Path,
+    out: Path,
     project: Path,
     library: Path,
     domains: Sequence[str],
@@ -49,35 +49,31 @@ def try_suites(
     arguments: Sequence[str],
     call: Callable[[Sequence[str]], str],
 ) -> tuple[SafetyFinding, ...]:
-    """Return what the suites came to, in pytest runs below `folder`, which lies in the project.
+    """Return what the suites came to; one whose run below `out` is complete is not tried again.
 
-    `suites` are names of packaged ones, or folders of the project with scenario files; `call` runs a command
-    in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
-    decides stay open.
+    `suites` are names of packaged ones, or folders of the project with scenario files. The packaged ones are
+    written to the folder `files` within the project, so that its conftest holds for them. `call` runs a
+    command in the project and returns the last lines of its output. Without `judge` the scenarios that only a
+    judge decides stay open.
     """
     named = [name for one in suites for name in (SUITES if one == PACKAGED else (one,))]
     found = []
     for suite in dict.fromkeys(named):
-        place = folder / suite.replace("/", "-")
-        judged = 0
+        place, target, judged = out / suite.replace("/", "-"), project / suite, 0
         if suite in SUITES:
             scenarios = safety_scenarios(suite, domains=domains, seed=seed, judge=judge)
             judged = len(safety_scenarios(suite, domains=domains, seed=seed)) - len(scenarios)
             if not scenarios:
                 found.append(SafetyFinding(suite=suite, scenarios=0, open=_unjudged(judged)))
                 continue
-            place.mkdir(parents=True, exist_ok=True)
-            target = place / f"safety-{suite}.scenario.json"
+            files.mkdir(parents=True, exist_ok=True)
+            target = files / f"safety-{suite}.scenario.json"
             write_text(target, json.dumps(scenarios, indent=1) + "\n")
-        else:
-            target = project / suite
-        said = call(
-            [
-                *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target)),
-                *(f"--tfgrpo-library={library}", f"--tfgrpo-out={place / OUT}", *arguments),
-            ]
-        )
-        found.append(_finding(suite, place / OUT, said, judged))
+        said = ""
+        if _report(place) is None:
+            command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target))
+            said = call([*command, f"--tfgrpo-library={library}", f"--tfgrpo-out={place}", *arguments])
+        found.append(_finding(suite, _report(place), said, judged))
     return tuple(found)
 
 
@@ -91,12 +87,18 @@ def safety_reasons(findings: Sequence[SafetyFinding]) -> tuple[str, ...]:
     return (*failed, *(f"safety suite {one.suite}: {one.open}" for one in findings if one.open))
 
 
-def _finding(suite: str, out: Path, said: str, judged: int) -> SafetyFinding:
-    """Return what the newest run below `out` came to."""
+def _report(out: Path) -> Mapping[str, Json] | None:
+    """Return the report of the newest run below `out` if it is complete."""
     try:
         (file,) = sorted(out.glob("*/runs/*/report.json"))[-1:]
-        report = load_json(file.read_bytes())
+        report: Mapping[str, Json] = load_json(file.read_bytes())
     except (OSError, ValueError):
+        return None
+    return report if report["status"] == "complete" else None
+
+
+def _finding(suite: str, report: Mapping[str, Json] | None, said: str, judged: int) -> SafetyFinding:
+    if report is None:
         return SafetyFinding(suite=suite, scenarios=0, open=f"it did not run: {said}")
     scenarios = report["scenarios"]
     unknown = [one["id"] for one in scenarios if _score(one) is None]

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pytest_tfgrpo.core.evidence import EvidenceGroup
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.texts.text import line
-
-EVIDENCE_TASK = "evidence-"
-"""Start of the id of a scenario that stands for a group of evidence."""
+from pytest_tfgrpo.runs.evidence_epoch import PREFIX
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,13 +24,12 @@ class LessonSource:
 
 
 def lesson_sources(
-    run: Run, evidence: Iterable[EvidenceGroup], inherited: Mapping[str, LessonSource]
+    run: Run, attempts: Mapping[str, Sequence[str]], inherited: Mapping[str, LessonSource]
 ) -> tuple[LessonSource, ...]:
-    """Return what each lesson of a run's library rests on; those it started with have `inherited` sources."""
-    attempts = {
-        group.key: tuple(attempt.trajectory_id for attempt in group.attempts if attempt.trajectory_id)
-        for group in evidence
-    }
+    """Return what each lesson of a run's library rests on; those it started with have `inherited` sources.
+
+    `attempts` are the ids of trajectories by the key of their group of evidence.
+    """
     known = dict(inherited)
     for id_, text, parents, groups in _learned(run):
         older = [known[parent] for parent in parents if parent in known]
@@ -62,7 +58,7 @@ def _learned(run: Run) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, .
 def _evidence_key(run_id: str, group_id: str) -> str:
     """Return the key of the evidence that a group of the run was read from; empty where it was tried."""
     _, _, task = group_id.removeprefix(f"{run_id}.").partition(".")
-    return task.removeprefix(EVIDENCE_TASK) if task.startswith(EVIDENCE_TASK) else ""
+    return task.removeprefix(PREFIX) if task.startswith(PREFIX) else ""
 
 
 def _once(found: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,184 @@
+"""Work of a job whose result becomes a policy version, validated and kept, before the job ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
+
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
+from pytest_tfgrpo.learning.library.library import save_library
+from pytest_tfgrpo.production.training.jobs.process import LOG, StartProcess
+from pytest_tfgrpo.production.training.jobs.run_end import end_of, read_report
+from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
+from pytest_tfgrpo.production.training.jobs.status import JobOutcome
+from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, JobWork
+from pytest_tfgrpo.production.training.versions.curve import curve_svg
+from pytest_tfgrpo.production.training.versions.policies import CURVES, LOGS, Policies
+from pytest_tfgrpo.production.training.versions.safety_run import safe, safety_reasons, try_suites
+from pytest_tfgrpo.production.training.versions.validation import Validation, validate
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
+from pytest_tfgrpo.suite.evidence_file import EvidenceFile
+
+OUT, SAFETY = "out", "safety"
+PARENT, START, LEARNED = "parent", "start.json", "learned.json"
+"""Files of a job: the version that was deployed when it began, its library, and the one that was learned."""
+IN_PROJECT = ".tfgrpo-safety"
+"""Folder of the project that holds the packaged safety suites while they are tried."""
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionPlan:
+    """How what a job learned becomes a version."""
+
+    policies: Policies
+    project: Path
+    safety: Sequence[str]
+    """Packaged suites, and folders of the project."""
+    args: Sequence[str] = ()
+    """Further arguments of pytest."""
+
+
+def starting_library(policies: Policies, folder: Path) -> Path:
+    """Return the library file that a job starts from: that of the version deployed when it began.
+
+    Raises StoreError, BusError and OSError.
+    """
+    file = folder / PARENT
+    if not file.exists():
+        file.write_text(policies.deployed(), "utf-8")
+    library = folder / START
+    if not library.exists():
+        policies.save_library(file.read_text("utf-8"), library)
+    return library
+
+
+class VersionedWork:
+    """A run, then its version; see `JobWork`."""
+
+    def __init__(
+        self, work: JobWork, job_id: str, folder: Path, plan: VersionPlan, start: StartProcess
+    ) -> None:
+        self._work, self._job_id, self._folder, self._plan, self._start = work, job_id, folder, plan, start
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-version")
+        self._keeping: Future[JobOutcome] | None = None
+
+    def look(self) -> JobOutcome | None:
+        """See `JobWork`."""
+        if self._keeping is None:
+            outcome = self._work.look()
+            if outcome is None or outcome.trigger != "finish":
+                return outcome
+            self._keeping = self._pool.submit(self._keep, outcome)
+        if not self._keeping.done():
+            return None
+        self._pool.shutdown(wait=False)
+        return self._keeping.result()
+
+    def parts(self) -> Mapping[str, Json]:
+        """See `JobWork`."""
+        return self._work.parts()
+
+    def interrupt(self) -> None:
+        """See `JobWork`."""
+        self._stop.set()
+        self._work.interrupt()
+
+    def kill(self) -> None:
+        """See `JobWork`."""
+        self._stop.set()
+        self._work.kill()
+        self._pool.shutdown()
+
+    def _keep(self, outcome: JobOutcome) -> JobOutcome:
+        """Return the outcome with the version that the run became; raises TfgrpoError and OSError."""
+        policies = self._plan.policies
+        folder = newest_run(self._folder / OUT)
+        report = None if folder is None else read_report(folder)
+        if folder is None or report is None:
+            raise StoreError(f"{self._folder / OUT} has no complete run; ask for another job")
+        run, parent = load_run(folder), (self._folder / PARENT).read_text("utf-8")
+        policies.add_first(run)
+        if run.library.hash == run.library_start.hash:
+            return _with(outcome, {"final_checkpoint": policies.place(parent)}, {"policy_version": parent})
+        validation = self._validated(run, report)
+        if validation is None:
+            return JobOutcome(trigger="cancel", parts={})
+        evidence = EvidenceFile(self._folder / EVIDENCE_FILE)
+        version = policies.add(
+            run,
+            job=self._job_id,
+            parent=parent,
+            validation=validation,
+            dataset=to_wire(evidence.header),
+            attempts={
+                key: [one.trajectory_id for one in evidence.attempts(key) if one.trajectory_id]
+                for key in evidence.groups
+            },
+        )
+        self._log(folder, report)
+        places = {
+            "final_checkpoint": policies.place(version.name),
+            "tensorboard_logs": policies.files.place(f"{LOGS}/{self._job_id}"),
+            "training_curves": policies.files.place(f"{CURVES}/{self._job_id}/curve.svg"),
+            "model_card": f"{policies.place(version.name)}/README.md",
+        }
+        metadata = {"policy_version": version.name, "validation": to_wire(validation)}
+        return _with(outcome, places, metadata)
+
+    def _validated(self, run: Run, report: Mapping[str, Json]) -> Validation | None:
+        """Return what a run and the safety suites say of its library; None where the job is to end."""
+        plan, files = self._plan, self._plan.project / IN_PROJECT
+        learned = self._folder / LEARNED
+        save_library(learned, run.library)
+        findings = try_suites(
+            plan.safety,
+            files=files / self._job_id,
+            out=self._folder / SAFETY,
+            project=plan.project,
+            library=learned,
+            domains=sorted({scenario.domain for scenario in run.scenarios}),
+            seed=int(self._job_id[:8], 16),
+            judge="judge" in run.identities,
+            arguments=plan.args,
+            call=self._call,
+        )
+        with suppress(OSError):
+            rmtree(files / self._job_id)
+            files.rmdir()
+        if self._stop.is_set():
+            return None
+        return validate(report, safe=safe(findings), safety=safety_reasons(findings))
+
+    def _log(self, run: Path, report: Mapping[str, Json]) -> None:
+        files = self._plan.policies.files
+        for name in (JOURNAL, REPORT_JSON, REPORT_HTML):
+            if (run / name).exists():
+                files.write(f"{LOGS}/{self._job_id}/{name}", (run / name).read_bytes())
+        files.write(f"{CURVES}/{self._job_id}/curve.svg", curve_svg(report).encode())
+
+    def _call(self, command: Sequence[str]) -> str:
+        """Run a command of pytest in the project; returns the end of what it printed."""
+        folder = self._folder / SAFETY
+        folder.mkdir(exist_ok=True)
+        (folder / LOG).unlink(missing_ok=True)
+        process = self._start(command, folder, cwd=self._plan.project)
+        while not process.ended():
+            if self._stop.wait(_LOOK_S):
+                process.kill()
+        return end_of(folder / LOG)
+
+
+def _with(outcome: JobOutcome, artifacts: Mapping[str, Json], metadata: Mapping[str, Json]) -> JobOutcome:
+    parts = outcome.parts
+    merged = {"artifacts": artifacts, "metadata": {**parts.get("metadata", {}), **metadata}}
+    return JobOutcome(trigger=outcome.trigger, parts={**parts, **merged})
