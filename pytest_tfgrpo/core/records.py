@@ -243,11 +243,6 @@ class Rollout:
     scores: tuple[NamedScore, ...] = field(default=(), metadata=SPARSE)
     """What its marked test function scored by name."""
 
-    @property
-    def trajectory_id(self) -> str:
-        """Id of the one attempt that a rollout has today (decision 4)."""
-        return f"{self.rollout_id}.a1"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
