@@ -125,6 +125,7 @@ def test_what_a_run_lacks_is_warned_of(
             *([ALONE], {"judge": "openai:j"}, {"judge": object()}),
             ["the judge is not used: no scenario has a rubric"],
         ),
+        ([ALONE], {}, {"judge": object()}, ["the judge is not used: no scenario has a rubric"]),
         ([ALONE], {}, {"user": object()}, ["the model that plays users is not used: no scenario has a user"]),
         (
             [replace(TURNS, user="A buyer."), replace(TURNS, id="b", user="A seller.")], {}, {},
