@@ -1,13 +1,14 @@
 """What commands take as arguments, and what they say of others."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.parsers import Parser, positive, whole
 from pytest_tfgrpo.cli.runs import baseline
 from pytest_tfgrpo.cli.runs.baseline import _share
@@ -114,3 +115,33 @@ def test_a_comparison_fails_where_it_is_to_be_a_gate(
     with pytest.raises(BaselineError, match=f"^{said}$") if said else nullcontext():
         assert list(lines) == []
     assert bars == [(0.1 if margin is None else margin, 0.5)]
+
+
+def _arguments(parser: Any, name: str) -> Iterator[str]:
+    """Yield what each command takes, in a line for each argument."""
+    parser.load()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, command in action.choices.items():
+                yield from _arguments(command, f"{name} {word}")
+        elif not isinstance(action, argparse._HelpAction):
+            kind = type(action).__name__.strip("_").removesuffix("Action").lower()
+            said = {
+                "default": action.default if action.default != argparse.SUPPRESS else None,
+                "const": action.const if kind == "storeconst" else None,
+                "type": getattr(action.type, "__name__", action.type),
+                "nargs": action.nargs if action.nargs != 0 else None,
+                "choices": None if action.choices is None else "|".join(map(str, action.choices)),
+                "required": (action.required and bool(action.option_strings)) or None,
+                "dest": action.dest,
+                "metavar": action.metavar,
+            }
+            shown = ", ".join(f"{key} {value}" for key, value in said.items() if value is not None)
+            yield f"{name} {'/'.join(action.option_strings) or '.'}: {kind}, {shown}"
+    for group in parser._mutually_exclusive_groups:
+        which = " or ".join(action.dest for action in group._group_actions)
+        yield f"{name}: {'one of' if group.required else 'at most one of'} {which}"
+
+
+def test_each_command_takes_the_arguments_that_it_took(golden: Callable[[str, str], None]) -> None:
+    golden("arguments.txt", "\n".join([*_arguments(command_line(), "tfgrpo"), ""]))

@@ -51,3 +51,16 @@ def test_what_agents_use_together_is_one_sum_and_names_what_is_unknown(
 ) -> None:
     monkeypatch.setattr(plan_text, "rollouts_of", lambda job, looks: job.counts)
     assert " ".join(row.strip() for row in together(parts)) == text
+
+
+@pytest.mark.parametrize("usd", [0.0, 2.5])
+def test_a_line_of_several_agents_is_wrapped_under_itself(
+    usd: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_text, "rollouts_of", lambda job, looks: job.counts)
+    parts = [part(name, (400, 500, 200), None if name == "c" else usd, usd=3) for name in "abc"]
+    cost = "0.00" if not usd else "5.00"
+    assert together(parts) == [
+        f"3 agents together: 1200 to 1500 rollouts (at most 2100); at most ${cost}, and what",
+        "  c may cost, which is unknown; budget_usd = 3 is for all of them",
+    ]

@@ -10,7 +10,7 @@ from support.fake_model import check_request
 
 from pytest_tfgrpo.llm.config import Endpoint
 from pytest_tfgrpo.llm.protocol import Image, Message, Request, ToolCall, ToolSpec
-from pytest_tfgrpo.llm.request_body import PER_IMAGE_TOKENS, body_of, most_prompt_tokens
+from pytest_tfgrpo.llm.request_body import ASK_SCHEMA, PER_IMAGE_TOKENS, body_of, most_prompt_tokens
 
 SYSTEM = Message(role="system", content="Be brief.")
 USER = Message(role="user", content="How many?")
@@ -208,3 +208,99 @@ def test_the_bound_is_at_least_every_byte_that_is_sent() -> None:
 def test_the_fake_server_refuses_what_real_ones_refuse(wrong: dict[str, Any]) -> None:
     with pytest.raises((ValueError, KeyError)):
         check_request({"model": "m", **wrong})
+
+
+PICTURE = Image(media_type="image/png", data=b"p")
+SHOWN = {"type": "image_url", "image_url": {"url": "data:image/png;base64,cA=="}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "written"),
+    [
+        ((SYSTEM,), [("user", "Be brief.")]),
+        ((SYSTEM, SYSTEM), [("user", "Be brief.\n\nBe brief.")]),
+        ((SYSTEM, USER), [("user", "Be brief.\n\nHow many?")]),
+        ((USER, SYSTEM), [("user", "How many?"), ("user", "Be brief.")]),
+        (
+            (USER, SYSTEM, USER, USER),
+            [("user", "How many?"), ("user", "Be brief.\n\nHow many?"), ("user", "How many?")],
+        ),
+        (
+            (SYSTEM, Message(role="assistant", content="3"), USER),
+            [("user", "Be brief."), ("assistant", "3"), ("user", "How many?")],
+        ),
+        (
+            (SYSTEM, Message(role="user", content="How many?", images=(PICTURE,))),
+            [("user", [{"type": "text", "text": "Be brief.\n\nHow many?"}, SHOWN])],
+        ),
+        ((Message(role="user", content="", images=(PICTURE, PICTURE)),), [("user", [SHOWN, SHOWN])]),
+    ],
+)
+def test_what_the_system_says_is_said_by_the_user_with_all_that_its_message_has(
+    messages: tuple[Message, ...], written: list[Any]
+) -> None:
+    sent = body(*messages, endpoint={"system_role": "user"})
+    assert [(message["role"], message["content"]) for message in sent["messages"]] == written
+
+
+@pytest.mark.parametrize("structured", ["json_object", "none"])
+@pytest.mark.parametrize(
+    ("messages", "asked"),
+    [
+        ((USER,), [("user", "How many?\n\n{}")]),
+        ((USER, Message(role="assistant", content="3")), [("user", "How many?\n\n{}"), ("assistant", "3")]),
+        (
+            (USER, Message(role="assistant", content="3"), USER),
+            [("user", "How many?"), ("assistant", "3"), ("user", "How many?\n\n{}")],
+        ),
+        ((SYSTEM,), [("system", "Be brief."), ("user", "{}")]),
+        (
+            (Message(role="user", content="", images=(PICTURE,)),),
+            [("user", [SHOWN, {"type": "text", "text": "{}"}])],
+        ),
+    ],
+)
+def test_a_schema_that_is_not_enforced_is_asked_for_at_the_end_of_the_users_last_message(
+    structured: str, messages: tuple[Message, ...], asked: list[Any]
+) -> None:
+    sent = body(*messages, endpoint={"structured": structured}, schema=SCHEMA)
+    words = ASK_SCHEMA + json.dumps(SCHEMA, separators=(",", ":"))
+    expected = json.loads(json.dumps(asked).replace("{}", json.dumps(words)[1:-1]))
+    found = [[message["role"], message["content"]] for message in sent["messages"]]
+    assert json.dumps(found).replace(": ", ":").replace(", ", ",") == json.dumps(expected).replace(
+        ": ", ":"
+    ).replace(", ", ",")
+    assert ("response_format" in sent) is (structured == "json_object")
+
+
+def _closed(*names: str, required: Any = None, **more: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    return (
+        schema
+        | {"additionalProperties": False, "required": [*(names if required is None else required)]}
+        | more
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (_closed("a", "b"), True),
+        (_closed(), True),
+        (_closed("a", "b", required=["a"]), False),
+        (_closed("a", required=["a", "b"]), False),
+        (_closed("a", additionalProperties=True), False),
+        ({"type": "object", "properties": {}, "required": []}, False),
+        ({"type": "object", "additionalProperties": False}, True),
+        ({"properties": {"a": {}}, "additionalProperties": False, "required": ["a"]}, True),
+        ({"properties": {"a": {}}}, False),
+        ({"type": "array", "items": _closed("a")}, True),
+        ({"type": "array", "items": _closed("a", required=[])}, False),
+        ({"anyOf": [_closed("a"), {"type": "object"}]}, False),
+        ({"anyOf": [_closed("a"), _closed("b")]}, True),
+    ],
+)
+def test_a_schema_is_strict_where_every_object_is_closed(schema: dict[str, Any], strict: bool) -> None:
+    sent = body(endpoint={"structured": "json_schema"}, schema=schema)
+    wanted = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
+    assert sent["response_format"] == {"type": "json_schema", "json_schema": wanted}

@@ -132,3 +132,13 @@ def test_figures_of_shares_are_told_on_the_scale_that_they_were_made_of(
     scale = MetricScale(unit="words", better=better, most=400)
     assert on_scale(scale, shares) == {"n": 3, "method": "exact"} | dict(zip(names, expected, strict=True))
     assert on_scale(SHARE, shares) is shares
+
+
+def test_without_a_final_sweep_no_metric_has_tallies() -> None:
+    sweeps = Sweeps(make_run({"a": [1]}))
+    for metric in ("reward", "gt_score", "relative_rank", "check.exact", "extra.x"):
+        assert sweeps.rows_of(metric) == {}
+        assert sweeps.scale_of(metric) is SHARE
+    assert (sweeps.rows_after, sweeps.rows_until(1)) == ({}, {})
+    assert [*sweeps.rows_before] == ["a"]
+    assert Sweeps(make_run(final={"a": [1]})).rows_before == {}

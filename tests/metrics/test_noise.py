@@ -192,3 +192,15 @@ def test_earlier_runs_on_the_eval_split_are_told() -> None:
     assert f"reused after 3 {so_many} best of them overstates its score" in told("r1", "r2")
     assert f"reused after 2 {so_many} better of them overstates its score" in told("r1")
     assert "reused" not in told()
+
+
+@pytest.mark.parametrize(
+    ("final", "rollouts"),
+    [({"a": [1, 0]}, 2), ({"a": [1, 0, 1], "b": [1]}, 1), ({"a": [1], "b": [1, 0]}, 1), ({}, 1)],
+)
+def test_a_sweep_has_as_many_rollouts_as_its_smallest_group(
+    final: dict[str, list[float]], rollouts: int
+) -> None:
+    value = noise(Sweeps(make_run(final=final)), None)
+    assert value is not None
+    assert value["rollouts"] == rollouts

@@ -1,6 +1,8 @@
 """What the report claims: a domain's gain after correction for all domains, and what the plan can show."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from support.sweeps import claims_of_chance, evenly, in_domains, make_result, ma
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.metrics import significance
-from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare
+from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, Tally, compare
 from pytest_tfgrpo.numerics.planning import minimum_detectable_effect, planned_effect
 from pytest_tfgrpo.numerics.stats import Interval, holm
 
@@ -126,3 +128,46 @@ def test_where_all_scenarios_gain_the_same_the_plan_reckons_with_the_widest() ->
     sweeps = Sweeps(run)
     found = significance.planned(compare(sweeps.rows_before, sweeps.rows_after), run.phases[-1])
     assert (found["spread"], found["detectable"]) == ("widest", planned_effect(12, 4))
+
+
+def _compared(low: float | None, high: float | None) -> Any:
+    return SimpleNamespace(difference=SimpleNamespace(low=low, high=high))
+
+
+@pytest.mark.parametrize(
+    ("readings", "claimed"),
+    [
+        ([(0.1, 0.2, 0.01), (0.1, 0.2, 0.01)], "better"),
+        ([(-0.2, -0.1, 0.01)], "worse"),
+        ([(0.0, 0.2, 0.01)], None),
+        ([(-0.2, 0.0, 0.01)], None),
+        ([(None, None, 0.01)], None),
+        ([(0.1, 0.2, None)], None),
+        ([(0.1, 0.2, 0.05)], None),
+        ([(0.1, 0.2, 0.049)], "better"),
+        ([(0.1, 0.2, 0.01), (0.1, 0.2, 0.06)], None),
+        ([(0.1, 0.2, 0.01), (-0.2, -0.1, 0.01)], None),
+        ([(0.1, 0.2, 0.01), (None, None, None)], None),
+    ],
+)
+def test_a_claim_needs_all_readings_on_one_side(readings: Any, claimed: str | None) -> None:
+    assert significance.claim(*((_compared(low, high), p) for low, high, p in readings)) == claimed
+
+
+@pytest.mark.parametrize(
+    ("rows", "mean"),
+    [([], None), ([(0, 0.0)], None), ([(2, 1.0)], 0.5), ([(2, 1.0), (0, 0.0), (1, 0.0)], 0.25)],
+)
+def test_a_domain_that_is_compared_with_nothing_has_the_mean_of_its_scored_scenarios(
+    rows: list[tuple[int, float]], mean: float | None
+) -> None:
+    tallies = {
+        str(n): Tally(stamp="x", n=count, sum=total, sum_sq=total, errors=0)
+        for n, (count, total) in enumerate(rows)
+    }
+    assert significance._row("a", tallies) == {
+        "domain": "a",
+        "scenarios": len(rows),
+        "mean": mean,
+        **dict.fromkeys(("gain", "p", "p_adjusted", "claim")),
+    }

@@ -223,3 +223,24 @@ def test_a_long_file_is_read_in_pieces_that_say_how_much_is_left(
     left = length - start - READ_CHARS
     more = f"\n[{left} characters more: read on with offset {start + READ_CHARS}]" if left > 0 else ""
     assert read_file(context, "a.txt", offset) == text[start : start + READ_CHARS] + more
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (PNG, "image/png"),
+        (PNG[:7], None),
+        (b"\xff\xd8\xff", "image/jpeg"),
+        (b"\xff\xd8", None),
+        (b"GIF87a", "image/gif"),
+        (b"GIF89a", "image/gif"),
+        (b"GIF88a", None),
+        (b"RIFF1234WEBP", "image/webp"),
+        (b"RIFF1234WAVE", None),
+        (b"XIFF1234WEBP", None),
+        (b"RIFF1234WEB", None),
+        (b"", None),
+    ],
+)
+def test_the_kind_of_a_picture_is_told_by_its_first_bytes(head: bytes, kind: str | None) -> None:
+    assert pictures.media_type(head) == kind

@@ -4,16 +4,17 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
-from support.builders import make_group, make_rollout
+from support.builders import make_frame, make_group, make_rollout
 from support.jobs import ScriptedActor, make_job, run_job, three_or_not
 from support.project import Project
 from support.run.stored_groups import kept, rich
 
 from pytest_tfgrpo.core.files import run_folder
 from pytest_tfgrpo.core.named_scores import SHARE
-from pytest_tfgrpo.core.records import CheckResult
+from pytest_tfgrpo.core.records import CheckResult, FileChange, JudgeResult
 from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.runs.journal import stored_groups
@@ -141,3 +142,23 @@ def test_groups_in_the_file_compare_as_tuples_do(all_in_the_file: None) -> None:
     assert (len(stored), stored[0], stored[-1], stored[1:], stored[:0]) == (3, a, c, (b, c), ())
     assert repr(stored) == repr(groups)
     assert stored + groups[:1] == (*groups, a)
+
+
+@pytest.mark.parametrize(
+    ("fields", "bare"),
+    [
+        ({}, True),
+        ({"frames": (make_frame(output="x" * 500),)}, False),
+        ({"extra": {"a": "x" * 500}}, False),
+        ({"files": (FileChange(name="x" * 500),)}, False),
+        ({"opinion": JudgeResult(score=1.0, reason="x" * 500)}, False),
+    ],
+)
+def test_a_group_is_as_large_as_all_that_its_rollouts_hold(fields: Any, bare: bool) -> None:
+    rollouts = (
+        make_rollout(0, 1.0, answer="abc", frames=()),
+        make_rollout(1, 1.0, answer="de", **{"frames": ()} | fields),
+    )
+    size = stored_groups._size(make_group([1.0, 1.0], rollouts=rollouts))
+    assert (size == 5) is bare
+    assert (size > 500) is not bare

@@ -54,6 +54,12 @@ def test_variables_of_traces_beat_the_common_ones() -> None:
         ("TIMEOUT", "nan", "must be a number of seconds > 0"),
         ("HEADERS", "api-key", "write headers as name=value,name=value; 'api-key' is not one"),
         ("HEADERS", "a b=1", "'a b' is not one"),
+        ("HEADERS", "é=1", "'é' is not one"),
+        ("HEADERS", "=1", "'' is not one"),
+        ("HEADERS", "-_=1", "'-_' is not one"),
+        ("TIMEOUT", "1e6", "must be a number of seconds > 0, not '1e6'"),
+        ("TIMEOUT", "-1", "must be a number of seconds > 0, not '-1'"),
+        ("TRACES_ENDPOINT", "http://c:0/", "is not an address"),
         ("HEADERS", "a=1%0d%0aHost: x", "the value of 'a' holds a control character"),
     ],
 )

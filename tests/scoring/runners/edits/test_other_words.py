@@ -71,3 +71,23 @@ def test_a_number_with_another_digit_keeps_its_first_and_its_base(number: str) -
 )
 def test_how_odd_a_text_is_says_what_a_reader_sees(old: str, new: str, odd: int) -> None:
     assert Words(FILE, TEST).odd(old, new) == odd
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "odd"),
+    [
+        ("world", "world", 0),
+        ("hello", "world", 2),
+        ("spam", "ham", 4),  # stands nowhere
+        ("spam", "Title", 1),  # of the file
+        ("spam", "12", 1),
+        ("spam", "private", 2),
+        ("spam", "spam!", 4),  # written otherwise
+        ("world", "spam", 3),  # stands once more in the test
+        ("21", "22", 1),
+        ("x a", "x", 4),
+    ],
+)
+def test_how_odd_a_text_is_in_the_place_of_another(old, new, odd) -> None:
+    near = TEST.replace("== 'world'", "== f('world', a)")
+    assert Words(FILE, near).odd(old, new) == odd

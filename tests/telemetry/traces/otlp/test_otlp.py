@@ -14,6 +14,7 @@ from support.otlp_spans import BORN_NS, TRACE, agent, attribute_list, line, span
 
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
+from pytest_tfgrpo.telemetry.traces.otlp import otlp_json
 from pytest_tfgrpo.telemetry.traces.otlp.otlp import UNDECODABLE, OtlpForm, read_otlp, read_otlp_logs
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, RefusedTrace, TraceSpan
 
@@ -198,3 +199,28 @@ def test_an_evaluation_of_a_trace_or_of_a_span_that_is_not_here_is_a_stray(form:
     forest.take(found)
     assert forest.runs() == []
     assert sorted(forest.strays) == [(TRACE, "0" * 16), (TRACE, f"{1:016x}")]
+
+
+@pytest.mark.parametrize(
+    ("record", "name"),
+    [
+        ({}, ""),
+        ({"eventName": "gen_ai.choice"}, "gen_ai.choice"),
+        ({"eventName": ""}, ""),
+        ({"eventName": 3}, ""),
+        ({"attributes": None}, ""),
+        ({"attributes": {"key": "event.name"}}, ""),
+        ({"attributes": ["x", {"key": "event.name"}, {"key": "event.name", "value": "x"}]}, ""),
+        ({"attributes": [{"key": "event.name", "value": {"stringValue": "gen_ai.choice"}}]}, "gen_ai.choice"),
+        ({"attributes": [{"key": "event.name", "value": {"intValue": "3"}}]}, ""),
+        (
+            {
+                "eventName": "gen_ai.choice",
+                "attributes": [{"key": "event.name", "value": {"stringValue": "other"}}],
+            },
+            "gen_ai.choice",
+        ),
+    ],
+)
+def test_the_name_of_an_event_is_found_wherever_it_stands(record: Any, name: str) -> None:
+    assert otlp_json._event_name(record) == name
