@@ -16,7 +16,7 @@ from support.suite.scenario_files import EXACT, PLAIN, checks
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Attachment, Check, WorkspaceArchive, task_key
-from pytest_tfgrpo.core.wire.schema import load_schema, violations
+from pytest_tfgrpo.core.wire.schema import LIMIT, load_schema, violations
 from pytest_tfgrpo.core.wire.schema_accepts import accepts
 from pytest_tfgrpo.core.wire.stamp import stamp, stamp_bytes
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
@@ -604,3 +604,23 @@ def test_a_name_that_is_meant_for_scenarios_holds_scenarios(tmp_path: Path, name
     (tmp_path / name).write_text(text)
     (scenario,) = load_scenarios(tmp_path / name, root=tmp_path, kinds=KINDS)
     assert (scenario.prompt, scenario.id) == ("p?", "x-1" if name.endswith("csv") else "a")
+
+
+@pytest.mark.parametrize("bad", [1, LIMIT - 1, LIMIT, LIMIT + 1])
+def test_no_more_problems_are_told_than_anybody_reads(load, bad):
+    lines = [json.dumps(PLAIN | {"id": f"b{n}", "domain": n}) for n in range(bad)]
+    with pytest.raises(ScenarioError) as refusal:
+        load("x.scenarios.jsonl", "\n".join([json.dumps(PLAIN), *lines]))
+    told = str(refusal.value).splitlines()
+    more = ["x.scenarios.jsonl: there may be more; fix these first"] if bad >= LIMIT else []
+    assert told[len(told) - len(more) :] == more
+    seen = min(bad, LIMIT)
+    assert len(told) == seen + len(more)
+
+
+def test_defaults_are_told_once_and_an_item_that_is_no_mapping_by_its_place(load):
+    with pytest.raises(ScenarioError) as refusal:
+        load("x.scenario.yaml", "defaults: {domain: text}\nscenarios:\n- 3\n- [a]\n")
+    first, second = str(refusal.value).splitlines()
+    assert first.startswith("x.scenario.yaml:3: #/scenarios/0: ")
+    assert second.startswith(("x.scenario.yaml:4: #/scenarios/1: ", "x.scenario.yaml: the same on line 4"))

@@ -9,7 +9,9 @@ from pytest_tfgrpo.llm.limits.concurrency import (
     HOLD_MOST_S,
     HOLD_S,
     MOST,
+    PROBE_CALLS,
     START,
+    WINDOW_LEAST,
     CallOutcome,
     Concurrency,
     SlotPlace,
@@ -141,3 +143,53 @@ def test_whatever_happens_it_stays_within_bounds_and_counts(seed: int) -> None:
 
 def test_the_setting_is_a_number_or_the_word() -> None:
     assert (most_at_once(7), most_at_once("auto")) == (7, MOST)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found", "step", "size"),
+    [
+        (1, False, 0, WINDOW_LEAST),
+        (64, False, 0, 32),
+        (64, False, 4, 32),
+        (64, True, 0, 64),
+        (4, True, 0, PROBE_CALLS),
+        (4, True, 1, WINDOW_LEAST),
+        (64, True, 4, 32),
+        (10_000, True, 0, 10_000),
+        (1, True, 1, WINDOW_LEAST),
+    ],
+)
+def test_a_level_below_a_known_limit_holds_for_longer(limit: int, found: bool, step: int, size: int) -> None:
+    concurrency = Concurrency(limit, 10_000)
+    concurrency.found, concurrency._step = found, step
+    assert concurrency._window_size() == size
+
+
+@pytest.mark.parametrize(
+    ("start", "in_flight", "held_until", "free"),
+    [(2, 0, 0.0, True), (2, 1, 0.0, True), (2, 2, 0.0, False), (2, 0, 5.0, True), (2, 0, 5.1, False)],
+)
+def test_a_call_begins_where_there_is_a_place_and_no_pause(
+    start: int, in_flight: int, held_until: float, free: bool
+) -> None:
+    concurrency = Concurrency(start, 10)
+    for _ in range(in_flight):
+        concurrency.begin()
+    concurrency.held_until = held_until
+    assert concurrency.is_free(5.0) is free
+
+
+@pytest.mark.parametrize(
+    ("outcome", "calls", "refused", "limit", "held"),
+    [("lost", 0, 0, 4, 0.0), ("answered", 1, 0, 4, 0.0), ("refused", 1, 1, 3, 7.0)],
+)
+def test_what_a_call_came_to_is_counted_once(
+    outcome: CallOutcome, calls: int, refused: int, limit: int, held: float
+) -> None:
+    concurrency = Concurrency(4, 10)
+    place = concurrency.begin()
+    concurrency.end(place, outcome, latency_s=1.0, wait_s=2.0, now=5.0)
+    found = (concurrency.in_flight, concurrency.calls, concurrency.refused, concurrency.limit)
+    assert found == (0, calls, refused, limit)
+    assert concurrency.held_until == held
+    assert concurrency.found is (outcome == "refused")

@@ -15,6 +15,7 @@ from support.fake_model import Body, FakeModel, Reply
 from support.model_clients import KEY, Client, connected, request
 
 from pytest_tfgrpo.core.errors import ModelError
+from pytest_tfgrpo.llm.server import keys
 from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
 
 STRANGE = "key with/odd+characters&=%"
@@ -150,3 +151,29 @@ def test_a_secret_shows_nothing_and_cannot_be_stored() -> None:
 
 def test_other_secrets_in_errors_are_redacted_too() -> None:
     assert "hunter2hunter2" not in Scrubber([]).redact("password=hunter2hunter2", 100)
+
+
+LONG = "abcdefghijklmnopqrstuvwxyz"
+HALF = LONG[:13]
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("", ""),
+        (LONG[:12], LONG[:12]),
+        (HALF, "#"),
+        (LONG, "#"),
+        (f"{HALF}zzz", "#zzz"),
+        (f"{LONG[:20]}?", "#?"),
+        (f"x{HALF} {LONG}y", "x# #y"),
+        (f"{HALF}{HALF}", "##"),
+    ],
+)
+def test_a_key_that_is_cut_is_taken_out_from_its_half_on(text: str, left: str) -> None:
+    assert keys._without_half(text, LONG, "#") == left
+
+
+def test_a_short_key_is_taken_out_only_as_a_whole() -> None:
+    short = LONG[: keys.SHORTEST]
+    assert keys._without_half(f"{short[:-1]} {short}", short, "#") == f"{short[:-1]} #"

@@ -7,6 +7,8 @@ import pytest
 from support.builders import make_rollout
 
 from pytest_tfgrpo.core.records import CheckerResult, Failure
+from pytest_tfgrpo.plugin.fixtures import fixture_agents
+from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.checkers import Checkers, SkipJudged, _first_line
 
 
@@ -92,3 +94,61 @@ def test_a_function_does_not_run_where_its_rollout_is_decided(
         assert ended.type is ends
     stand_in.judges = lambda _: False
     assert SkipJudged(stand_in).pytest_pyfunc_call(item) is None
+
+
+@pytest.mark.parametrize(
+    ("fixtures", "lost", "set_up", "agents"),
+    [
+        (None, [], [], []),
+        ((None, "db"), [False], ["db"], ["the job's"]),
+        (("agent", "db", "net"), [False], ["db", "net", "agent"], ["agent of agent"]),
+        (("agent",), [True], ["agent", "agent"], ["agent of agent"] * 2),
+        ((None, "db"), [True], ["db", "db"], ["the job's"] * 2),
+    ],
+)
+def test_an_agents_fixtures_are_set_up_and_once_more_where_its_provider_was_away(
+    fixtures: Any, lost: list[bool], set_up: list[str], agents: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: Any = Checkers.__new__(Checkers)
+    asked, supplied, renewed = [], [], []
+
+    def value_of(name: str) -> str:
+        asked.append(name)
+        return f"value of {name}"
+
+    def agent_of(name: str, value: object, post: object) -> str:
+        assert (value, post) == (f"value of {name}", "post")
+        return f"agent of {name}"
+
+    monkeypatch.setattr(markers, "base_id", lambda item: item)
+    monkeypatch.setattr(markers, "slot_of", lambda item: SimpleNamespace(epoch=2, index=1))
+    monkeypatch.setattr(fixture_agents, "fixture_agent", agent_of)
+    made._scenarios = {"item": SimpleNamespace(id="a", fixtures=fixtures)}
+    made._live = SimpleNamespace(
+        post="post",
+        job=SimpleNamespace(actor="the job's"),
+        supply=lambda *given: supplied.append(given),
+        is_lost=lambda *place: lost.pop(),
+    )
+    made._fresh = SimpleNamespace(renew=renewed.append)
+    made.set_up("item", value_of)
+    made.set_up("of another run", value_of)
+    assert (asked, supplied) == (set_up, [(2, "a", 1, agent) for agent in agents])
+    assert renewed == ["item"] * (len(agents) - 1)
+    assert lost == []
+
+
+def test_an_item_without_its_mark_is_misuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = Checkers.__new__(Checkers)
+    monkeypatch.setattr(markers, "base_id", lambda item: item.nodeid)
+    monkeypatch.setattr(markers, "slot_of", lambda item: item.slot)
+    entered: list[int] = []
+    made._scenarios = {"known": SimpleNamespace(id="a")}
+    made._live = SimpleNamespace(enter=entered.append, rollout=lambda *place: place)
+    slot = SimpleNamespace(epoch=2, index=1)
+    for name, place in (("known", None), ("unknown", slot)):
+        with pytest.raises(pytest.UsageError, match=f"{name}: the mark `tfgrpo` is missing on the test"):
+            made._wait_for(SimpleNamespace(nodeid=name, slot=place))
+    assert entered == []
+    assert made._wait_for(SimpleNamespace(nodeid="known", slot=slot)) == (2, "a", 1)
+    assert entered == [2]

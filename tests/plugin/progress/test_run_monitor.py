@@ -5,10 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.builders import make_experience, make_rollout
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.engine.observers import EngineFailed, LostRollout
 from pytest_tfgrpo.plugin.progress import run_monitor
+from pytest_tfgrpo.engine.observers import EngineFailed, LostRollout, Notice
 from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 from pytest_tfgrpo.plugin.progress.run_records import RunRecords
 
@@ -60,13 +63,76 @@ def test_entering_an_epoch_opens_it_and_closes_each_before_it_once(monitor: Any)
     ]
 
 
-def test_the_session_ends_when_the_engines_of_all_agents_failed(monitor: Any) -> None:
-    other, session = SimpleNamespace(error=None), SimpleNamespace(shouldfail="")
-    monitor.together = (monitor, other)
-    monitor.records.take(EngineFailed(ValueError("no")))
-    monitor.stop_when_broken(session)
-    assert session.shouldfail == ""
-    other.error = ValueError("no")
+class Hooks:
+    """Notes which observers were called with what; those of `broken` names raise."""
+
+    def __init__(self, broken: tuple[str, ...] = ()) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self._broken = broken
+
+    def __getattr__(self, name: str) -> Any:
+        def observe(**given: Any) -> None:
+            self.told.append((name, given))
+            if name in self._broken:
+                raise ValueError("boom")
+
+        return observe
+
+
+def observed(monitor: Any, *broken: str) -> Hooks:
+    hooks = Hooks(broken)
+    monitor._config, monitor.warnings = SimpleNamespace(hook=hooks), []
+    monitor._progress = SimpleNamespace(**{name: lambda _: None for name in ("notice", "phase")})
+    monitor.records = SimpleNamespace(take=lambda record: hooks.told.append(("taken", {"record": record})))
+    return hooks
+
+
+RUN = make_run(final={"e": [1]})
+
+
+@pytest.mark.parametrize(
+    ("record", "hook", "name"),
+    [
+        (make_rollout(), "pytest_tfgrpo_rollout", "rollout"),
+        (RUN.phases[0], "pytest_tfgrpo_epoch", "result"),
+        (make_experience(), "pytest_tfgrpo_experience", "experience"),
+        (RUN, "pytest_tfgrpo_run", "run"),
+        (LostRollout(rollout_id="run1.e1.a.r0"), None, ""),
+        (RUN.phases[0].groups[0], None, ""),
+    ],
+)
+def test_observers_hear_of_each_record_after_it_is_known(
+    monitor: Any, record: Any, hook: str | None, name: str
+) -> None:
+    hooks = observed(monitor)
+    monitor._take(record)
+    expected: list[Any] = [("taken", {"record": record})]
+    if hook is not None:
+        expected.append((hook, {"config": monitor._config, name: record}))
+    assert hooks.told == expected
+
+
+def test_an_observer_that_breaks_is_a_warning_once(monitor: Any) -> None:
+    hooks = observed(monitor, "pytest_tfgrpo_rollout")
+    for _ in range(2):
+        monitor._take(make_rollout())
+    monitor._take(make_experience())
+    assert monitor.warnings == ["hook pytest_tfgrpo_rollout raised ValueError: boom"]
+    assert [name for name, _ in hooks.told].count("pytest_tfgrpo_experience") == 1
+
+
+def test_a_notice_is_shown_and_no_record(monitor: Any) -> None:
+    hooks, shown = observed(monitor), []
+    monitor._progress.notice = shown.append
+    monitor._take(Notice(text="paused"))
+    assert (shown, hooks.told) == (["paused"], [])
+
+
+@pytest.mark.parametrize("errors", [[None], ["x"], ["x", None], [None, "x"], ["x", "y"]])
+def test_the_session_ends_once_all_its_runs_are_broken(monitor: Any, errors: list[str | None]) -> None:
+    monitor.together = tuple(SimpleNamespace(error=error) for error in errors)
+    monitor.records.take(EngineFailed(OSError("disk")))
+    session: Any = SimpleNamespace(shouldfail=False)
     monitor.stop_when_broken(session)
     assert session.shouldfail == "tfgrpo: the run failed: ValueError: no"
 
@@ -81,3 +147,21 @@ def test_a_run_that_does_not_end_when_it_is_stopped_is_given_up_and_said(
     assert monitor._thread.told == [("cancel",)]
     assert monitor.records.ended
     assert str(monitor.records.error) == "the run did not end within 0.01 s"
+    assert bool(session.shouldfail) is all(errors)
+    if all(errors):
+        assert session.shouldfail == "tfgrpo: the run failed: OSError: disk"
+
+
+@pytest.mark.parametrize(("scenarios", "loads"), [((), False), (("a",), False), (("a", "b"), True)])
+def test_a_run_starts_with_its_first_item_and_loads_ahead_where_there_is_time(
+    monitor: Any, scenarios: Any, loads: bool
+) -> None:
+    told: list[Any] = []
+    other = SimpleNamespace(start=lambda: told.append("other starts"), reach=lambda n: told.append(n))
+    monitor.launch.prepared.job.scenarios = scenarios
+    monitor.started = False
+    monitor.together = (other, SimpleNamespace(start=lambda: setattr(monitor, "started", True), reach=print))
+    monitor._load_ahead = lambda: told.append("loads")
+    monitor.enter(1)
+    monitor.enter(2)
+    assert told == ["other starts", 1, *["loads"] * loads, 2]

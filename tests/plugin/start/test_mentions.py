@@ -1,0 +1,111 @@
+"""When a start of pytest declares the options of this plugin, and what it says where they came to nothing."""
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import pytest_tfgrpo.plugin as plugin
+from pytest_tfgrpo.core.settings import resolve
+from pytest_tfgrpo.plugin import configured
+from pytest_tfgrpo.plugin.start.options import SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("word", "may"),
+    [
+        ("", False),
+        ("tests", False),
+        ("--tfgrpo", True),
+        ("--tfgrpo-seed=1", True),
+        ("x --tfgrpo", True),
+        ("tfgrpo", False),
+        ("tfgrpo_seed=1", True),
+        ("@flags", True),
+        ("a@flags", False),
+        ("--help", True),
+        ("--helper", False),
+        ("-h", True),
+        ("-vh", True),
+        ("-v", False),
+        ("-", False),
+        ("--show", False),
+        ("h", False),
+    ],
+)
+def test_a_word_may_set_something_or_ask_for_help(word: str, may: bool) -> None:
+    assert plugin._may_set(word) is may
+
+
+class Start(SimpleNamespace):
+    """A configuration as it is when a start begins."""
+
+    def __init__(self, args: Any = (), addopts: Any = (), ini: Any = (), **options: Any) -> None:
+        super().__init__(
+            option=SimpleNamespace(**options),
+            inicfg=dict.fromkeys(ini),
+            invocation_params=SimpleNamespace(args=args),
+        )
+        self._addopts = addopts
+
+    def getini(self, name: str) -> Any:
+        assert name == "addopts"
+        if isinstance(self._addopts, type):
+            raise self._addopts
+        return self._addopts
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "mentioned"),
+    [
+        (Start(), {}, False),
+        (Start(["tests", "-v"], ["-q"], ["addopts", "other_tfgrpo_x"]), {"PYTEST_ADDOPTS": "-x"}, False),
+        (Start(["--tfgrpo"]), {}, True),
+        (Start([], ["--tfgrpo"]), {}, True),
+        (Start([], [], ["tfgrpo_actor"]), {}, True),
+        (Start(), {"PYTEST_ADDOPTS": "-x --tfgrpo"}, True),
+        (Start(), {"TFGRPO_SEED": "1"}, True),
+        (Start(), {"FEATURE_TFGRPO_GROUP": "0"}, True),
+        (Start(), {"_ARGCOMPLETE": "1"}, True),
+        (Start(tfgrpo_out=None), {}, True),
+        (Start([], ValueError), {}, True),
+        (Start([], AttributeError), {}, True),
+    ],
+)
+def test_a_start_that_mentions_nothing_declares_nothing(
+    config: Any, environ: dict[str, str], mentioned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "environ", environ)
+    assert plugin._is_mentioned(config) is mentioned
+
+
+TOLD = (
+    "tfgrpo: no scenario was collected (looked for *.scenario.yaml, *.scenario.json, *.scenarios.jsonl, "
+    "*.scenarios.csv and the `tfgrpo` marker, outside the output folder)"
+)
+
+
+@pytest.mark.parametrize(
+    ("learning", "has_session", "status", "told"),
+    [
+        (True, False, pytest.ExitCode.OK, True),
+        (True, False, pytest.ExitCode.TESTS_FAILED, True),
+        (True, False, pytest.ExitCode.NO_TESTS_COLLECTED, True),
+        (True, False, pytest.ExitCode.INTERRUPTED, False),
+        (True, False, pytest.ExitCode.USAGE_ERROR, False),
+        (True, True, pytest.ExitCode.OK, False),
+        (False, False, pytest.ExitCode.OK, False),
+    ],
+)
+def test_a_run_that_was_asked_for_and_found_no_scenario_is_told(
+    learning: bool, has_session: bool, status: int, told: bool
+) -> None:
+    lines: list[str] = []
+    config: Any = SimpleNamespace(
+        stash=pytest.Stash(), pluginmanager=SimpleNamespace(hasplugin={"tfgrpo-session": has_session}.get)
+    )
+    config.stash[SETTINGS] = resolve({}, {}, {}, learning_flag=learning)
+    reporter: Any = SimpleNamespace(write_line=lines.append)
+    configured.pytest_terminal_summary(reporter, status, config)
+    assert lines == [TOLD] * told
