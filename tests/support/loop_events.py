@@ -25,6 +25,7 @@ def trajectory(
     user: str | None = None,
     text: str = "hello",
     metadata: dict[str, Json] | None = None,
+    task: dict[str, Json] | None = None,
     **outcome: Json,
 ) -> BusEvent:
     """Return a trajectory, whose id follows from its name."""
@@ -35,7 +36,7 @@ def trajectory(
         "trajectory_id": derived_id(name),
         "session_id": session,
         "turns": [turn] * turns,
-        "task_context": {"domain": domain, "task_key": f"task-{name[:1]}"},
+        "task_context": task or {"domain": domain, "task_key": f"task-{name[:1]}"},
         "outcome": outcome,
         "metadata": {"policy_version": "v1", "user_ref": user, **(metadata or {})},
     }
@@ -60,6 +61,24 @@ def judged(name: str, of: str, *, weight: float = 0.5, **scores: float) -> BusEv
         "total_reward": sum(scores.values()) / len(scores), "reward_type": "dense",
         "metadata": {"evaluator": "judge-1"},
     }  # fmt: skip
+    return _event("reward-event", REWARD, payload["reward_id"], payload, LATER)
+
+
+def rewarded(of: str, total: float, *, revision: int = 1) -> BusEvent:
+    """Return a reward of the trajectory `of` as it is computed here, from one component."""
+    key = derived_id(of)
+    metadata = {"evaluator": "tfgrpo", "revision": revision, "ordinal": 1, "turns": 2, "domain": "coding"}
+    payload: dict[str, Json] = {
+        "reward_id": derived_id("reward", key, str(revision)),
+        "trajectory_id": key,
+        "session_id": f"chat-{of}",
+        "timestamp": LATER,
+        "reward_components": {"style": {"score": total, "weight": 0.5, "source": "judge"}},
+        "total_reward": total,
+        "reward_type": "dense",
+        "normalization": {"normalized_total": 0.0, "components": {}},
+        "metadata": metadata,
+    }
     return _event("reward-event", REWARD, payload["reward_id"], payload, LATER)
 
 

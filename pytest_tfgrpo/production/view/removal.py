@@ -13,6 +13,7 @@ _OF_USER = """SELECT id, trace_id FROM trajectories WHERE user_ref = :identity
         WHERE o.session = t.session AND o.user_ref IS NOT NULL AND o.user_ref != :identity)"""
 _BY_TRAJECTORY = (
     ("trajectories", "id"),
+    ("superseded", "id"),
     ("feedback", "trajectory_id"),
     ("rewards", "trajectory_id"),
     ("further", "id"),
@@ -44,7 +45,7 @@ def remove_owned(
     for table, column in _BY_TRAJECTORY:
         found += db.executemany(f"DELETE FROM {table} WHERE {column} = ?", keys).rowcount
     if whose == "session":
-        for table in ("trajectories", "feedback", "rewards"):
+        for table in ("trajectories", "superseded", "feedback", "rewards"):
             found += db.execute(f"DELETE FROM {table} WHERE session = ?", (identity,)).rowcount
     for stream, (table, sequences) in gone.items():
         rows = [(sequence,) for sequence in sequences]
@@ -60,7 +61,7 @@ def remove_traces(db: sqlite3.Connection, traces: Collection[str]) -> int:
     for trace in traces:
         rows = db.execute("SELECT id FROM trajectories WHERE trace_id = ?", (trace,)).fetchall()
         found += len(rows)
-        for table in ("feedback", "rewards", "further"):
+        for table in ("superseded", "feedback", "rewards", "further"):
             column = dict(_BY_TRAJECTORY)[table]
             db.executemany(f"DELETE FROM {table} WHERE {column} = ?", rows)
         db.executemany("DELETE FROM trajectories WHERE id = ?", rows)
@@ -72,4 +73,5 @@ def remove_before(db: sqlite3.Connection, stream: str, table: str, first: int) -
     db.execute(f"DELETE FROM {table} WHERE seq < ?", (first,))
     db.execute("DELETE FROM refused WHERE stream = ? AND seq < ?", (stream, first))
     if table == "trajectories":
+        db.execute("DELETE FROM superseded WHERE seq < ?", (first,))
         db.execute("DELETE FROM further WHERE id NOT IN (SELECT id FROM trajectories)")

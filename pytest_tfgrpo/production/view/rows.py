@@ -30,6 +30,7 @@ from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.rewards.evidence import EFFICIENCY, EVALUATOR
 from pytest_tfgrpo.production.rewards.history import NormalizedScore
 from pytest_tfgrpo.production.view.recorded_texts import has_texts
+from pytest_tfgrpo.production.view.wording import prompt_of, wording_of
 from pytest_tfgrpo.storage.event_store import BusEvent
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z_]{1,40}):([0-9a-f]{6})\]")
@@ -88,7 +89,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
     if isinstance(data, EventRefusal):
         return data
     context, metadata = data["task_context"], data.get("metadata", {})
-    trace = metadata.get("trace_id")
+    trace, prompt = metadata.get("trace_id"), prompt_of(given)
     slim = {
         "trajectory_id": data["trajectory_id"],
         "session_id": data["session_id"],
@@ -114,6 +115,11 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         "redacted": redacted_kinds(event.data),
         "revision": revision if isinstance(revision := metadata.get("revision"), int) else 1,
         "silent": int(not has_texts(given)),
+        "blocked": int(data.get("outcome", {}).get("safety_blocked", False)),
+        "agent": data["agent_id"],
+        "profile": data.get("subordinate_profile"),
+        "model": metadata.get("model"),
+        "wording": wording_of(prompt) if prompt else None,
     }
     return ViewRow("trajectories", columns)
 

@@ -13,13 +13,16 @@ _CLAIM = """id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER NOT NULL, a
     time TEXT NOT NULL, trajectory_id TEXT NOT NULL, session TEXT, orphan INTEGER NOT NULL,
     dead INTEGER NOT NULL DEFAULT 0, slim TEXT NOT NULL, redacted TEXT"""
 _CHECKED = "seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, redacted TEXT"
+_TRAJECTORY = """seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, session TEXT NOT NULL,
+    user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
+    turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
+    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT,
+    model TEXT, wording TEXT"""
 TABLES = {
     "meta": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "streams": "name TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL",
-    "trajectories": """id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL,
-        session TEXT NOT NULL, user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT,
-        ended TEXT NOT NULL, turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT,
-        revision INTEGER NOT NULL, silent INTEGER NOT NULL""",
+    "trajectories": f"id TEXT PRIMARY KEY, {_TRAJECTORY}",
+    "superseded": f"id TEXT NOT NULL, {_TRAJECTORY}, PRIMARY KEY (id, seq)",
     "feedback": f"{_CLAIM}, type TEXT NOT NULL",
     "rewards": f"""{_CLAIM}, own INTEGER NOT NULL, revision INTEGER NOT NULL, ordinal INTEGER NOT NULL,
         total REAL NOT NULL, normalized REAL""",
@@ -33,10 +36,14 @@ TABLES = {
         pointer TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (stream, seq)""",
     "further": "id TEXT PRIMARY KEY, said TEXT NOT NULL",
 }
-"""Columns by table. `silent` is 1 where no text was recorded; `at` is when an event arrived, or one before it
-in its stream, whichever is later."""
+"""Columns by table. `superseded` has earlier revisions of trajectories, for who asks what was known before.
+`silent` is 1 where no text was recorded, and `wording` a digest of what was asked for; `at` is when an event
+arrived, or one before it in its stream, whichever is later."""
 _INDEXES = (
     "CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq)",
+    "CREATE INDEX superseded_seq ON superseded (seq)",
+    """CREATE TRIGGER trajectories_revised BEFORE UPDATE ON trajectories BEGIN
+    INSERT OR IGNORE INTO superseded SELECT * FROM trajectories WHERE id = OLD.id; END""",
     "CREATE INDEX trajectories_session ON trajectories (session)",
     "CREATE INDEX trajectories_user ON trajectories (user_ref) WHERE user_ref IS NOT NULL",
     "CREATE INDEX trajectories_trace ON trajectories (trace_id) WHERE trace_id IS NOT NULL",
@@ -46,7 +53,7 @@ _INDEXES = (
     "CREATE INDEX feedback_orphan ON feedback (trajectory_id) WHERE orphan",
     "CREATE UNIQUE INDEX rewards_seq ON rewards (own, seq)",
     "CREATE INDEX rewards_ordinal ON rewards (ordinal) WHERE own",
-    "CREATE INDEX rewards_of ON rewards (trajectory_id, own)",
+    "CREATE INDEX rewards_of ON rewards (trajectory_id, own, revision, seq, total)",
     "CREATE INDEX rewards_event ON rewards (event_id)",
     "CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan",
 )
@@ -54,7 +61,7 @@ VIEW = DatabaseKind(
     what="the loop's view",
     application=0x74666C76,  # tflv
     migrations=(
-        *[()] * 3,  # one more whenever the tables change
+        *[()] * 4,  # one more whenever the tables change
         (*(f"CREATE TABLE {table} ({columns})" for table, columns in TABLES.items()), *_INDEXES),
     ),
     error=BusError,

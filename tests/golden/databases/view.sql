@@ -23,12 +23,19 @@ CREATE TABLE rewards (id TEXT PRIMARY KEY, event_id TEXT NOT NULL, seq INTEGER N
         total REAL NOT NULL, normalized REAL);
 CREATE TABLE streams (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL);
 INSERT INTO "streams" VALUES('RL_TRAJECTORIES',2,1.7958060117016310692e+09);
+CREATE TABLE superseded (id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, session TEXT NOT NULL,
+    user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
+    turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
+    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT, PRIMARY KEY (id, seq));
 CREATE TABLE training (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, redacted TEXT);
-CREATE TABLE trajectories (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL,
-        session TEXT NOT NULL, user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT,
-        ended TEXT NOT NULL, turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT,
-        revision INTEGER NOT NULL, silent INTEGER NOT NULL);
+CREATE TABLE trajectories (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, session TEXT NOT NULL,
+    user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
+    turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
+    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT);
 CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq);
+CREATE INDEX superseded_seq ON superseded (seq);
+CREATE TRIGGER trajectories_revised BEFORE UPDATE ON trajectories BEGIN
+    INSERT OR IGNORE INTO superseded SELECT * FROM trajectories WHERE id = OLD.id; END;
 CREATE INDEX trajectories_session ON trajectories (session);
 CREATE INDEX trajectories_user ON trajectories (user_ref) WHERE user_ref IS NOT NULL;
 CREATE INDEX trajectories_trace ON trajectories (trace_id) WHERE trace_id IS NOT NULL;
@@ -38,9 +45,9 @@ CREATE INDEX feedback_event ON feedback (event_id);
 CREATE INDEX feedback_orphan ON feedback (trajectory_id) WHERE orphan;
 CREATE UNIQUE INDEX rewards_seq ON rewards (own, seq);
 CREATE INDEX rewards_ordinal ON rewards (ordinal) WHERE own;
-CREATE INDEX rewards_of ON rewards (trajectory_id, own);
+CREATE INDEX rewards_of ON rewards (trajectory_id, own, revision, seq, total);
 CREATE INDEX rewards_event ON rewards (event_id);
 CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan;
 COMMIT;
 PRAGMA application_id = 1952869494;
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;

@@ -96,6 +96,11 @@ def test_a_trajectory_keeps_who_where_and_how_it_ended() -> None:
         "redacted": None,
         "revision": 4,
         "silent": 0,
+        "blocked": 0,
+        "agent": "support-bot",
+        "profile": "developer",
+        "model": None,
+        "wording": None,
     }
     assert slim == {
         "trajectory_id": derived_id("a"),
