@@ -77,6 +77,11 @@ class LoopConfig:
         return None if not named else self.path.parent / named
 
     @property
+    def store(self) -> str:
+        """The URL or path of the folder of policy versions."""
+        return self.settings.training.store or str(self.jobs_path)
+
+    @property
     def jobs_path(self) -> Path:
         """The folder of the jobs."""
         return self.path.parent / self.settings.training.folder
@@ -200,15 +205,18 @@ def _shown(row: LoopSetting, config: LoopConfig) -> list[tuple[str, str]]:
     if value is None or value == {}:
         return [(row.name, "none")]
     if isinstance(value, Mapping):
-        return [(f"{row.name}.{key}", "(set)" if row.hidden else f"{one:g}") for key, one in value.items()]
+        return [(f"{row.name}.{key}", "(set)" if row.hidden else _spelled(one)) for key, one in value.items()]
     if row.name == "bus.url":
         return [(row.name, config.public_bus)]
     if row.hidden:
         return [(row.name, "(set)")]
-    text = (
-        str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else value
-    )
-    return [(row.name, str(text))]
+    return [(row.name, _spelled(value))]
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _public(url: str) -> str:

@@ -50,6 +50,10 @@ class TrainingSettings:
     budget_usd_per_job: float
     triggers: tuple[str, ...]
     threshold: int
+    domains: Mapping[str, str]
+    """Of the suite, by agent or by domain of trajectories."""
+    safety: tuple[str, ...]
+    store: str
 
 
 RECORDS: Mapping[str, Callable[..., object]] = {"evaluator": EvaluatorSettings, "training": TrainingSettings}
@@ -184,6 +188,16 @@ def parse_words(value: Any) -> tuple[str, ...]:
     return found
 
 
+def parse_safety(value: Any) -> tuple[str, ...]:
+    """Return names of safety suites and folders, from a list or a text; ``none`` are none."""
+    found = listed(value) if isinstance(value, str) else tuple(dict.fromkeys(map(str, value)))
+    if found == ("none",):
+        return ()
+    if isinstance(value, str) and not found:
+        raise ValueError("must be packaged, names of suites, folders, or none")
+    return tuple(found)
+
+
 def parse_triggers(value: Any) -> tuple[str, ...]:
     """Return names of triggers, from a list or a text such as ``threshold, daily``; ``none`` are none."""
     found = listed(value) if isinstance(value, str) else tuple(dict.fromkeys(value))
@@ -221,6 +235,18 @@ def _weight(name: str, value: Any) -> float:
     if isinstance(value, bool) or not 0.0 <= weight <= 1.0:
         raise ValueError(f"must be weights from 0 to 1 such as efficiency=0.3, style=0.1; {name} has none")
     return weight
+
+
+def parse_domains(value: Any) -> Mapping[str, str]:
+    """Return domains of a suite by agent or domain, from a table or a text such as ``bot=orders``."""
+    if isinstance(value, str):
+        pairs = [[part.strip() for part in entry.rpartition("=")] for entry in listed(value)]
+        value = {name: domain for name, _, domain in pairs}
+        if not value or len(value) < len(pairs):
+            raise ValueError("must be domains such as order helper=orders, general=shop, each name once")
+    if not all(name and domain.strip() for name, domain in value.items()):
+        raise ValueError("must name an agent or domain and the suite's domain, such as order helper=orders")
+    return MappingProxyType(dict(value))
 
 
 # fmt: off
@@ -269,6 +295,12 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
                 help="what asks for training by itself; daily does at 02:00 UTC"),
     LoopSetting(section="training", key="threshold", parse=whole(1), default=5000,
                 help="new trajectories since the last job after which the trigger threshold asks for one"),
+    LoopSetting(section="training", key="domains", parse=parse_domains, default=MappingProxyType({}),
+                help="domains of your suite by agent, or else by a trajectory's domain; by default that"),
+    LoopSetting(section="training", key="safety", parse=parse_safety, default=("packaged",),
+                help="safety suites of a version: packaged, names of packaged ones, folders of the project"),
+    LoopSetting(section="training", key="store", parse=parse_folder, default="",
+                help="folder or fsspec URL of versions, logs and curves (extra buckets); empty: the jobs' one"),
     LoopSetting(section="view", key="path", parse=parse_text, default="loop-view.db",
                 help="SQLite file of what the reports read; it can be deleted at any time"),
 )}

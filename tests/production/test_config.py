@@ -47,6 +47,19 @@ def test_a_variable_beats_the_file_and_both_are_named(tmp_path: Path) -> None:
     assert found.origins["service.token"] == str(tmp_path / "loop.toml")
 
 
+def test_domains_of_the_suite_are_a_table_or_a_text_and_are_shown(tmp_path: Path) -> None:
+    found = load(tmp_path, "[training.domains]\n'order helper' = 'orders'\ngeneral = 'shop'")
+    assert found.settings.training.domains == {"order helper": "orders", "general": "shop"}
+    same = load(tmp_path, "", {PREFIX + "TRAINING_DOMAINS": "order helper=orders, general = shop"})
+    assert same.training.domains == found.settings.training.domains
+    assert any(
+        one.split()[:3] == ["training.domains.order", "helper", "orders"] for one in config_lines(found)
+    )
+    for text in ("orders", "a=b, a=c", "a="):
+        with pytest.raises(SettingError, match=r"training\.domains must"):
+            load(tmp_path, "", {PREFIX + "TRAINING_DOMAINS": text})
+
+
 def test_names_of_users_are_a_list_or_a_text_with_commas_and_are_shown(tmp_path: Path) -> None:
     found = load(tmp_path, "[privacy]\nuser_attributes = ['customer.id', 'member-ref']")
     assert found.settings.privacy_user_attributes == ("customer.id", "member-ref")
@@ -100,6 +113,8 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
             "loop.toml: privacy.user_attributes must be up to 100 names",
         ),
         ("[rewards.weights]\nStyle = 0.1", "loop.toml: rewards.weights: .*Style"),
+        ("[training.domains]\na = 2", "loop.toml: training.domains.a: 2 is not of type"),
+        ("[training.domains]\n' ' = ' '", "loop.toml: training.domains must name an agent or domain"),
         ("[rewards.weights]\nstyle = 2", "loop.toml: rewards.weights.style: 2 is greater"),
         ("[rewards]\nweights = 1979-05-27", "loop.toml: rewards.weights: .* is not of type object"),
         ("[view]\npath = ", "cannot read .*loop.toml"),

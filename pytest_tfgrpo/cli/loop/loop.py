@@ -35,6 +35,11 @@ COMMANDS = (
         "Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task.",
         "loop.report",
     ),
+    CommandRow(
+        "evidence",
+        "Write attempts of production at tasks with different rewards to a file that a run learns from.",
+        "loop.training.evidence",
+    ),
     CommandRow("show", "Print a trajectory: its turns, what was said of it, and its rewards.", "loop.show"),
     CommandRow(
         "forget",

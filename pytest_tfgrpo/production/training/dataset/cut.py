@@ -8,9 +8,9 @@ from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.evidence import EvidenceGroup, EvidenceHeader, evidence_lines
-from pytest_tfgrpo.core.files import write_pieces
+from pytest_tfgrpo.core.files import make_private, write_pieces
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.wire.fitting import fit
 from pytest_tfgrpo.core.wire.strict import load_json
@@ -68,10 +68,19 @@ def cut(
                     "left_out": dict(sorted(left_out.items())),
                 },
             )
+            _make_private(path)
             lines = evidence_lines(header, _groups(pool))
             write_pieces(path, (line.encode("utf-8") for line in lines))
             return header
     raise StoreError("what is stored went on changing while the dataset was cut; try again")
+
+
+def _make_private(path: Path) -> None:
+    """Have a new file for its owner alone, as the bus is."""
+    try:
+        make_private(path)
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _copied(

@@ -99,7 +99,7 @@ class _Drawing:
         room = min(LARGEST_GROUP, self._target - self._found.attempts)
         left_out = self._found.left_out
         if room < 2:
-            left_out["not_drawn"] += len(group)
+            left_out["not_drawn" if self._target == self._asked.sample_size else "user_share"] += len(group)
             return []
         order = list(group)
         random.Random(f"{self._asked.seed}:{task.hex()}").shuffle(order)

@@ -272,7 +272,7 @@ attempts = st.lists(
         st.integers(0, 9).map(lambda n: n == 0),
     ),
     min_size=8,
-    max_size=30,
+    max_size=20,
 )
 
 

@@ -1,0 +1,1 @@
+"""Commands of what production teaches: datasets and candidates."""
