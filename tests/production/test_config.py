@@ -51,7 +51,7 @@ def test_domains_of_the_suite_are_a_table_or_a_text_and_are_shown(tmp_path: Path
     found = load(tmp_path, "[training.domains]\n'order helper' = 'orders'\ngeneral = 'shop'")
     assert found.settings.training.domains == {"order helper": "orders", "general": "shop"}
     same = load(tmp_path, "", {PREFIX + "TRAINING_DOMAINS": "order helper=orders, general = shop"})
-    assert same.training.domains == found.settings.training.domains
+    assert same.settings.training.domains == found.settings.training.domains
     assert any(
         one.split()[:3] == ["training.domains.order", "helper", "orders"] for one in config_lines(found)
     )
