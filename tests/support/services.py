@@ -20,7 +20,9 @@ from pytest_tfgrpo.production.service.app import LoopService, open_app
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.service.readers import READERS
 from pytest_tfgrpo.production.service.run import run_service
+from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.production.service.workers import LoopRole
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.telemetry.traces.turns import RefusedSpan, TraceSpan
 
 
@@ -63,6 +65,11 @@ def real_intake(bus: Bus) -> Intake:
     return Intake(bus, scrubber, OptOuts(bus, scrubber))
 
 
+def training_api(jobs: TrainingJobs | None) -> TrainingApi:
+    """Return what answers the paths of training; None: no test sends anything there."""
+    return TrainingApi(cast(TrainingJobs, jobs), LoopScrubber(b"k" * 32))
+
+
 @dataclass(frozen=True)
 class Reply:
     """What the application answered."""
@@ -85,6 +92,7 @@ class Local:
     limits: ServiceLimits = field(default_factory=ServiceLimits)
     roles: Mapping[str, str] = field(default_factory=dict)
     reports: list[str] = field(default_factory=list)
+    jobs: TrainingJobs | None = None
 
     def __post_init__(self) -> None:
         self.service = LoopService(
@@ -93,6 +101,7 @@ class Local:
             token=self.token,
             limits=self.limits,
             roles=lambda: self.roles,
+            training=training_api(self.jobs),
             report=self.reports.append,
         )
         self.app = open_app(self.service)
@@ -105,8 +114,8 @@ class Local:
             "POST", path, [body] if isinstance(body, bytes) else body, content_type=kind, **headers
         )
 
-    def get(self, path: str) -> Reply:
-        return self.send("GET", path, [b""])
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.send("GET", path, [b""], **headers)
 
     def send(self, method: str, path: str, parts: Iterable[bytes], **headers: str) -> Reply:
         return asyncio.run(self._send(method, path, parts, headers))
@@ -171,6 +180,7 @@ class Running(AbstractContextManager["Running"]):
             run_service(
                 bus=cast(Bus, self.bus),
                 intake=intake,
+                training=training_api(None),
                 roles=roles,
                 address=ListeningAddress(port=0, token=options.pop("token", "")),
                 ready=self._note,

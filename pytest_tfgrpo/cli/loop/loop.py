@@ -40,6 +40,11 @@ COMMANDS = (
         "Write attempts of production at tasks with different rewards to a file that a run learns from.",
         "loop.training.evidence",
     ),
+    CommandRow(
+        "train",
+        "Ask for a training job, and print its id; a service whose loop.toml names a project runs it.",
+        "loop.training.train",
+    ),
     CommandRow("show", "Print a trajectory: its turns, what was said of it, and its rewards.", "loop.show"),
     CommandRow(
         "forget",

@@ -16,12 +16,15 @@ from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
+from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
+from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.bus.protocol import Bus
     from pytest_tfgrpo.production.config import LoopConfig
     from pytest_tfgrpo.production.door.opt_outs import OptOuts
     from pytest_tfgrpo.production.service.workers import LoopRole
+    from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
     from pytest_tfgrpo.production.view.view import LoopView
 
 PATIENCE_S = 3.0
@@ -71,6 +74,15 @@ def open_roles(
         wait_h=settings.evaluator.feedback_wait_h,
     )
     return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
+
+
+def training_roles(bus: Bus, view: LoopView, config: LoopConfig, jobs: TrainingJobs) -> list[LoopRole]:
+    """Return what queues requests, and what asks for training by itself where this service runs jobs."""
+    chosen = config.settings.training
+    roles: list[LoopRole] = [RequestIntake(bus, jobs, open_scrubber(config))]
+    if (chosen.project or chosen.command) and chosen.triggers:
+        roles.append(TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold))
+    return roles
 
 
 def owner_name() -> str:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.loop_arguments import add_config
-from pytest_tfgrpo.cli.loop.loop_roles import open_roles
+from pytest_tfgrpo.cli.loop.loop_roles import open_roles, owner_name, training_roles
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.core.texts.text import line
@@ -16,6 +16,8 @@ from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits, check_reach
 from pytest_tfgrpo.production.service.run import run_service
+from pytest_tfgrpo.production.service.training import TrainingApi
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.view.view import LoopView
 
 if TYPE_CHECKING:
@@ -45,10 +47,13 @@ def serve(arguments: Arguments) -> Iterator[str]:
             unused.callback(bus.close)
             opt_outs = OptOuts(bus, scrubber)
             roles = open_roles(bus, view, config, opt_outs, settle_s=config.settings.assembler_settle_s)
+            jobs = TrainingJobs(bus, owner_name())
+            roles += training_roles(bus, view, config, jobs)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
             intake=Intake(bus, scrubber, opt_outs),
+            training=TrainingApi(jobs, scrubber),
             roles=roles,
             address=ListeningAddress(
                 host=settings.service_host, port=settings.service_port, token=settings.service_token or ""

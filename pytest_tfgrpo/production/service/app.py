@@ -28,6 +28,7 @@ from pytest_tfgrpo.production.service.bodies import RefusedRequest, too_large, u
 from pytest_tfgrpo.production.service.ingest import ReadOtlp, take_export, take_payloads
 from pytest_tfgrpo.production.service.limits import ServiceLimits, is_loopback
 from pytest_tfgrpo.production.service.openapi import openapi
+from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.telemetry.traces.otlp.otlp import OtlpForm
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _FORMS: Mapping[str, OtlpForm] = MappingProxyType(
     {PROTOBUF_TYPE: "protobuf", "application/protobuf": "protobuf", JSON_TYPE: "json"}
 )
 _Work: TypeAlias = Callable[[bytes], HttpAnswer]
+_NO_JSON = RefusedRequest(415, f"send {JSON_TYPE}")
 _Refusal: TypeAlias = Callable[[int, str], HttpAnswer]
 
 
@@ -59,6 +61,7 @@ class LoopService:
         token: str,
         limits: ServiceLimits,
         roles: Callable[[], Mapping[str, str]],
+        training: TrainingApi,
         report: Callable[[str], None],
     ) -> None:
         """`readers` are by the paths of `EXPORTS`; `roles` gives their states; any thread calls `report`."""
@@ -67,6 +70,7 @@ class LoopService:
         self._token = token.encode()
         self._limits = limits
         self._roles = roles
+        self._training = training
         self._report = report
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="tfgrpo-ingest")
         self._held = 0
@@ -91,10 +95,29 @@ class LoopService:
     async def payloads(self, request: Request) -> Response:
         """Answer a request with payloads of one subject."""
         if _media_type(request) != JSON_TYPE:
-            return await self._answered(request, RefusedRequest(415, f"send {JSON_TYPE}"), _error)
+            return await self._answered(request, _NO_JSON, _error)
         subject = PAYLOADS[request.url.path]
         work = partial(take_payloads, self._intake, subject, most=self._limits.events)
         return await self._answered(request, work, _error)
+
+    async def start_job(self, request: Request) -> Response:
+        """Answer a request to train."""
+        work = self._training.start if _media_type(request) == JSON_TYPE else _NO_JSON
+        return await self._answered(request, work, _error)
+
+    async def job_status(self, request: Request) -> Response:
+        """Answer how a job goes."""
+        job_id = request.path_params["job_id"]
+        return await self._answered(request, lambda _: self._training.status(job_id), _error)
+
+    async def cancel_job(self, request: Request) -> Response:
+        """Answer a request to cancel a job."""
+        job_id = request.path_params["job_id"]
+        return await self._answered(request, lambda _: self._training.cancel(job_id), _error)
+
+    async def models(self, request: Request) -> Response:
+        """Answer what was made of jobs."""
+        return await self._answered(request, lambda _: self._training.models(), _error)
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - it is a route
         """Answer whether all is well, to whoever reaches the service."""
@@ -215,6 +238,12 @@ def open_app(service: LoopService) -> Starlette:
 
     routes = [Route(path, service.export, methods=["POST"]) for path in EXPORTS]
     routes += [Route(path, service.payloads, methods=["POST"]) for path in PAYLOADS]
+    routes += [
+        Route("/training/start", service.start_job, methods=["POST"]),
+        Route("/training/{job_id}/status", service.job_status),
+        Route("/training/{job_id}/cancel", service.cancel_job, methods=["POST"]),
+        Route("/models", service.models),
+    ]
     routes += [Route("/healthz", service.health), Route("/openapi.json", service.document)]
     return Starlette(routes=routes, exception_handlers={HTTPException: refuse})
 

@@ -7,7 +7,14 @@ from functools import cache
 from importlib.metadata import version
 from types import MappingProxyType
 
-from pytest_tfgrpo.core.events import FEEDBACK, REWARD, SCHEMAS, TRAJECTORY
+from pytest_tfgrpo.core.events import (
+    FEEDBACK,
+    REWARD,
+    SCHEMAS,
+    TRAINING_REQUEST,
+    TRAINING_STATUS,
+    TRAJECTORY,
+)
 from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.wire import Json
 
@@ -47,15 +54,38 @@ _HEALTH: Json = {
 }
 
 
+_JOB: Json = {
+    "type": "object",
+    "required": ["training_job_id", "status"],
+    "properties": {"training_job_id": _TEXT, "status": {"enum": ["queued", "running", "cancelled"]}},
+}
+_MODELS: Json = {
+    "type": "object",
+    "required": ["models"],
+    "properties": {
+        "models": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["training_job_id", "base_model", "algorithm", "final_checkpoint", "timestamp"],
+            },
+        }
+    },
+}
+
+
 @cache
 def openapi() -> Mapping[str, Json]:
     """Return the document; do not modify it."""
     paths: dict[str, Json] = {path: {"post": _post_payloads(_NAMES[of])} for path, of in _PAYLOADS.items()}
     for path, what in (("/v1/traces", "spans"), ("/v1/logs", "log records")):
         paths[path] = {"post": _post_export(what)}
+    paths |= _training_paths()
     paths["/healthz"] = {"get": _get("Whether all is well", _reference("Health"))}
     paths["/openapi.json"] = {"get": _get("This document", {"type": "object"})}
     schemas = {name: _embedded(name, SCHEMAS[of]) for of, name in _NAMES.items()}
+    schemas["TrainingRequest"] = _embedded("TrainingRequest", SCHEMAS[TRAINING_REQUEST])
+    schemas["TrainingStatus"] = _embedded("TrainingStatus", SCHEMAS[TRAINING_STATUS])
     schemas |= {"Taken": _TAKEN, "Error": _ERROR, "ExportAnswer": _PARTIAL, "Health": _HEALTH}
     return {
         "openapi": "3.1.0",
@@ -82,6 +112,59 @@ def _post_payloads(name: str) -> Json:
             "422": _content("The payload, which came alone, is refused", _reference("Taken")),
             **_refusals(_reference("Error")),
         },
+    }
+
+
+def _training_paths() -> dict[str, Json]:
+    """Return the paths of training jobs."""
+    error, unknown = _reference("Error"), "There is no such job"
+    refusals = _refusals(error)
+    job = {"name": "job_id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
+    body = {"required": True, "content": {"application/json": {"schema": _reference("TrainingRequest")}}}
+    start: Json = {
+        "summary": "Ask for a training job",
+        "operationId": "startTraining",
+        "requestBody": body,
+        "responses": {
+            "202": _content("The job is queued", _JOB),
+            "400": _content("The body is no JSON", error),
+            "409": _content("Another job has the id or the watermark: duplicate_data", error),
+            "422": _content("The request is refused; pointer says where", error),
+            "429": _content("The queue is full; ask again after Retry-After", error),
+            **refusals,
+        },
+    }
+    status: Json = {
+        "summary": "How a job goes",
+        "operationId": "trainingStatus",
+        "parameters": [job],
+        "responses": {
+            "200": _content("The newest status", _reference("TrainingStatus")),
+            "404": _content(unknown, error),
+            **refusals,
+        },
+    }
+    cancel: Json = {
+        "summary": "Cancel a job",
+        "operationId": "cancelTraining",
+        "parameters": [job],
+        "responses": {
+            "202": _content("It is cancelled, or ends soon", _JOB),
+            "404": _content(unknown, error),
+            "409": _content("It has ended", error),
+            **refusals,
+        },
+    }
+    models: Json = {
+        "summary": "What the jobs that completed made",
+        "operationId": "listModels",
+        "responses": {"200": _content("The newest first", _MODELS), **refusals},
+    }
+    return {
+        "/training/start": {"post": start},
+        "/training/{job_id}/status": {"get": status},
+        "/training/{job_id}/cancel": {"post": cancel},
+        "/models": {"get": models},
     }
 
 

@@ -17,6 +17,7 @@ from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLim
 from pytest_tfgrpo.production.service.readers import READERS
 from pytest_tfgrpo.production.service.reports import FirstReports
 from pytest_tfgrpo.production.service.server import address_of, listen, open_server
+from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.production.service.workers import LoopRole, Workers
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def run_service(
     *,
     bus: Bus,
     intake: Intake,
+    training: TrainingApi,
     roles: Sequence[LoopRole] = (),
     address: ListeningAddress,
     limits: ServiceLimits | None = None,
@@ -55,7 +57,13 @@ def run_service(
         for read in READERS.values():
             read(b"", form="protobuf", place="")  # raises at once what the first request would
         service = LoopService(
-            intake, READERS, token=address.token, limits=limits, roles=workers.states, report=reports.say
+            intake,
+            READERS,
+            token=address.token,
+            limits=limits,
+            roles=workers.states,
+            training=training,
+            report=reports.say,
         )
         closing.callback(service.close)
         server = open_server(open_app(service), limits)

@@ -25,7 +25,10 @@ def local(tmp_path: Path) -> Iterator[Local]:
 def test_the_document_describes_every_path_and_its_schemas_are_valid() -> None:
     document = json.loads(Local().get("/openapi.json").body)
     assert document == openapi()
-    assert set(document["paths"]) == {*PAYLOADS, *EXPORTS, "/healthz", "/openapi.json"}
+    assert set(document["paths"]) == {
+        *PAYLOADS, *EXPORTS, "/healthz", "/openapi.json", "/models",
+        *(f"/training/{path}" for path in ("start", "{job_id}/status", "{job_id}/cancel")),
+    }  # fmt: skip
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
         assert "type" in schema or "properties" in schema or "oneOf" in schema or "anyOf" in schema
@@ -118,6 +121,23 @@ def test_every_path_says_how_it_answers_and_what_it_takes() -> None:
         "postTrajectory", "postFeedback", "postReward", "exportSpans", "exportLogRecords",
     }  # fmt: skip
     assert [paths[path]["get"]["security"] for path in ("/healthz", "/openapi.json")] == [[{}], [{}]]
+
+
+def test_the_paths_of_training_say_how_they_answer() -> None:
+    paths = openapi()["paths"]
+    own = {
+        "/training/start": {"202", "400", "409", "422", "429"},
+        "/training/{job_id}/status": {"200", "404"},
+        "/training/{job_id}/cancel": {"202", "404", "409"},
+        "/models": {"200"},
+    }
+    for path, wanted in own.items():
+        (operation,) = paths[path].values()
+        refused = {"401", "408", "413", "415", "421", "500", "503"}
+        assert set(operation["responses"]) == wanted | refused
+        assert [one["name"] for one in operation.get("parameters", ())] == ["job_id"] * ("{" in path)
+    embedded = openapi()["components"]["schemas"]
+    assert embedded["TrainingRequest"]["examples"] == load_schema("agent-rl/training-request")["examples"]
 
 
 def test_references_of_a_schema_lead_to_their_place_in_the_document() -> None:

@@ -40,6 +40,8 @@ class TrainingJob:
     """The newest one."""
     started: str
     """When a process first began with it; empty before."""
+    cut: Mapping[str, int]
+    """Watermark of its evidence, or that it asks for: sequences by stream."""
     stopping: bool
     """Whether somebody wants it cancelled."""
 
@@ -134,6 +136,10 @@ class TrainingJobs:
         """Keep what is said of a job while it runs."""
         self._note(job.id, lambda row: {**row, "status": status})
 
+    def note_cut(self, job_id: str, watermark: Mapping[str, int]) -> None:
+        """Keep how far the evidence of a job goes."""
+        self._note(job_id, lambda row: {**row, "cut": dict(watermark)})
+
     def cancel(self, job_id: str) -> JobState | None:
         """Cancel a job that is queued, or ask whoever runs it to; returns where it stands then.
 
@@ -204,5 +210,6 @@ def _job(row: dict[str, Json], at: KeptState[JobState] | None) -> TrainingJob:
         at=at,
         status=status,
         started=row.get("started", ""),
+        cut=row.get("cut") or request.payload.get("metadata", {}).get("watermark", {}),
         stopping=row.get("stopping", False),
     )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BusError, TfgrpoError, describe
+from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed, status_event, status_of
@@ -144,7 +145,9 @@ class TrainingRunner:
         if not file.exists():
             self._cut(job.request.payload, file)
         with file.open("rb") as lines:
-            return sum(1 for _ in lines) - 1
+            header = load_json(lines.readline())
+            self._jobs.note_cut(job.id, header.get("watermark", {}))
+            return sum(1 for _ in lines)
 
     def _watch(self, now: _RunningJob) -> None:
         """Interrupt a job that somebody cancelled, or that takes too long."""

@@ -47,22 +47,22 @@ def test_a_full_stream_loses_no_request_that_was_read(embedded: BusPlace) -> Non
     try:
         jobs = TrainingJobs(bus, "one")
         intake = RequestIntake(bus, jobs)
-        for number in range(30):
+        for number in range(15):
             bus.publish([asked(payload(str(number)))])
             intake.step()
         assert len(list(bus.replay("RL_TRAINING"))) <= 10
-        assert {job.id for job in jobs.listed()} == {derived_id("job", str(n)) for n in range(30)}
+        assert {job.id for job in jobs.listed()} == {derived_id("job", str(n)) for n in range(15)}
     finally:
         bus.close()
 
 
 def test_two_services_share_the_requests(embedded: BusPlace) -> None:
     bus, other = embedded.open(), embedded.open()
-    bus.publish([asked(payload(str(number))) for number in range(120)])
+    bus.publish([asked(payload(str(number))) for number in range(60)])
     intakes = [RequestIntake(one, TrainingJobs(one, name)) for one, name in ((bus, "a"), (other, "b"))]
     taken = [sum(one.step() for one in intakes) for _ in range(3)]
-    assert sum(taken) >= 120
-    assert len(TrainingJobs(bus, "c").listed()) == 120
+    assert sum(taken) >= 60
+    assert len(TrainingJobs(bus, "c").listed()) == 60
     assert dead(bus) == []
 
 

@@ -1,0 +1,1 @@
+"""What asks for training by itself."""
