@@ -21,7 +21,6 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.llm.calls import Calls
     from pytest_tfgrpo.metrics.comparison import Tally
     from pytest_tfgrpo.numerics.arrays import Floats
+    from pytest_tfgrpo.sandbox.workspace import Workspace
     from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Frame
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.records import Frame
 
 USER: Literal["user"] = "user"
 """Kind of the frames that hold what the user says."""

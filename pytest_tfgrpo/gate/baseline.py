@@ -25,7 +25,7 @@ from pytest_tfgrpo.core.wire.wire import SPARSE, Json, from_wire, to_wire
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.metrics.named import metric_names
 from pytest_tfgrpo.metrics.values import GT, criteria_of
-from pytest_tfgrpo.recording.file import digest_of, named
+from pytest_tfgrpo.recording.place import digest_of, named
 
 SCHEMA = "tfgrpo.baseline/2"
 FOLDER = "baselines"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
 from pytest_tfgrpo.core.texts.text import interval
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.gate.result import RuleResult
-from pytest_tfgrpo.gate.rules import GateInput
 from pytest_tfgrpo.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
 from pytest_tfgrpo.metrics.comparison import Sweeps
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.gate.rules import GateInput
 
 SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo import features
 from pytest_tfgrpo.core.errors import BaselineError, RecordingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.settings import Settings, sets_gate
+from pytest_tfgrpo.core.settings import Settings, is_gated
 from pytest_tfgrpo.core.settings.agents import RECORD
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATES
 from pytest_tfgrpo.core.settings.learning import TEMPERATURE_EVAL
@@ -33,18 +33,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.recording.replay import Replay
     from pytest_tfgrpo.report.conclusion import Conclusion
     from pytest_tfgrpo.runs.job import Job
-
-
-def load_conclusion() -> None:
-    """Load what `Launch.conclude` needs, ahead of the end of a run, when somebody waits for it."""
-    from pytest_tfgrpo.report import conclusion, terminal  # noqa: F401
-
-    conclusion.load()
-
-
-def is_gated(settings: Settings) -> bool:
-    """Return whether a gate judges a run: always when it learns, else where one of its rules is set."""
-    return settings.learning or sets_gate(settings.values)
 
 
 def read_gates(
@@ -78,6 +66,13 @@ class Launch:
     prepared: Prepared
     baseline: Baseline | None
     gates: tuple[OpenGate, ...]
+
+    @staticmethod
+    def load_conclusion() -> None:
+        """Load what `conclude` needs, ahead of the end of a run, when somebody waits for it."""
+        from pytest_tfgrpo.report import conclusion, terminal  # noqa: F401
+
+        conclusion.load()
 
     @property
     def watch(self) -> OpenWatch | None:

@@ -13,11 +13,12 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.keys.list_values import domains
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings import is_gated
 from pytest_tfgrpo.core.settings.agents import DOMAIN_AGENTS
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT
 from pytest_tfgrpo.launch.choice import choose, phases_of
-from pytest_tfgrpo.launch.launch import is_gated, read_gates, stored_baseline
+from pytest_tfgrpo.launch.launch import read_gates, stored_baseline
 from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked

@@ -10,9 +10,8 @@ import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
-from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings import Settings, is_gated
 from pytest_tfgrpo.core.settings.runs import TASK_ID
-from pytest_tfgrpo.launch.launch import is_gated
 from pytest_tfgrpo.plugin import distributed
 from pytest_tfgrpo.plugin.section import RunSection
 

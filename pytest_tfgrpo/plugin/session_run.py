@@ -11,9 +11,9 @@ import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings import is_gated
 from pytest_tfgrpo.core.settings.gate import MIN_SCORE
 from pytest_tfgrpo.launch.engine_thread import LoopThread
-from pytest_tfgrpo.launch.launch import Launch, is_gated
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.items.checkers import Checkers
 from pytest_tfgrpo.plugin.items.failures import (
@@ -29,6 +29,7 @@ from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.plugin.progress.screen import LiveScreen
     from pytest_tfgrpo.report.conclusion import Conclusion
 

@@ -6,7 +6,7 @@ import binascii
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytest_tfgrpo.privacy.secret_shapes import RANDOM, one_byte, runs
+from pytest_tfgrpo.privacy.byte_runs import RANDOM, one_byte, runs
 
 _SHORTEST = 11
 """Characters of base64 that hold eight bytes, as the shortest telephone number has."""

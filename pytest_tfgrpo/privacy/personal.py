@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from pytest_tfgrpo.privacy.secret_shapes import FoundSpan, one_byte
+from pytest_tfgrpo.privacy.byte_runs import FoundSpan, one_byte
 
 
 def personal_of(text: str, addresses: bool = False) -> Iterator[FoundSpan]:

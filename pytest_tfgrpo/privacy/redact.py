@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.privacy.base64_texts import Base64Text
-    from pytest_tfgrpo.privacy.secret_shapes import FoundSpan
+    from pytest_tfgrpo.privacy.byte_runs import FoundSpan
     from pytest_tfgrpo.privacy.unescape import Unescaped
 
 

@@ -12,40 +12,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
+from pytest_tfgrpo.privacy.byte_runs import RANDOM, FoundSpan, one_byte, runs
 from pytest_tfgrpo.privacy.secret_rules import LIKELY, NAME, RULES, SecretRule
-
-FoundSpan: TypeAlias = tuple[int, int, str]
-"""Start, end and kind."""
-
 
 # -- one byte for each character
 
 
-def one_byte(text: str) -> bytes:
-    """Return one byte for each character of `text`: itself in Latin-1, else a question mark."""
-    return text.encode("latin-1", "replace")
-
-
 _TOKEN = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "_.-" else 32 for c in range(256))
-RANDOM = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "+/" else 32 for c in range(256))
-"""What marks the characters of base64 by ``w``."""
 _SHORT = 15
 """Characters that every token has at least, dots included."""
 _LONG = 20
 """Characters from which a run may be a secret by its entropy alone."""
-
-
-def runs(marks: bytes, least: int) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the runs of ``w`` of at least that length."""
-    needle = b"w" * least
-    start = marks.find(needle)
-    while start >= 0:
-        end = marks.find(b" ", start + least)
-        end = len(marks) if end < 0 else end
-        yield start, end
-        start = marks.find(needle, end)
 
 
 class _Plan(NamedTuple):

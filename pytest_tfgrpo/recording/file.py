@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -75,26 +74,6 @@ class Recording:
             found = self.entry(key)
             if found is not None:
                 yield found
-
-
-def named(argument: str, root: Path) -> tuple[str, str]:
-    """Return file and actor of ``<file>`` or ``<file>#<actor>``; '' for an actor that is not named."""
-    if "#" in argument and not (root / argument).is_file():
-        name, _, actor = argument.partition("#")
-        return name, actor
-    return argument, ""
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file as it is now; empty for one that cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with open_plain(path) as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
-    except OSError:
-        return ""
-    return digest.hexdigest()
 
 
 @contextmanager

@@ -30,9 +30,10 @@ from pytest_tfgrpo.recording.entries import (
     RolloutEntry,
     rollout_fingerprint,
 )
-from pytest_tfgrpo.recording.file import Recording, named
+from pytest_tfgrpo.recording.file import Recording
 from pytest_tfgrpo.recording.lines import Header, RecordedActor
 from pytest_tfgrpo.recording.misses import FILES, PROMPT, why_no_call, why_no_rollout
+from pytest_tfgrpo.recording.place import named
 from pytest_tfgrpo.sandbox.changes import make_again
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS, may_look

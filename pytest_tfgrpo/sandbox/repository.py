@@ -10,9 +10,12 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.sandbox.archives import ArchiveEntry
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 
 LEVEL = 1
 COMMIT, TREE, BLOB = 1, 2, 3

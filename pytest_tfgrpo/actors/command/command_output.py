@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.actors.command.running_program import RunningProgram
-from pytest_tfgrpo.actors.events.registry import Reader
 from pytest_tfgrpo.actors.output import read_trajectory
 from pytest_tfgrpo.core.errors import AgentFailure, RolloutFault
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.texts.text import STDERR
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.actors.events.registry import Reader
 
 SpanFrames: TypeAlias = Callable[[], tuple[Frame, ...]]
 UNTOLD = frozenset({"garbage", "no_answer", "oversize"})

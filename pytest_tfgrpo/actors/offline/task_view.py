@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.actors.offline.measures import UNIT_NAMES, UNITS
 from pytest_tfgrpo.actors.offline.reading import (
@@ -27,7 +28,9 @@ from pytest_tfgrpo.actors.offline.values import (
 )
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task
-from pytest_tfgrpo.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.sandbox.workspace import Workspace
 
 _QUOTED = re.compile(r'"([^"]*)"|“([^“”]*)”')
 _WORD = re.compile(r"°?[^\W_]+")

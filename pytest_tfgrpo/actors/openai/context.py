@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Task
-from pytest_tfgrpo.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.sandbox.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -86,6 +86,11 @@ def sets_gate(values: Mapping[str, object]) -> bool:
     return any(BY_NAME[name].default is None and values.get(name) is not None for name in shaping("gate"))
 
 
+def is_gated(settings: Settings) -> bool:
+    """Return whether a gate judges a run: always when it learns, else where one of its rules is set."""
+    return settings.learning or sets_gate(settings.values)
+
+
 def _error(message: str) -> SettingError:
     from pytest_tfgrpo.core.errors import SettingError  # not needed by a start without a mistake
 

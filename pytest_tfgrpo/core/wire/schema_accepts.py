@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.wire.wire import Json
+if TYPE_CHECKING:
+    from pytest_tfgrpo.core.wire.wire import Json
+
 
 Accepts = Callable[[Any], bool]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
+from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import SettingError, describe
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import EXECUTOR
@@ -31,8 +33,9 @@ def setup_of(job: Job) -> WorkerSetup | None:
     """
     if not is_placed(job):
         return None
-    agent = _pickled(job) if job.supplied_actor else _spec(job)
-    return WorkerSetup(agent=agent, root=job.root, settings=job.settings)
+    if job.supplied_actor:
+        return WorkerSetup(agent=_pickled(job), root=job.root)
+    return WorkerSetup(agent=partial(open_actor, _spec(job), settings=job.settings), root=job.root)
 
 
 def _spec(job: Job) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_tfgrpo.actors.output import total_max_bytes
-from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault, describe
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Trajectory
@@ -30,11 +29,10 @@ ROOM_BYTES = 2**20
 class WorkerSetup:
     """What a worker opens its agent with."""
 
-    agent: str | bytes
-    """The spec of the agent, or an agent that was supplied, pickled."""
+    agent: Callable[..., Actor] | bytes
+    """What opens the agent from its `root`, or an agent that was supplied, pickled."""
     root: Path
     """The root folder of the project."""
-    settings: Mapping[str, object]
     search: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     """Where modules are looked for: ``sys.path`` of the driver."""
 
@@ -71,10 +69,9 @@ class WorkerAgent:
 
     def __init__(self, setup: WorkerSetup) -> None:
         """Open the agent; raises ActorError, and whatever unpickling or importing raises."""
-        if isinstance(setup.agent, str):
-            self._actor = open_actor(setup.agent, root=setup.root, settings=setup.settings)
-        else:
-            self._actor = _unpickled(setup.agent)
+        self._actor = (
+            _unpickled(setup.agent) if isinstance(setup.agent, bytes) else setup.agent(root=setup.root)
+        )
         self._sessions: dict[str, Session] = {}
 
     async def answer(self, turn: AgentTurn) -> WorkerReply:

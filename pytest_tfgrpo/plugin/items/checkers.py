@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,7 +25,9 @@ from pytest_tfgrpo.plugin.items.failures import (
     note_rollout,
     report_low,
 )
-from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
 SHOWN = 2000
 """Characters of an actor's own words that a failing item shows."""

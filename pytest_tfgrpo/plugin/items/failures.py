@@ -9,9 +9,8 @@ import pytest
 
 from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.core.settings import TABLE, is_gated
 from pytest_tfgrpo.engine.request import out_folder
-from pytest_tfgrpo.launch.launch import is_gated
 from pytest_tfgrpo.plugin.start.options import settings_of
 
 TOLD = pytest.StashKey[dict[str, str]]()

@@ -17,13 +17,13 @@ from pytest_tfgrpo.core.records import CheckerResult, Group, PhaseResult, Rollou
 from pytest_tfgrpo.engine.observers import EngineFailed, Notice, Record
 from pytest_tfgrpo.launch.engine_thread import EngineThread, LoopThread
 from pytest_tfgrpo.launch.exit_guard import guard_exits, tell_stderr
-from pytest_tfgrpo.launch.launch import Launch, load_conclusion
 from pytest_tfgrpo.plugin.fixtures.main_thread import MainThreadCall
 from pytest_tfgrpo.plugin.progress.progress import Progress
 from pytest_tfgrpo.plugin.progress.run_records import RunRecords
 from pytest_tfgrpo.protocols import Actor
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.plugin.progress.screen import LiveScreen
     from pytest_tfgrpo.runs.job import Job
 
@@ -180,7 +180,7 @@ class RunMonitor:
         try:
             self._take(self._queue.get(timeout=FIRST_CALLS_S))
         except queue.Empty:
-            load_conclusion()
+            self.launch.load_conclusion()
 
     def stop_when_broken(self, session: pytest.Session) -> None:
         """Let `session` end when the engine failed: the items to come would all fail for that one reason.

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from pytest_tfgrpo.scoring.runners.javascript.files import node_tests
 from pytest_tfgrpo.scoring.runners.javascript.flags import NodeFlags, node_flags
 from pytest_tfgrpo.scoring.runners.javascript.launch import HERE, Launched, launch
-from pytest_tfgrpo.scoring.runners.javascript.outcomes import Reported, merged
+from pytest_tfgrpo.scoring.runners.javascript.outcomes import Reported, suite_run
 from pytest_tfgrpo.scoring.runners.protocol import RunProblem, SuiteRequest, SuiteRun
 
 PROGRAM = HERE / "node_test.mjs"
@@ -47,21 +47,6 @@ def run_node_tests(request: SuiteRequest) -> SuiteRun:
         if gathered.problem in (RunProblem.NO_RUNNER, RunProblem.TIMEOUT, RunProblem.TAMPERED):
             break
     return suite_run(gathered.reports, gathered.problem, gathered.detail, time.monotonic() - began)
-
-
-def suite_run(reports: list[Reported], problem: RunProblem | None, detail: str, elapsed_s: float) -> SuiteRun:
-    """Return what came of a run of which `reports` say all."""
-    outcomes, seconds, messages = merged(reports)
-    if problem is None and not outcomes:
-        problem, detail = RunProblem.NOTHING_COLLECTED, detail or "no test was found"
-    return SuiteRun(
-        outcomes=outcomes,
-        seconds=seconds,
-        messages=messages,
-        problem=problem,
-        detail=detail,
-        elapsed_s=elapsed_s,
-    )
 
 
 def _argv(flags: NodeFlags, node: str) -> list[str]:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 
 Isolation: TypeAlias = Literal["bwrap", "none"]
 

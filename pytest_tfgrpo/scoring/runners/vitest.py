@@ -1,20 +1,25 @@
-"""The runner ``vitest``: the project's own, in one process with its workers."""
+"""The runners ``vitest`` and ``jest``: the project's own, in one process with its workers."""
 
 from __future__ import annotations
 
 import time
 
 from pytest_tfgrpo.scoring.runners.javascript.launch import HERE, launch
-from pytest_tfgrpo.scoring.runners.node_test import suite_run
+from pytest_tfgrpo.scoring.runners.javascript.outcomes import suite_run
 from pytest_tfgrpo.scoring.runners.protocol import SuiteRequest, SuiteRun
+
+
+def run_jest(request: SuiteRequest) -> SuiteRun:
+    """Run the project's jest, as `Runner` says."""
+    return _run("jest.cjs", request)
 
 
 def run_vitest(request: SuiteRequest) -> SuiteRun:
     """Run the project's vitest, as `Runner` says."""
-    return run_program("vitest.mjs", request)
+    return _run("vitest.mjs", request)
 
 
-def run_program(name: str, request: SuiteRequest) -> SuiteRun:
+def _run(name: str, request: SuiteRequest) -> SuiteRun:
     """Run a program of ours that runs all files at once."""
     began = time.monotonic()
     found = launch(request, lambda node: [node, str(HERE / name)], request.files, began + request.timeout_s)

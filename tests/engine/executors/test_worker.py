@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from support import ROOT
 from support.executors import asked
 
+from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.engine.executors.worker import (
@@ -26,7 +28,8 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 def setup_of(agent: str) -> WorkerSetup:
     settings: dict[str, object] = {"sandbox": "none"}
-    return WorkerSetup(agent=f"python:support.worker_agents:{agent}", root=ROOT / "tests", settings=settings)
+    spec = f"python:support.worker_agents:{agent}"
+    return WorkerSetup(agent=partial(open_actor, spec, settings=settings), root=ROOT / "tests")
 
 
 def turn(prompt: str, folder: Path, **changes: Any) -> AgentTurn:
@@ -54,7 +57,10 @@ def test_what_travels_is_the_same_at_the_other_end(tmp_path: Path) -> None:
     assert got.call.prompt == sent.call.prompt
     assert isinstance(got.call.workspace, Workspace)
     assert (got.call.workspace.path / "a").exists()
-    assert pickle.loads(pickle.dumps(setup_of("half"))) == setup_of("half")
+    sent_setup = setup_of("half")
+    setup = pickle.loads(pickle.dumps(sent_setup))
+    assert (setup.root, setup.search) == (sent_setup.root, sent_setup.search)
+    assert setup.agent(root=setup.root).name == WorkerAgent(sent_setup)._actor.name
 
 
 def test_a_conversation_goes_on_and_another_attempt_starts_anew(tmp_path: Path) -> None:

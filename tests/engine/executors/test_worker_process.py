@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from support import ROOT
 from support.executors import asked
 
+from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import LOST_WORKER, AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.engine.executors import process, worker_main, worker_process
@@ -30,7 +32,8 @@ SETTINGS: dict[str, object] = {"sandbox": "none"}
 
 
 def setup_of(agent: str) -> WorkerSetup:
-    return WorkerSetup(agent=f"python:support.worker_agents:{agent}", root=ROOT / "tests", settings=SETTINGS)
+    spec = f"python:support.worker_agents:{agent}"
+    return WorkerSetup(agent=partial(open_actor, spec, settings=SETTINGS), root=ROOT / "tests")
 
 
 @pytest.mark.parametrize(

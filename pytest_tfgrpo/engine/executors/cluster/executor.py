@@ -23,7 +23,7 @@ from pytest_tfgrpo.engine.executors.cluster.executor_file import (
     Resources,
     load_executor_file,
 )
-from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, installed
+from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, NodeWorker, installed
 from pytest_tfgrpo.engine.executors.cluster.package import Package, write_package
 from pytest_tfgrpo.engine.executors.cluster.ray_cluster import ClusterNode, RayCluster
 from pytest_tfgrpo.engine.executors.cluster.worker_link import Worker
@@ -105,7 +105,7 @@ def connect(setup: WorkerSetup, job: Job, address: str, places: int) -> Connecti
             most=file.package_max,
             environ=os.environ,
         )
-        cluster = RayCluster(address, package)
+        cluster = RayCluster(address, package, NodeWorker)
     root = job.root.resolve()
     entries = [Path(entry).resolve() for entry in setup.search if entry]
     outfit = Outfit(

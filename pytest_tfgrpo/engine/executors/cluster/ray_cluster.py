@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.errors import LOST_WORKER, ProviderError, SettingError, describe
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.cluster.executor_file import Resources
-from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, NodeWorker
 from pytest_tfgrpo.engine.executors.cluster.package import Package
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, NodeWorker
 
 REACH_S = 5.0
 """How long a cluster's address may take to answer."""
@@ -73,13 +75,13 @@ _links: list[_Link] = []
 class RayCluster:
     """A connection to a cluster, which the runs of one process share."""
 
-    def __init__(self, address: str, package: Package) -> None:
+    def __init__(self, address: str, package: Package, worker: type[NodeWorker]) -> None:
         """Connect, and start a cluster on this machine where there is none; raises SettingError.
 
         `address` is host:port; empty: that of ``RAY_ADDRESS``, else of what runs on this machine. The files
-        of `package` travel to the nodes.
+        of `package` travel to the nodes, where objects of the class `worker` serve.
         """
-        self._ray = _import_ray()
+        self._ray, self._worker = _import_ray(), worker
         key = (address, package.stamp)
         with _lock:
             if not _links or _links[0].key != key:
@@ -168,7 +170,7 @@ class RayCluster:
         if node is not None:
             options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node.id, soft=False)
         try:
-            actor = self._ray.remote(concurrency_groups={APART: 1})(NodeWorker).options(**options).remote()
+            actor = self._ray.remote(concurrency_groups={APART: 1})(self._worker).options(**options).remote()
         except Exception as error:
             reason = line(describe(error), 500)
             raise ProviderError(f"a worker did not start: {reason}", LOST_WORKER) from error

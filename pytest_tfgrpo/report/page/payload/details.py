@@ -15,12 +15,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.strict import load_json
-from pytest_tfgrpo.report.page.layout import Layout
 from pytest_tfgrpo.report.page.payload.payload import SHARD, Rows
 from pytest_tfgrpo.report.page.previews import preview
 from pytest_tfgrpo.report.page.trajectories import (
@@ -31,6 +30,9 @@ from pytest_tfgrpo.report.page.trajectories import (
     gzipped,
     told_of,
 )
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.report.page.layout import Layout
 
 SCHEMA = "tfgrpo.details/1"
 LEVEL = 3

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings.agents import ACTOR
@@ -16,9 +16,11 @@ from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.report.acceptance import lessons_of
 from pytest_tfgrpo.report.blocks.flaky import FLAKY
 from pytest_tfgrpo.report.page.grid import Cell, Grid
-from pytest_tfgrpo.report.page.layout import Layout
 from pytest_tfgrpo.report.page.previews import Preview
 from pytest_tfgrpo.report.page.trajectories import Packed, compressed
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.report.page.layout import Layout
 
 SHARD = 1_000
 """Rows in one part of the file beside a page."""

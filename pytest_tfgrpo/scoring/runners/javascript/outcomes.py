@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.scoring.runners.edits.canaries import random_word
 from pytest_tfgrpo.scoring.runners.names import case_id, first_line, worst
-from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem
+from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 from pytest_tfgrpo.scoring.runners.signed import SignedRecord
 
 
@@ -153,3 +153,18 @@ def problem_of(reported: Reported, canaries: Canaries | None) -> tuple[RunProble
     if not reported.ended:
         return RunProblem.NO_REPORT, "the run ended before all tests were reported"
     return None, ""
+
+
+def suite_run(reports: list[Reported], problem: RunProblem | None, detail: str, elapsed_s: float) -> SuiteRun:
+    """Return what came of a run of which `reports` say all."""
+    outcomes, seconds, messages = merged(reports)
+    if problem is None and not outcomes:
+        problem, detail = RunProblem.NOTHING_COLLECTED, detail or "no test was found"
+    return SuiteRun(
+        outcomes=outcomes,
+        seconds=seconds,
+        messages=messages,
+        problem=problem,
+        detail=detail,
+        elapsed_s=elapsed_s,
+    )

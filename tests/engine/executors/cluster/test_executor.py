@@ -63,7 +63,7 @@ def test_a_node_says_which_python_and_which_packages_it_has() -> None:
 class OpenCluster:
     """A connection that is open until it is closed for good."""
 
-    def __init__(self, address: str, package: Package) -> None:
+    def __init__(self, address: str, package: Package, worker: type) -> None:
         self.address, self.package = address, package
         self.is_open, self.closed = True, list[bool]()
 
@@ -102,9 +102,8 @@ def job_of(root: Path, out: str | None = "runs", **more: Any) -> Any:
 def test_a_cluster_gets_the_project_without_its_runs_and_workers_know_where_to_look(
     tmp_path: Path, packed: list[dict[str, Any]]
 ) -> None:
-    settings: Any = {}
     search = ("", str(tmp_path / "src"), str(tmp_path), "/elsewhere")
-    setup = WorkerSetup(agent="python:m:a", root=tmp_path, settings=settings, search=search)
+    setup = WorkerSetup(agent=b"", root=tmp_path, search=search)
     ready = executor.connect(setup, job_of(tmp_path), "host:1", 7)
     assert (packed[0]["root"], packed[0]["left_out"]) == (tmp_path, [tmp_path / "runs"])
     assert ready.cluster.address == "host:1"  # type: ignore[attr-defined]
@@ -120,8 +119,7 @@ def test_a_connection_that_was_checked_is_used_once_and_only_while_it_is_open(
 ) -> None:
     monkeypatch.setattr(executor, "_probed", lambda ready, actor, places: ([], []))
     monkeypatch.setattr(executor, "installed", dict)
-    settings: Any = {}
-    setup = WorkerSetup(agent="python:m:a", root=tmp_path, settings=settings, search=())
+    setup = WorkerSetup(agent=b"", root=tmp_path, search=())
     job, actor = job_of(tmp_path), ScriptedActor(lambda _: "3")
     assert executor.require_cluster(setup, job, "", 2) == []
     checked: Any = executor._checked["run1"].cluster
@@ -152,8 +150,7 @@ def test_a_cluster_that_cannot_call_the_actor_is_left(
         raise SettingError("no")
 
     monkeypatch.setattr(executor, "_probed", refuse)
-    settings: Any = {}
-    setup = WorkerSetup(agent="python:m:a", root=tmp_path, settings=settings, search=())
+    setup = WorkerSetup(agent=b"", root=tmp_path, search=())
     with pytest.raises(SettingError, match="no"):
         executor.require_cluster(setup, job_of(tmp_path), "", 2)
     assert (made[0].closed, executor._checked) == ([False], {})

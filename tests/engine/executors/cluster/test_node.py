@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from support import ROOT
 from support.executors import asked
 
+from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, SettingError
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
@@ -49,7 +51,8 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def setup_of(agent: str) -> bytes:
     settings: dict[str, object] = {"sandbox": "none"}
     spec = f"python:support.worker_agents:{agent}"
-    return pickle.dumps(WorkerSetup(agent=spec, root=Path("/nowhere"), settings=settings))
+    opener = partial(open_actor, spec, settings=settings)
+    return pickle.dumps(WorkerSetup(agent=opener, root=Path("/nowhere")))
 
 
 async def opened(agent: str) -> NodeWorker:

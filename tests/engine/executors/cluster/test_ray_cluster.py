@@ -14,7 +14,7 @@ import pytest
 from pytest_tfgrpo.core.errors import ProviderError, SettingError
 from pytest_tfgrpo.engine.executors.cluster import executor, ray_cluster
 from pytest_tfgrpo.engine.executors.cluster.executor_file import Resources
-from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts
+from pytest_tfgrpo.engine.executors.cluster.node import NodeFacts, NodeWorker
 from pytest_tfgrpo.engine.executors.cluster.package import Package
 from pytest_tfgrpo.engine.executors.cluster.ray_cluster import (
     ClusterNode,
@@ -109,7 +109,7 @@ def package(stamp: str = "a") -> Package:
 
 
 def open_cluster(stamp: str = "a") -> RayCluster:
-    return RayCluster("host:1", package(stamp))
+    return RayCluster("host:1", package(stamp), NodeWorker)
 
 
 def test_runs_of_the_same_files_share_a_connection_which_ends_with_the_last(ray: Ray) -> None:
@@ -383,9 +383,9 @@ def test_a_cluster_that_starts_here_is_for_this_machine_alone(
     ray.head = head
     if others:
         with pytest.raises(SettingError, match=r"would listen for others at 10\.0\.0\.1:1; start a cluster"):
-            RayCluster("", package())
+            RayCluster("", package(), NodeWorker)
         assert ray.calls == ["init", "shutdown"]
-        RayCluster("host:1", package("b"))  # that one is somebody else's
+        RayCluster("host:1", package("b"), NodeWorker)  # that one is somebody else's
     else:
-        RayCluster("", package())
+        RayCluster("", package(), NodeWorker)
         assert (ray.opened["address"], ray.calls) == ("local", ["init"])

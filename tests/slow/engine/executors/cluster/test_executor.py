@@ -8,6 +8,7 @@ from support.executors import job_of
 from support.ray_nodes import children, listening, load_ray
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.engine.executors.cluster.node import NodeWorker
 from pytest_tfgrpo.engine.executors.cluster.package import write_package
 from pytest_tfgrpo.engine.executors.cluster.ray_cluster import RayCluster
 from pytest_tfgrpo.engine.executors.registry import require_executor
@@ -25,7 +26,7 @@ def test_a_cluster_that_it_starts_listens_on_loopback_alone(
         (tmp_path / name).mkdir()
     package = write_package(tmp_path / "project", tmp_path / "archive", most=1000, environ={})
     others = children()  # of a cluster that other tests share
-    cluster = RayCluster("", package)
+    cluster = RayCluster("", package, NodeWorker)
     try:
         found = listening(others)
     finally:
