@@ -40,7 +40,7 @@ from pytest_tfgrpo.numerics.stats import mean_interval
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3, 4)
 TASKS, ATTEMPTS = 96, 4
-WRONG, COIN = 0.1, 0.2
+WRONG, COIN, TEMPERATURE = 0.1, 0.2, 0.3
 NAMES = ("true", "coin", "shuffled", "all kept")
 BARS = {
     "true": "mean >= .35",
@@ -77,6 +77,7 @@ def made(seed: int, folder: Path) -> list[EvidenceGroup]:
         epochs=2,
         eval_rollouts=1,
         group_size=ATTEMPTS,
+        temperature_train=TEMPERATURE,
         sample_size=TASKS,
         acceptance="off",
         baseline_sweep="off",

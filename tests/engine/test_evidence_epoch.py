@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from support.api import SMALL, SUITE, Counter
 from support.evidence import GROUPS, group, write
+from support.tools import tfgrpo as tfgrpo_of
 
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import EvidenceError, ResumeError, SettingError
 from pytest_tfgrpo.core.records import Group, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
+from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.runs.evidence_epoch import FiledAttempts
 
 FILE = "evidence.jsonl"
@@ -213,3 +217,29 @@ def test_a_run_without_it_loads_none_of_it(
     made = tfgrpo.run(tmp_path, SUITE, actor=Counter(), **SMALL | settings)
     assert made.run.status == "complete"
     assert [name for name in OWN_MODULES if f"pytest_tfgrpo.{name}" in sys.modules] == []
+
+
+def test_the_report_lists_what_wants_a_scenario(result: tfgrpo.RunResult) -> None:
+    (lesson,) = result.run.library.experiences
+    row = {"id": lesson.id, "domain": "general", "text": lesson.summary32}
+    assert result.report["untested"] == {"held": False, "lessons": [row]}
+    text = "\n".join(terminal(result.report, verbosity=0))
+    assert "25 attempts at 8 tasks from evidence.jsonl, mean total_reward 0.406" in text
+    assert "1 lesson was in no prompt of the dev or eval split" in text
+    assert violations("report", result.report) == []
+
+
+@pytest.mark.parametrize("untested", ["hold", "keep"])
+def test_promote_holds_back_what_is_untested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, untested: str
+) -> None:
+    write(tmp_path / FILE)
+    save_library(tmp_path / "library.json", empty())
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntfgrpo_task_id = demo\ntfgrpo_library = library.json\n")
+    run(tmp_path, task_id="demo", untested=untested)
+    monkeypatch.chdir(tmp_path)
+    told = tfgrpo_of("library", "promote", "latest")
+    held = untested == "hold"
+    assert ("held back 1 lesson that no prompt of the dev or eval split carried:" in told) == held
+    assert ("(0.90 over 8 rollouts of production evidence)" in told) == held
+    assert len(load_library(tmp_path / "library.json").experiences) == (not held)

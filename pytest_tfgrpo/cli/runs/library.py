@@ -23,8 +23,9 @@ from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.learning.library.flags import KINDS, flags_of
 from pytest_tfgrpo.learning.library.library import diff as difference
-from pytest_tfgrpo.learning.library.library import load_library, save_library
+from pytest_tfgrpo.learning.library.library import load_library, save_library, without
 from pytest_tfgrpo.learning.library.library import rebase as rebased
+from pytest_tfgrpo.learning.library.untested import held_back
 from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.report.gates import overall
 from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
@@ -88,15 +89,21 @@ def promote(arguments: Arguments) -> Iterator[str]:
     """Write the library of a run to the committed file, for review and commit."""
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])
-    file = require_promotable(project, load_run(folder))
+    run = load_run(folder)
+    file = require_promotable(project, run)
     before, _ = find_library(project, COMMITTED)
     library, history = find_library(project, arguments.run)
+    held = held_back(run, library)
+    library = without(library, {lesson.id for lesson in held}) if held else library
     changes = difference(before, library, history)
     require_read(before.experiences, library.experiences, arguments.accept_flagged)
     looks = merged(before.looks, library.looks, looks_on_disk(project.out, project.task_id))
     save_library(file, replace(library, looks=looks))
     summary = f"+{len(changes.added)} ~{len(changes.changed)} -{len(changes.removed)}"
     yield f"wrote {file}, lessons: {len(library.experiences)} ({summary}); review it and commit it"
+    if held:
+        yield f"held back {plural(len(held), 'lesson')} that no prompt of the dev or eval split carried:"
+        yield from (f"  {_lesson(experience)}" for experience in held)
     gate = (read_report(folder) or {}).get("gate")
     if gate and overall(gate) == "fail":
         yield f"warning: the gate of run {folder.name} failed; see tfgrpo report {folder.name}"

@@ -47,6 +47,9 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
 EVIDENCE = Setting("evidence", "none", parse_text_or_none, None,
     "file of attempts that exist already, with their rewards, from which epoch 1 learns in place of asking "
     "the actor")
+UNTESTED: Setting[Literal["keep", "hold"]] = Setting("untested", "none", choice("keep", "hold"), "keep",
+    "lessons of a run that no prompt of the dev or eval split carried: keep, or hold them back from "
+    "`library promote`")
 HEADROOM: Setting[Literal["show", "stop"]] = Setting("headroom", "none", choice("show", "stop"), "show",
     "what to do once the first training groups show what a lesson can gain: show it, or stop a run that "
     "could not learn or show a gain")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,6 +154,11 @@ def diff(a: Library, b: Library, history: Iterable[Experience] = ()) -> Diff:
         removed=tuple(e for e in old.values() if e.id not in superseded),
         changed=tuple(changed),
     )
+
+
+def without(library: Library, ids: Collection[str]) -> Library:
+    """Return the library after some lessons are left out, by id."""
+    return _successor(library, [e for e in library.experiences if e.id not in ids])
 
 
 def load_library(path: Path) -> Library:

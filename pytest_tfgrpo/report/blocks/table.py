@@ -9,6 +9,7 @@ from pytest_tfgrpo.report.blocks.as_failures import AS_FAILURES
 from pytest_tfgrpo.report.blocks.block import ReportBlock
 from pytest_tfgrpo.report.blocks.contamination import CONTAMINATION
 from pytest_tfgrpo.report.blocks.endpoints import ENDPOINTS
+from pytest_tfgrpo.report.blocks.evidence import EVIDENCE, UNTESTED_LESSONS
 from pytest_tfgrpo.report.blocks.families import FAMILIES
 from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES
 from pytest_tfgrpo.report.blocks.flaky import FLAKY
@@ -20,6 +21,6 @@ from pytest_tfgrpo.report.blocks.reused import REUSED
 from pytest_tfgrpo.report.blocks.sequential import SEQUENTIAL
 
 BLOCKS: Sequence[ReportBlock[Any]] = (
-    FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH, CONTAMINATION, SEQUENTIAL, AS_FAILURES, ENDPOINTS,
-    FAULT_MESSAGES, LOW,
+    EVIDENCE, UNTESTED_LESSONS, FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH, CONTAMINATION, SEQUENTIAL,
+    AS_FAILURES, ENDPOINTS, FAULT_MESSAGES, LOW,
 )  # fmt: skip

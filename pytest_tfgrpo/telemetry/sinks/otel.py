@@ -135,7 +135,7 @@ class Telemetry:
         if not self._sampled:
             return
         match record:
-            case Group(group_id=group_id) if group_id not in self._sent:
+            case Group(group_id=group_id) if group_id not in self._sent and record.mode != "evidence":
                 self._put(record)
             case PhaseResult(phase=phase) if f"{self._run_id}.e{phase.epoch}" not in self._sent:
                 fresh = tuple(call for call in record.calls if call.key not in self._sent)
