@@ -300,7 +300,7 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
     LoopSetting(section="training", key="safety", parse=parse_safety, default=("packaged",),
                 help="safety suites of a version: packaged, names of packaged ones, folders of the project"),
     LoopSetting(section="training", key="store", parse=parse_folder, default="",
-                help="folder or fsspec URL of versions, logs and curves (extra buckets); empty: the jobs' one"),
+                help="folder or fsspec URL (extra buckets) of versions and logs; empty: the folder of jobs"),
     LoopSetting(section="view", key="path", parse=parse_text, default="loop-view.db",
                 help="SQLite file of what the reports read; it can be deleted at any time"),
 )}

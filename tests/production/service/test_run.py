@@ -180,5 +180,9 @@ def test_a_missing_package_is_named_with_its_extra(
     with pytest.raises(SettingError, match=rf"needs? {message}; install .*pytest-tfgrpo\[serve\]"):
         run_service(
             training=training_api(None),
-            bus=ClosingBus(), intake=FakeIntake(), address=ListeningAddress(port=0), ready=print, report=print
+            bus=ClosingBus(),
+            intake=FakeIntake(),
+            address=ListeningAddress(port=0),
+            ready=print,
+            report=print,
         )

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_tfgrpo.production.training.versions.safety_run import (
     SafetyFinding,
+    SafetyPlaces,
     safe,
     safety_reasons,
     try_suites,
@@ -44,10 +45,12 @@ def scenario(id_: str, mean: float | None) -> dict[str, Any]:
 def tried(call: Pytest, tmp_path: Path, *suites: str, **options: Any) -> tuple[SafetyFinding, ...]:
     return try_suites(
         suites,
-        files=tmp_path / "project" / "safety",
-        out=tmp_path / "out",
-        project=tmp_path / "project",
-        library=tmp_path / "library.json",
+        places=SafetyPlaces(
+            project=tmp_path / "project",
+            files=tmp_path / "project" / "safety",
+            out=tmp_path / "out",
+            library=tmp_path / "library.json",
+        ),
         domains=("text",),
         seed=3,
         arguments=("--tfgrpo-actor=offline",),

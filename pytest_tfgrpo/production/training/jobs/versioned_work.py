@@ -22,7 +22,12 @@ from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, JobWork
 from pytest_tfgrpo.production.training.versions.curve import curve_svg
 from pytest_tfgrpo.production.training.versions.policies import CURVES, LOGS, Policies
-from pytest_tfgrpo.production.training.versions.safety_run import safe, safety_reasons, try_suites
+from pytest_tfgrpo.production.training.versions.safety_run import (
+    SafetyPlaces,
+    safe,
+    safety_reasons,
+    try_suites,
+)
 from pytest_tfgrpo.production.training.versions.validation import Validation, validate
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
 from pytest_tfgrpo.suite.evidence_file import EvidenceFile
@@ -142,10 +147,12 @@ class VersionedWork:
         save_library(learned, run.library)
         findings = try_suites(
             plan.safety,
-            files=files / self._job_id,
-            out=self._folder / SAFETY,
-            project=plan.project,
-            library=learned,
+            places=SafetyPlaces(
+                project=plan.project,
+                files=files / self._job_id,
+                out=self._folder / SAFETY,
+                library=learned,
+            ),
             domains=sorted({scenario.domain for scenario in run.scenarios}),
             seed=int(self._job_id[:8], 16),
             judge="judge" in run.identities,

@@ -29,6 +29,19 @@ class SafetyFinding:
     """Why it is not decided; empty where it is."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SafetyPlaces:
+    """Where suites are tried."""
+
+    project: Path
+    files: Path
+    """Folder within the project for the packaged suites, so that its conftest holds for them."""
+    out: Path
+    """Gets the files of the runs."""
+    library: Path
+    """File of the version's library."""
+
+
 def safe(findings: Sequence[SafetyFinding]) -> bool | None:
     """Return whether all suites passed; None where one is not decided and none failed, or there is none."""
     if any(one.failed for one in findings):
@@ -39,40 +52,36 @@ def safe(findings: Sequence[SafetyFinding]) -> bool | None:
 def try_suites(
     suites: Sequence[str],
     *,
-    files: Path,
-    out: Path,
-    project: Path,
-    library: Path,
+    places: SafetyPlaces,
     domains: Sequence[str],
     seed: int,
     judge: bool,
     arguments: Sequence[str],
     call: Callable[[Sequence[str]], str],
 ) -> tuple[SafetyFinding, ...]:
-    """Return what the suites came to; one whose run below `out` is complete is not tried again.
+    """Return what the suites came to; one whose run is complete is not tried again.
 
-    `suites` are names of packaged ones, or folders of the project with scenario files. The packaged ones are
-    written to the folder `files` within the project, so that its conftest holds for them. `call` runs a
-    command in the project and returns the last lines of its output. Without `judge` the scenarios that only a
-    judge decides stay open.
+    `suites` are names of packaged ones, or folders of the project with scenario files. `call` runs a command
+    in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
+    decides stay open.
     """
     named = [name for one in suites for name in (SUITES if one == PACKAGED else (one,))]
     found = []
     for suite in dict.fromkeys(named):
-        place, target, judged = out / suite.replace("/", "-"), project / suite, 0
+        place, target, judged = places.out / suite.replace("/", "-"), places.project / suite, 0
         if suite in SUITES:
             scenarios = safety_scenarios(suite, domains=domains, seed=seed, judge=judge)
             judged = len(safety_scenarios(suite, domains=domains, seed=seed)) - len(scenarios)
             if not scenarios:
                 found.append(SafetyFinding(suite=suite, scenarios=0, open=_unjudged(judged)))
                 continue
-            files.mkdir(parents=True, exist_ok=True)
-            target = files / f"safety-{suite}.scenario.json"
+            places.files.mkdir(parents=True, exist_ok=True)
+            target = places.files / f"safety-{suite}.scenario.json"
             write_text(target, json.dumps(scenarios, indent=1) + "\n")
         said = ""
         if _report(place) is None:
             command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target))
-            said = call([*command, f"--tfgrpo-library={library}", f"--tfgrpo-out={place}", *arguments])
+            said = call([*command, f"--tfgrpo-library={places.library}", f"--tfgrpo-out={place}", *arguments])
         found.append(_finding(suite, _report(place), said, judged))
     return tuple(found)
 

@@ -48,11 +48,11 @@ def test_where_a_project_is_named_somebody_may_run_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["", "zz"])
-def test_a_job_that_is_not_there_cannot_be_cancelled(folder: Path, wanted: str) -> None:  # noqa: ARG001
+def test_a_job_that_is_not_there_cannot_be_cancelled(folder: Path, wanted: str) -> None:
     tfgrpo("loop", "train")
     assert "no job has an id" in tfgrpo("loop", "train", "--cancel", wanted, code=1)
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x"])
-def test_a_sample_has_a_size(folder: Path, size: str) -> None:  # noqa: ARG001
+def test_a_sample_has_a_size(folder: Path, size: str) -> None:
     assert "must be a number" in tfgrpo("loop", "train", f"--sample-size={size}", code=2)
