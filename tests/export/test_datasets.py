@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.builders import make_group, make_rollout, make_scenario
 from support.exports import write_run_of_rare_calls
 
+from pytest_tfgrpo.export import attempts
+from pytest_tfgrpo.export.attempts import ALL_EQUAL, ALONE, read_group
 from pytest_tfgrpo.export.export import Export, export
 
 
@@ -32,3 +39,28 @@ def test_rows_that_show_the_types_of_all_columns_come_first(tmp_path: Path, shap
         assert [one and one["token_ids"] for one in spoken[:3]] == [[7], [7], None]
     shown = [row["scenario_id"] for row in rows].index("plain")
     assert shown == (4 if shape == "rollouts" else 1)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "reason", "mean"),
+    [
+        ([1.0, 0.0], "", 0.5),
+        ([0.5, 0.5], ALL_EQUAL, 0.5),
+        ([0.5, None], ALONE, 0.5),
+        ([None, None], "", None),
+        ([], "", None),
+    ],
+)
+def test_a_group_says_why_all_its_advantages_are_0(
+    monkeypatch: pytest.MonkeyPatch, rewards: list[float | None], reason: str, mean: float | None
+) -> None:
+    monkeypatch.setattr(attempts, "prompt_of", lambda *_: "left out")
+    rollouts = tuple(make_rollout(n, credit) for n, credit in enumerate(rewards))
+    group = replace(make_group([1.0]), rollouts=(), scores=())
+    if rewards:
+        group = make_group(rewards, rollouts=rollouts)
+    index: Any = SimpleNamespace(load=lambda _: group, scenarios={"count-words": make_scenario()})
+    left_out = Counter[str]()
+    found = read_group(index, "g", "grpo", left_out)
+    assert (found.reason, None if math.isnan(found.mean) else found.mean) == (reason, mean)
+    assert left_out.total() == len(rewards)

@@ -152,3 +152,17 @@ def test_a_run_of_another_recording_removes_nothing(tmp_path: Path) -> None:
     record(path, make_run([make_entry(scenario="here")]))
     with pytest.raises(RecordingError, match="uses nothing from"):
         list(prune(path, [use(make_run([make_entry(scenario="there")]))], others=False, dry=False))
+
+
+def test_removed_calls_about_no_scenario_have_a_dash_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    kept, gone = make_run([make_entry()], [make_call()]), make_call(subject="", fingerprint="d" * 64)
+    record(path, make_run([make_entry(), make_entry(scenario="s2", seed=6)], [make_call(), gone]))
+    for dry, verb in ((True, "would remove"), (False, "removed")):
+        assert list(prune(path, [use_of(kept, [])], others=False, dry=dry)) == [
+            f"{verb} 1 model call of -",
+            f"{verb} 1 rollout of s2",
+            f"{path}: {verb} 2 of 4 entries",
+        ]
+    assert len(Recording.open(path).lines) == 2
+    assert list(verify(path)) == []
