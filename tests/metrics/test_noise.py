@@ -2,6 +2,7 @@ import math
 import random
 from dataclasses import replace
 from statistics import stdev
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -204,3 +205,20 @@ def test_a_sweep_has_as_many_rollouts_as_its_smallest_group(
     value = noise(Sweeps(make_run(final=final)), None)
     assert value is not None
     assert value["rollouts"] == rollouts
+
+
+@pytest.mark.parametrize(
+    ("baseline", "difference", "within"),
+    [(MIXED, 0.0, True), (MIXED, 0.9, False), (MIXED, -0.9, False), (MIXED, None, None), (None, 0.0, None)],
+)
+def test_a_gain_lies_within_the_noise_of_two_sweeps(
+    baseline: Any, difference: float | None, within: bool | None
+) -> None:
+    sweeps = Sweeps(make_run(baseline, MIXED))
+    gain: Any = {"difference": difference}
+    value = noise(sweeps, gain)
+    assert value is not None
+    assert value["gain_within"] is within
+    alone = noise(sweeps, None)
+    assert alone is not None
+    assert alone["gain_within"] is None

@@ -171,3 +171,24 @@ def test_a_domain_that_is_compared_with_nothing_has_the_mean_of_its_scored_scena
         "mean": mean,
         **dict.fromkeys(("gain", "p", "p_adjusted", "claim")),
     }
+
+
+def test_families_are_one_piece_of_evidence_in_a_claim() -> None:
+    def rows(gain: float, families: int) -> Comparison:
+        def tallies(mean: float) -> dict[str, Tally]:
+            return {
+                f"s{n}": Tally(stamp="x", n=1, sum=mean, sum_sq=mean, errors=0, family=f"f{n % families}")
+                for n in range(16)
+            }
+
+        return compare(tallies(0.5), tallies(0.5 + gain))
+
+    alone, together = significance.p_of(rows(0.5, 16)), significance.p_of(rows(0.5, 8))
+    assert alone is not None
+    assert alone < 0.001
+    assert together == pytest.approx(2 / 2**8)
+    assert significance.p_of(compare({}, {})) is None
+    for looks in (1, 3):
+        for gain, side in ((0.5, "better"), (-0.5, "worse")):
+            compared = rows(gain, 16)
+            assert significance.claim((compared, significance.p_of(compared)), looks=looks) == side

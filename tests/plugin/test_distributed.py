@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.plugin.distributed import MISUSE, OUTPUT, Controller, is_scenario_id
+from pytest_tfgrpo.plugin.distributed import (
+    MISUSE,
+    OUTPUT,
+    SCREEN,
+    Controller,
+    WorkerScreen,
+    is_scenario_id,
+    screen_of,
+)
+from pytest_tfgrpo.plugin.progress import screen
 
 SCENARIO = "a.scenario.yaml::x"
 
@@ -93,3 +102,23 @@ def test_a_worker_that_ended_hands_over_its_report_or_its_refusal(output: dict[s
     with pytest.raises(pytest.UsageError, match="why") if MISUSE in output else nullcontext():
         controller.pytest_testnodedown(SimpleNamespace(workeroutput=output) if output else SimpleNamespace())
     assert adopted == ([output[OUTPUT]] if OUTPUT in output and MISUSE not in output else [])
+
+
+@pytest.mark.parametrize(
+    ("worker", "verbosity", "shown"),
+    [
+        ({"workerinput": {}}, 0, None),
+        ({"workerinput": {SCREEN: None}}, 0, None),
+        ({"workerinput": {SCREEN: "channel"}}, 0, "worker"),
+        ({"workerinput": {SCREEN: "channel"}}, -1, "worker"),
+        ({}, 0, "own"),
+        ({}, -1, None),
+    ],
+)
+def test_a_worker_shows_how_far_it_is_where_its_controller_does(
+    worker: Any, verbosity: int, shown: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "open_screen", lambda config: "own")
+    config: Any = SimpleNamespace(get_verbosity=lambda: verbosity, **worker)
+    found = screen_of(config)
+    assert ("worker" if isinstance(found, WorkerScreen) else found) == shown

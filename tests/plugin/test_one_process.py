@@ -1,7 +1,13 @@
 """Items that are known beforehand to run in another process than their run: nothing is asked."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from support.project import Project
+
+from pytest_tfgrpo.plugin.one_process import refuse_known
 
 OPTION = """
 import pytest
@@ -46,3 +52,32 @@ def test_the_mark_means_something_where_a_plugin_has_the_option(project: Project
 def test_tests_without_a_run_are_forked_as_they_like(project: Project) -> None:
     project.conftest(OPTION.replace("assert not", "assert")).write("test_x.py", "def test_x(): pass\n")
     project.run("--forked", "test_x.py").assert_outcomes(passed=1)
+
+
+Looping = type("Looping", (), {"__module__": "xdist.looponfail"})
+
+
+@pytest.mark.parametrize(
+    ("plugins", "forked", "marked", "refused"),
+    [
+        ([], None, [False], None),
+        ([object()], None, [True], None),
+        ([], False, [], None),
+        ([], False, [False, False], None),
+        ([], False, [False, True], "must run in process"),
+        ([], True, [False], "must run in process"),
+        ([object(), Looping()], None, [False], "cannot run with --looponfail"),
+    ],
+)
+def test_what_would_run_items_elsewhere_or_for_ever_is_refused_beforehand(
+    plugins: list[object], forked: bool | None, marked: list[bool], refused: str | None
+) -> None:
+    config: Any = SimpleNamespace(
+        pluginmanager=SimpleNamespace(get_plugins=lambda: plugins),
+        getoption=lambda name, default: default if forked is None else forked,
+    )
+    items: Any = [
+        SimpleNamespace(get_closest_marker=lambda name, one=one: name == "forked" and one) for one in marked
+    ]
+    with pytest.raises(pytest.UsageError, match=refused) if refused else nullcontext():
+        refuse_known(config, items)

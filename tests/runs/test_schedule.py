@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire.stamp import seed_of
-from pytest_tfgrpo.runs.schedule import outline, plan, require_dev, steps_of
+from pytest_tfgrpo.runs.schedule import MIN_DEV, dev_phase, outline, plan, require_dev, steps_of
 from pytest_tfgrpo.runs.seeds import control_first, draw, rollout_seed
 
 DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in BY_NAME.items()}
@@ -138,3 +138,44 @@ def test_only_dev_scenarios_decide_on_what_an_epoch_learned() -> None:
     require_dev(known, phase)
     with pytest.raises(ValueError, match="scenario 't' of split 'train' must not decide on a library"):
         require_dev(known, replace(phase, dev=("d", "t")))
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "sweep", "asked", "each"),
+    [
+        (0, 100, 5, 0, 0),
+        (3, 100, 5, 3, 10),
+        (3, 30, 5, 3, 10),
+        (3, 29, 5, 3, 9),
+        (3, 100, None, 3, 2),
+        (3, 6, 5, 3, 2),
+        (3, 5, 5, 2, 2),
+        (3, 4, 5, 2, 2),
+        (3, 2, 5, 1, 2),
+        (3, 1, 5, 0, 0),
+    ],
+)
+def test_the_dev_sweep_asks_the_first_scenarios_twice_as_often_within_its_limit(
+    count: int, most: int, sweep: int | None, asked: int, each: int
+) -> None:
+    ids = tuple(f"d{n}" for n in range(count))
+    settings = DEFAULTS | {"acceptance_rollouts": most, "eval_rollouts": sweep, "temperature_eval": 0.0}
+    found = dev_phase(phase(2, "train"), ids, settings)
+    assert found == Phase(
+        epoch=2, mode="dev", temperature=0.0, rollouts=each, scenarios=ids[:asked], dev_sweep=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "acceptance", "decides"),
+    [(0, "safe", False), (MIN_DEV - 1, "safe", False), (MIN_DEV, "safe", True), (MIN_DEV, "off", False)],
+)
+def test_enough_dev_scenarios_decide_unless_acceptance_is_off(
+    count: int, acceptance: str, decides: bool
+) -> None:
+    settings = DEFAULTS | {"acceptance": acceptance}
+    dev = [make_scenario(f"d{n}", split="dev", stamp=f"{500 + n:064}") for n in range(count)]
+    phases = plan(outline(settings, learning=True, sweep_rollouts=2), [*scenarios(), *dev], settings)
+    found = {one.mode: one.dev for one in phases}
+    assert found["train"] == (tuple(s.id for s in dev) if decides else ())
+    assert found["eval"] == ()
