@@ -332,7 +332,7 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
         items[:] = _mixed(left, ours, places)
 
     def pytest_collection_finish(session: Any) -> None:
-        tell(EVENT, "tests", dumps([(item.nodeid, _code(item)) for item in session.items]))
+        tell(EVENT, "tests", dumps([(item.nodeid, _code_id(item)) for item in session.items]))
         tell(EVENT, "look", session.items)
         tell(EVENT, "n", len(session.items))
 
@@ -367,17 +367,35 @@ def _reporting(names: _Names) -> Tuple[Any, ...]:
         yield
         tell(EVENT, "look", item)
 
+    def pytest_runtest_makereport(item: Any, call: Any) -> None:
+        if call.excinfo is not None:
+            _cut(call.excinfo, _code(item))
+
     def pytest_runtest_teardown(item: Any) -> None:
-        tell(EVENT, "torn", item.nodeid, _code(item), "runtest" in vars(item))
+        tell(EVENT, "torn", item.nodeid, _code_id(item), "runtest" in vars(item))
 
-    return pytest_runtest_logstart, pytest_runtest_logreport, pytest_runtest_call, pytest_runtest_teardown
+    return (pytest_runtest_logstart, pytest_runtest_logreport, pytest_runtest_call,
+            pytest_runtest_makereport, pytest_runtest_teardown)  # fmt: skip
 
 
-def _code(item: Any) -> int:
-    """Return what identifies the code of a test; 0 where it has none, such as an example in a text."""
+def _code(item: Any) -> Any:
+    """Return the code of a test; None where it has none, such as an example in a text."""
     called = getattr(item, "obj", None)
-    code = getattr(getattr(called, "__func__", called), "__code__", None)
+    return getattr(getattr(called, "__func__", called), "__code__", None)
+
+
+def _code_id(item: Any) -> int:
+    code = _code(item)
     return 0 if code is None else id(code)
+
+
+def _cut(excinfo: Any, code: Any) -> None:
+    """Drop frames below a test, all but the last: pytest drops them too, but looks for the file of each."""
+    entry, below = excinfo.tb, 0
+    while entry is not None and entry.tb_frame.f_code is not code:
+        entry, below = entry.tb_next, below + 1
+    if entry is not None and below > 1:
+        excinfo.traceback = excinfo.traceback[below - 1 :]
 
 
 def _is_linted(item: Any) -> bool:
