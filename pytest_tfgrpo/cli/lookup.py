@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from pytest_tfgrpo.cli.project import Project
 from pytest_tfgrpo.core.errors import JournalError, SettingError, StoreError
-from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, read_plain
-from pytest_tfgrpo.core.keys.agent_list import listed_agents
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_JSON, REPORT_SCHEMA, read_plain
+from pytest_tfgrpo.core.keys.agent_list import PLACE, listed_agents
+from pytest_tfgrpo.core.keys.setting_parsers import task_of
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -19,9 +20,7 @@ from pytest_tfgrpo.core.settings.runs import LIBRARY
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
-from pytest_tfgrpo.launch.agents import PLACE, task_of
 from pytest_tfgrpo.learning.library.library import as_of, empty, load_library
-from pytest_tfgrpo.report.value import SCHEMA
 from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, read_log
 from pytest_tfgrpo.runs.schedule import rollout_id
 
@@ -168,8 +167,10 @@ def read_report(folder: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise JournalError(f"cannot read {path}: {error}") from error
-    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-        raise JournalError(f"{path} is not a report of schema {SCHEMA!r}; resume the run or leave it out")
+    if not isinstance(report, dict) or report.get("schema") != REPORT_SCHEMA:
+        raise JournalError(
+            f"{path} is not a report of schema {REPORT_SCHEMA!r}; resume the run or leave it out"
+        )
     for wrong in violations("report", report)[:1]:
         raise JournalError(f"{path} is no report: {wrong.pointer}: {wrong.message}; restore or delete it")
     return report

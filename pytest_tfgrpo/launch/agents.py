@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
 from pytest_tfgrpo.core.files import REPORT_HTML, write_json, write_text
-from pytest_tfgrpo.core.keys.agent_list import listed_agents
+from pytest_tfgrpo.core.keys.agent_list import PLACE, listed_agents
 from pytest_tfgrpo.core.keys.list_values import domains
 from pytest_tfgrpo.core.keys.setting import Setting
-from pytest_tfgrpo.core.keys.setting_parsers import TASK_ID_LENGTH, default_task_id
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id, task_of
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.agents import ACTOR, DOMAIN_AGENTS, RECORD
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 COMPARISONS = "comparisons"
 """Folder of a task with the comparisons of its agents."""
-PLACE = "{agent}"
-"""Stands for an agent's name in the settings that name a file."""
 FILES: tuple[Setting[str | None], ...] = (LIBRARY, RECORD, BASELINE)
 
 
@@ -89,11 +87,6 @@ def _require_listed(settings: Settings, names: Sequence[str]) -> None:
                     f"domain_agents = {domain} = {name} ({settings.origins['domain_agents']}): unknown agent "
                     f"{name!r}{hint}"
                 )
-
-
-def task_of(task: str, name: str) -> str:
-    """Return the task id of an agent of a list: that of the suite, cut if need be, and its name."""
-    return f"{task[: TASK_ID_LENGTH - 1 - len(name)]}.{name}"
 
 
 def _own(settings: Settings, task: str, name: str, spec: str, count: int) -> Settings:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.core.files import REPORT_SCHEMA
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Group, Mode, Run
 from pytest_tfgrpo.core.report_blocks import (
@@ -48,7 +49,6 @@ from pytest_tfgrpo.suite.families import sweeps_of
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.verdict import RuleResult, Verdict
 
-SCHEMA = "tfgrpo.report/1"
 REGRESSIONS = 5
 REFUSALS = 20
 """Refused lessons that the report lists."""
@@ -74,7 +74,7 @@ def build(
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
     value: Report = {
-        "schema": SCHEMA,
+        "schema": REPORT_SCHEMA,
         "run_id": run.run_id,
         "task_id": run.task_id,
         "status": run.status,

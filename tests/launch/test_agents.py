@@ -10,8 +10,9 @@ from support.journals import write_run
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.keys.setting_parsers import task_of
 from pytest_tfgrpo.core.settings import Settings, resolve
-from pytest_tfgrpo.launch.agents import COMPARISONS, agents_of, compare_agents, task_of
+from pytest_tfgrpo.launch.agents import COMPARISONS, agents_of, compare_agents
 
 TWO = "a = python:m:a, b = python:m:b"
 

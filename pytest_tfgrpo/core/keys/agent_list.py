@@ -10,6 +10,8 @@ KINDS = ("offline", "openai", "command", "python", "replay", "reference", "nothi
 NAME_LENGTH = 40
 MOST = 5
 """Agents that fit beside each other in tables and pages."""
+PLACE = "{agent}"
+"""Stands for an agent's name in the settings that name a file."""
 _BREAK = re.compile(rf"\n|,(?=\s*(?:[A-Za-z0-9][\w.-]*\s*=\s*)?(?:{'|'.join(KINDS)})(?::|\s*(?:,|\n|$)))")
 _NAMED = re.compile(r"([^\s:=]+)\s*=\s*(.*)", re.DOTALL)
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH - 1}}}")

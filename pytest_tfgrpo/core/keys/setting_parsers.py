@@ -144,6 +144,11 @@ def default_task_id(name: str) -> str:
     return clean[:TASK_ID_LENGTH] or "suite"
 
 
+def task_of(task: str, name: str) -> str:
+    """Return the task id of an agent of a list: that of the suite, cut if need be, and its name."""
+    return f"{task[: TASK_ID_LENGTH - 1 - len(name)]}.{name}"
+
+
 def parse_task_id(value: Any) -> str:
     """Return a task id."""
     if not is_task_id(str(value)):
