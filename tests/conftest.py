@@ -15,8 +15,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hypothesis
 import pytest
+
+try:
+    import hypothesis
+except ImportError as error:
+    raise pytest.UsageError(
+        "the project's own tests need more than the package: pip install -e '.[test-full,dev]'; its example "
+        "suite runs without: pytest --tfgrpo fixtures"
+    ) from error
 from hypothesis import strategies as st
 from support.connections import check_connections
 from support.guard import Guard
