@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError
@@ -10,18 +9,19 @@ from pytest_tfgrpo.core.files import open_plain
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.wire.wire import from_wire
 from pytest_tfgrpo.runs.journal.journal import damage, decode
+from pytest_tfgrpo.runs.journal.placed import PlacedValues
 
 HELD = 8_000
 """Rollouts that stay in memory."""
 
 
-class RolloutsOnFile(MutableMapping[str, Rollout]):
+class RolloutsOnFile(PlacedValues[Rollout, Rollout | int]):
     """Rollouts by id, in the order of the journal; of most it holds where their lines begin."""
 
     def __init__(self, path: Path) -> None:
         """Have none yet of the journal at `path`."""
+        super().__init__({})
         self._path = path
-        self._places: dict[str, Rollout | int] = {}
 
     def put(self, rollout: Rollout, offset: int) -> None:
         """Take a rollout whose line begins at an offset."""
@@ -47,19 +47,3 @@ class RolloutsOnFile(MutableMapping[str, Rollout]):
     def __setitem__(self, id_: str, rollout: Rollout) -> None:
         """Take a rollout that is nowhere on file."""
         self._places[id_] = rollout
-
-    def __delitem__(self, id_: str) -> None:
-        """Forget a rollout."""
-        del self._places[id_]
-
-    def __contains__(self, id_: object) -> bool:
-        """Return whether a rollout is there; nothing is read for it."""
-        return id_ in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the ids."""
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._places)

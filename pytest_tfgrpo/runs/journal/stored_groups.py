@@ -12,7 +12,7 @@ import struct
 import tempfile
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints, overloa
 
 from pytest_tfgrpo.core.python.dataclass import maker_of
 from pytest_tfgrpo.core.records import Group, Rollout, Score
+from pytest_tfgrpo.runs.journal.placed import PlacedValues
 
 KEPT = 2_000
 """Groups of a run that stay in memory at most."""
@@ -235,13 +236,13 @@ def by_scenario(groups: Sequence[Group]) -> Mapping[str, Group]:
     return {group.scenario_id: group for group in groups}
 
 
-class GroupsById(MutableMapping[str, Group]):
+class GroupsById(PlacedValues[Group, GroupPlace]):
     """Groups of a phase by their id, in the order in which they came."""
 
     def __init__(self, store: GroupStore, earlier: GroupsById | None = None) -> None:
         """Those of `earlier` are there already."""
+        super().__init__({} if earlier is None else earlier.places())
         self._store = store
-        self._places = {} if earlier is None else earlier.places()
 
     def take(self, places: Mapping[str, GroupPlace]) -> None:
         """Take groups that lie at some places of the same store."""
@@ -254,22 +255,6 @@ class GroupsById(MutableMapping[str, Group]):
     def __setitem__(self, id_: str, group: Group) -> None:
         """Keep a group."""
         self._places[id_] = self._store.put(group)
-
-    def __delitem__(self, id_: str) -> None:
-        """Forget a group."""
-        del self._places[id_]
-
-    def __contains__(self, id_: object) -> bool:
-        """Return whether a group is there; nothing is read for it."""
-        return id_ in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the ids."""
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._places)
 
     def places(self) -> dict[str, GroupPlace]:
         """Return where each of them is."""
