@@ -1,16 +1,21 @@
-"""What the tests of production/live/test_collector.py share with the slow ones."""
+"""What the tests of the collector share with the slow ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.production.live.intake import collector as module
+from pytest_tfgrpo.production.live.intake import event_buffer
 from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.records import LiveEvent
-from pytest_tfgrpo.production.live.store.store import LiveStore
+from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
+from support.live_events import RULES
 
 Start = Callable[..., Collector]
 
@@ -39,3 +44,29 @@ class Broken:
             return method(*args, **kwargs)
 
         return call
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LiveStore]:
+    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(event_buffer, "POLL_S", 0.02)
+    monkeypatch.setattr(module, "RETRY_S", 0.001)
+    started: list[Collector] = []
+
+    def begin(with_rules: Any = RULES, **options: Any) -> Collector:
+        started.append(Collector(store, with_rules, **options))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.close()
+
+
+@pytest.fixture
+def broken(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Broken:
+    return Broken(store, monkeypatch)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from support.abandoned import abandon, repeat_among_collections
-from support.live.collector import Broken, Start, put
+from support.live.collector import put
 from support.live_events import RULES, Reporter, outcome, reset, rules, runs, until
 
 from pytest_tfgrpo.production.live.intake import collector as module
@@ -22,33 +20,6 @@ from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.intake.event_buffer import EventBuffer, LiveBatch
 from pytest_tfgrpo.production.live.intake.run_clock import RunClock
 from pytest_tfgrpo.production.live.records import LiveStatus
-from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[LiveStore]:
-    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(event_buffer, "POLL_S", 0.02)
-    monkeypatch.setattr(module, "RETRY_S", 0.001)
-    started: list[Collector] = []
-
-    def begin(with_rules=RULES, **options: Any) -> Collector:
-        started.append(Collector(store, with_rules, **options))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        one.close()
-
-
-@pytest.fixture
-def broken(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Broken:
-    return Broken(store, monkeypatch)
 
 
 def test_live_rl_c01_what_is_put_is_in_the_store_after_a_flush(store, start):

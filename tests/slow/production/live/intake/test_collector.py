@@ -5,46 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
-from support.live.collector import Broken, Start, put
+from support.live.collector import put
 from support.live_events import RULES, Reporter, counting, reset, rules, runs, until
 
-from pytest_tfgrpo.production.live.intake import collector as module
-from pytest_tfgrpo.production.live.intake import event_buffer
-from pytest_tfgrpo.production.live.intake.collector import Collector
 from pytest_tfgrpo.production.live.intake.run_clock import RunClock
-from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[LiveStore]:
-    with closing(open_live_store(tmp_path / "live.db", "shop")) as opened:
-        yield opened
-
-
-@pytest.fixture
-def start(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(event_buffer, "POLL_S", 0.02)
-    monkeypatch.setattr(module, "RETRY_S", 0.001)
-    started: list[Collector] = []
-
-    def begin(with_rules=RULES, **options: Any) -> Collector:
-        started.append(Collector(store, with_rules, **options))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        one.close()
-
-
-@pytest.fixture
-def broken(store: LiveStore, monkeypatch: pytest.MonkeyPatch) -> Broken:
-    return Broken(store, monkeypatch)
+from pytest_tfgrpo.production.live.store.store import open_live_store
 
 
 def test_another_process_s_selector_and_reset_are_seen_without_an_event(store, start):
