@@ -27,6 +27,7 @@ TRIGGERS = ("degradation", "negative_feedback", "threshold", "daily")
 """What asks for training by itself; of several that are due the first does."""
 _ATTRIBUTE = re.compile(r"(?=.{3,100}\Z)[A-Za-z][\w-]*(?:\.[A-Za-z0-9_][\w-]*)*", re.ASCII)
 _MOST_ATTRIBUTES = 100
+_DOMAIN = re.compile(r"(?!tfgrpo\.)[A-Za-z0-9._-]{1,64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -244,8 +245,8 @@ def parse_domains(value: Any) -> Mapping[str, str]:
         value = {name: domain for name, _, domain in pairs}
         if not value or len(value) < len(pairs):
             raise ValueError("must be domains such as order helper=orders, general=shop, each name once")
-    if not all(name and domain.strip() for name, domain in value.items()):
-        raise ValueError("must name an agent or domain and the suite's domain, such as order helper=orders")
+    if not all(name and _DOMAIN.fullmatch(domain) for name, domain in value.items()):
+        raise ValueError("must be domains of letters, digits and ._- such as order helper=orders")
     return MappingProxyType(dict(value))
 
 

@@ -114,7 +114,7 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
         ),
         ("[rewards.weights]\nStyle = 0.1", "loop.toml: rewards.weights: .*Style"),
         ("[training.domains]\na = 2", "loop.toml: training.domains.a: 2 is not of type"),
-        ("[training.domains]\n' ' = ' '", "loop.toml: training.domains must name an agent or domain"),
+        ("[training.domains]\na = 'b c'", "loop.toml: training.domains.a: 'b c' does not match: 1 to 64"),
         ("[rewards.weights]\nstyle = 2", "loop.toml: rewards.weights.style: 2 is greater"),
         ("[rewards]\nweights = 1979-05-27", "loop.toml: rewards.weights: .* is not of type object"),
         ("[view]\npath = ", "cannot read .*loop.toml"),

@@ -45,6 +45,16 @@ COMMANDS = (
         "Ask for a training job, and print its id; a service whose loop.toml names a project runs it.",
         "loop.training.train",
     ),
+    CommandRow(
+        "candidates",
+        "List right answers that production knows as scenarios, and write those that you accept.",
+        "loop.training.candidates",
+    ),
+    CommandRow(
+        "versions",
+        "List policy versions, approve or reject one, and show which trajectories its lessons rest on.",
+        "loop.training.versions",
+    ),
     CommandRow("show", "Print a trajectory: its turns, what was said of it, and its rewards.", "loop.show"),
     CommandRow(
         "forget",

@@ -1,0 +1,83 @@
+"""The commands ``tfgrpo loop candidates ...``: right answers of production, for a person to accept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
+from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command, positive
+from pytest_tfgrpo.core.texts.text import line, table
+from pytest_tfgrpo.production.training.candidates.candidates import candidates_of, find_candidate
+from pytest_tfgrpo.production.training.candidates.right_answers import right_answers
+from pytest_tfgrpo.production.training.candidates.scenario_text import (
+    candidate_text,
+    prompt_at,
+    write_candidates,
+)
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.production.bus.protocol import Bus
+    from pytest_tfgrpo.production.training.candidates.candidates import ScenarioCandidate
+
+
+def declare(parser: Parser) -> None:
+    """Add the commands of the group."""
+    group = parser.add_group()
+    command = add_command(group, "list", list_)
+    command.add_argument(
+        "--most", type=positive, default=20, metavar="N", help="candidates to list (default: 20)"
+    )
+    add_config(command)
+    command = add_command(group, "show", show)
+    command.add_argument("id", metavar="ID", help="id of a candidate")
+    add_config(command)
+    command = add_command(group, "accept", accept)
+    command.add_argument("ids", nargs="+", metavar="ID", help="id of a candidate")
+    command.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder of your suite")
+    add_config(command)
+
+
+def list_(arguments: Arguments) -> Iterator[str]:
+    """List tasks of which production knows a right answer, the worst and most frequent first."""
+    with _candidates(arguments) as (bus, found):
+        shown = found[: arguments.most]
+        rows = [_row(one, prompt_at(bus, one)[0]) for one in shown]
+    if not rows:
+        yield "no candidates: no feedback of type label or correction says what is right"
+        return
+    yield from table(["id", "users", "reward", "check", "domain", "task"], rows, left=1)
+    if len(found) > len(shown):
+        yield f"{len(found) - len(shown):,} more; list them with --most {len(found)}"
+    yield f"next: tfgrpo loop candidates show {shown[0].id}"
+
+
+def show(arguments: Arguments) -> Iterator[str]:
+    """Print a candidate as the scenario file that it would be."""
+    with _candidates(arguments) as (bus, found):
+        text = candidate_text(bus, find_candidate(found, arguments.id))
+    yield from text.splitlines()
+
+
+def accept(arguments: Arguments) -> Iterator[str]:
+    """Write candidates that you looked at into your suite, one file each; none is overwritten."""
+    with _candidates(arguments) as (bus, found):
+        chosen = [find_candidate(found, id_) for id_ in dict.fromkeys(arguments.ids)]
+        written = write_candidates(bus, chosen, arguments.to)
+    for path in written:
+        yield f"wrote  {path}"
+
+
+@contextmanager
+def _candidates(arguments: Arguments) -> Iterator[tuple[Bus, list[ScenarioCandidate]]]:
+    with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        yield bus, candidates_of(right_answers(bus, view), config.training.domains)
+
+
+def _row(one: ScenarioCandidate, prompt: str) -> list[str]:
+    known = "check" if one.expected else "rubric"
+    reward = "-" if one.reward is None else f"{one.reward:.2f}"
+    return [one.id, str(one.owners), reward, known, line(one.domain, 20), line(prompt, 40)]
