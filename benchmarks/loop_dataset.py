@@ -31,7 +31,8 @@ from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
 
-SAMPLE = 10_000
+PART = 100
+"""A sample has one of so many."""
 AT_ONCE = 5000
 BAR = 3.0
 
@@ -95,7 +96,7 @@ def main() -> None:
         print(f"peak {peak_mb():.0f} MB once the view is filled")
         read, decoded = spent(lambda: bare_read(bus)), spent(lambda: decoded_read(bus))
         print(f"{count:,} trajectories: bare read {read:.2f} s, with the JSON decoded {decoded:.2f} s")
-        for what, size in ((f"a sample of {SAMPLE:,}", SAMPLE), ("all that fits", None)):
+        for what, size in ((f"a sample of {count // PART:,}", count // PART), ("all that fits", None)):
             asked = DatasetRequest(sample_size=size)
 
             def work(asked: DatasetRequest = asked) -> object:

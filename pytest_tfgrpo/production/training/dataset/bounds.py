@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -11,29 +10,11 @@ from pytest_tfgrpo.production.view.view import REWARDS, TRAJECTORIES, LoopView
 
 STREAMS = (TRAJECTORIES, REWARDS)
 """Those that a dataset depends on."""
-_AT_ONCE = 5000
-
-
-class AttemptRow(NamedTuple):
-    """What the view has of an attempt, as of a watermark."""
-
-    seq: int
-    """In RL_TRAJECTORIES."""
-    session: str
-    user_ref: str | None
-    domain: str
-    task_key: str | None
-    policy_version: str | None
-    ended: str
-    turns: int
-    trace_id: str | None
-    agent: str
-    profile: str | None
-    model: str | None
-    wording: str | None
-    blocked: int
-    total: float | None
-    """Of the newest reward that was computed here."""
+_NEWEST = "t.seq > :after AND t.seq <= :trajectories"
+_EARLIER = f"""{_NEWEST} AND NOT EXISTS
+    (SELECT 1 FROM trajectories n WHERE n.id = t.id AND n.seq <= :trajectories) AND NOT EXISTS
+    (SELECT 1 FROM superseded n WHERE n.id = t.id AND n.seq <= :trajectories AND n.revision > t.revision)"""
+_TABLES = {"trajectories": _NEWEST, "superseded": _EARLIER}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +29,14 @@ class DatasetBounds:
     def watermark(self) -> dict[str, int]:
         """The last event of each stream."""
         return {TRAJECTORIES: self.trajectories, REWARDS: self.rewards}
+
+    def tables(self) -> Mapping[str, str]:
+        """Return the tables `t` of the view, with a condition: each trajectory in its newest revision."""
+        return _TABLES
+
+    def values(self) -> dict[str, object]:
+        """Return what the conditions are given."""
+        return {"after": self.after, "trajectories": self.trajectories, "rewards": self.rewards}
 
 
 def bounds_of(view: LoopView, watermark: Mapping[str, int] | None, since: Mapping[str, int]) -> DatasetBounds:
@@ -69,35 +58,10 @@ def bounds_of(view: LoopView, watermark: Mapping[str, int] | None, since: Mappin
     )
 
 
-_COLUMNS = """t.seq, t.session, t.user_ref, t.domain, t.task_key, t.policy_version, t.ended, t.turns,
-    t.trace_id, t.agent, t.profile, t.model, t.wording, t.blocked,
-    (SELECT total FROM rewards WHERE trajectory_id = t.id AND own AND seq <= :rewards
-     ORDER BY revision DESC LIMIT 1)"""
-_NEWEST = "t.seq > :after AND t.seq <= :trajectories"
-_EARLIER = f"""{_NEWEST} AND NOT EXISTS
-    (SELECT 1 FROM trajectories n WHERE n.id = t.id AND n.seq <= :trajectories) AND NOT EXISTS
-    (SELECT 1 FROM superseded n WHERE n.id = t.id AND n.seq <= :trajectories AND n.revision > t.revision)"""
-_TABLES = {"trajectories": _NEWEST, "superseded": _EARLIER}
-
-
-def attempt_rows(view: LoopView, bounds: DatasetBounds) -> Iterator[AttemptRow]:
-    """Yield every attempt within the bounds once, as its newest revision there; raises BusError."""
-    for table, where in _TABLES.items():
-        query = f"SELECT {_COLUMNS} FROM {table} t WHERE {where} ORDER BY t.seq LIMIT {_AT_ONCE}"
-        after = bounds.after
-        while page := view.rows(query, {**_values(bounds), "after": after}):
-            yield from map(AttemptRow._make, page)
-            after = page[-1][0]
-
-
 def count_rows(view: LoopView, bounds: DatasetBounds) -> tuple[int, int]:
     """Return what changes where something was taken out of the view meanwhile."""
     counted = [
-        view.rows(f"SELECT count(*) FROM {table} t WHERE {where}", _values(bounds))[0][0]
-        for table, where in _TABLES.items()
+        view.rows(f"SELECT count(*) FROM {table} t WHERE {where}", bounds.values())[0][0]
+        for table, where in bounds.tables().items()
     ]
     return view.generation, sum(counted)
-
-
-def _values(bounds: DatasetBounds) -> dict[str, object]:
-    return {"after": bounds.after, "trajectories": bounds.trajectories, "rewards": bounds.rewards}

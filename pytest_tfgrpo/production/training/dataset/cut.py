@@ -17,9 +17,9 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.dataset.attempt_texts import attempt_of, attempt_prompt, encoded
-from pytest_tfgrpo.production.training.dataset.bounds import attempt_rows, bounds_of, count_rows
+from pytest_tfgrpo.production.training.dataset.bounds import bounds_of, count_rows
 from pytest_tfgrpo.production.training.dataset.draw import DatasetDraw, draw
-from pytest_tfgrpo.production.training.dataset.pool import AttemptPool
+from pytest_tfgrpo.production.training.dataset.pool import AttemptPool, task_id
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 
@@ -46,8 +46,8 @@ def cut(
         view.catch_up(bus)
         bounds = bounds_of(view, watermark, since or {})
         before = count_rows(view, bounds)
-        with closing(AttemptPool(asked, domains)) as pool:
-            seen, left_out = pool.fill(attempt_rows(view, bounds))
+        with closing(AttemptPool(view, asked)) as pool:
+            seen, left_out = pool.fill(bounds, domains)
             drawn, gone = _copied(bus, pool, asked, domains)
             view.catch_up(bus)
             if count_rows(view, bounds) != before:
@@ -99,8 +99,8 @@ def _copied(
 
 def _copy(bus: Bus, pool: AttemptPool, domains: Mapping[str, str]) -> Iterator[tuple[int, str]]:
     """Copy texts from the stream, read once in its order; yield what cannot be had, and why."""
-    pool.db.execute("DELETE FROM attempts")
-    wanted = pool.db.execute("SELECT seq, task, total FROM drawn ORDER BY seq")
+    pool.db.execute("DELETE FROM pool.attempts")
+    wanted = pool.db.execute("SELECT seq, task, total FROM pool.drawn ORDER BY seq")
     row = wanted.fetchone()
     events = bus.replay(TRAJECTORIES, since_sequence=row[0]) if row else iter(())
     kept: list[tuple[bytes, int, str, str]] = []
@@ -117,33 +117,33 @@ def _copy(bus: Bus, pool: AttemptPool, domains: Mapping[str, str]) -> Iterator[t
                 yield row[0], "unreadable"
             row = wanted.fetchone()
         if len(kept) == 500:
-            pool.db.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", kept)
+            pool.db.executemany("INSERT INTO pool.attempts VALUES (?, ?, ?, ?)", kept)
             kept.clear()
-    pool.db.executemany("INSERT INTO attempts VALUES (?, ?, ?, ?)", kept)
+    pool.db.executemany("INSERT INTO pool.attempts VALUES (?, ?, ?, ?)", kept)
     while row:
         yield row[0], "gone"
         row = wanted.fetchone()
 
 
 def _texts(
-    payload: Json, seq: int, task: bytes, total: float, *, domains: Mapping[str, str]
+    payload: Json, seq: int, task: str, total: float, *, domains: Mapping[str, str]
 ) -> tuple[bytes, int, str, str]:
-    context, metadata = payload["task_context"], payload.get("metadata", {})
+    context, metadata, key = payload["task_context"], payload.get("metadata", {}), task_id(task)
     group = EvidenceGroup(
         domain=domains.get(payload["agent_id"]) or domains.get(context["domain"], context["domain"]),
         prompt=attempt_prompt(payload),
         attempts=(),
-        id=task.hex(),
+        id=key.hex(),
         task_key=context.get("task_key"),
         model=metadata.get("model"),
         policy_version=metadata.get("policy_version"),
     )
-    return task, seq, encoded(group), encoded(attempt_of(payload, total))
+    return key, seq, encoded(group), encoded(attempt_of(payload, total))
 
 
 def _groups(pool: AttemptPool) -> Iterator[EvidenceGroup]:
     """Yield the groups by their ids, each with the wording and the attempts in the order of the stream."""
-    query = "SELECT task, head, body FROM attempts ORDER BY task, seq"
+    query = "SELECT task, head, body FROM pool.attempts ORDER BY task, seq"
     for _, rows in groupby(pool.db.execute(query), key=lambda row: row[0]):
         some = list(rows)
         attempts = [load_json(body) for _, _, body in some]

@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.wire import ROUNDING
 from pytest_tfgrpo.production.training.dataset.pool import AttemptPool, PoolAttempt
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 
-SPREAD = 0.2
-"""Least difference between the best and the worst reward of a group."""
 PARTS = 20
 """A user or session has at most one part of so many; one attempt in any case."""
 LARGEST_GROUP = 1000
@@ -59,7 +56,7 @@ def _reachable(target: int, owned: Mapping[int, int]) -> int:
 
 
 class _Drawing:
-    """One pass over the groups, with a share that no owner exceeds."""
+    """One pass over the tasks, with a share that no owner exceeds."""
 
     def __init__(self, pool: AttemptPool, asked: DatasetRequest, target: int, share: int) -> None:
         self._pool, self._asked = pool, asked
@@ -68,41 +65,33 @@ class _Drawing:
         self._found = DatasetDraw()
 
     def all(self) -> DatasetDraw:
-        self._pool.db.execute("DELETE FROM drawn")
+        self._pool.db.execute("DELETE FROM pool.drawn")
         found = self._found
-        for task, group in self._pool.groups():
-            reason = self._unusable(group)
-            if reason:
-                found.left_out[reason] += len(group)
+        full = "not_drawn" if self._target == self._asked.sample_size else "user_share"
+        for task, count in self._pool.tasks():
+            room = min(LARGEST_GROUP, self._target - found.attempts)
+            if room < 2:
+                found.left_out[full] += count
                 continue
-            kept = self._kept(task, group)
+            kept = self._kept(task, self._pool.group(task), room)
             if not kept:
                 continue
             found.attempts += len(kept)
             found.groups += 1
             found.without_session += sum(one.owner is None for one in kept)
             self._had.update(one.owner for one in kept if one.owner is not None)
-            rows = ((one.seq, task, one.total, one.owner is not None) for one in kept)
-            self._pool.db.executemany("INSERT INTO drawn VALUES (?, ?, ?, ?)", rows)
+            rows = ((one.seq, task, one.total) for one in kept)
+            self._pool.db.executemany("INSERT INTO pool.drawn VALUES (?, ?, ?)", rows)
         return found
 
-    def _unusable(self, group: Sequence[PoolAttempt]) -> str:
-        if len(group) < 2:
-            return "single"
-        best = max(one.total for one in group)
-        if best - min(one.total for one in group) < SPREAD - ROUNDING:
-            return "no_spread"
-        return "low_reward" if self._asked.min_reward is not None and best < self._asked.min_reward else ""
-
-    def _kept(self, task: bytes, group: Sequence[PoolAttempt]) -> list[PoolAttempt]:
+    def _kept(self, task: str, group: Sequence[PoolAttempt], room: int) -> list[PoolAttempt]:
         """Return what is drawn of a group, and count the rest."""
-        room = min(LARGEST_GROUP, self._target - self._found.attempts)
         left_out = self._found.left_out
-        if room < 2:
-            left_out["not_drawn" if self._target == self._asked.sample_size else "user_share"] += len(group)
+        if reason := self._unusable(group):  # once some are gone
+            left_out[reason] += len(group)
             return []
         order = list(group)
-        random.Random(f"{self._asked.seed}:{task.hex()}").shuffle(order)
+        random.Random(f"{self._asked.seed}:{task}").shuffle(order)
         mine = self._within_share(order)
         left_out["user_share"] += len(group) - len(mine)
         if self._unusable(mine):
@@ -111,6 +100,10 @@ class _Drawing:
         kept = _trimmed(mine, room)
         left_out["not_drawn"] += len(mine) - len(kept)
         return kept
+
+    def _unusable(self, group: Sequence[PoolAttempt]) -> str:
+        totals = [one.total for one in group]
+        return self._pool.unusable(len(totals), min(totals, default=0.0), max(totals, default=0.0))
 
     def _within_share(self, order: Sequence[PoolAttempt]) -> list[PoolAttempt]:
         now: Counter[str] = Counter()

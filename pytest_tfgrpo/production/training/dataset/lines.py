@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pytest_tfgrpo.core.evidence import EvidenceHeader
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.production.report.figure_lines import labelled
-from pytest_tfgrpo.production.training.dataset.draw import PARTS, SPREAD
+from pytest_tfgrpo.production.training.dataset.draw import PARTS
+from pytest_tfgrpo.production.training.dataset.pool import SPREAD
 
 REASONS = {
     "safety_blocked": "safety blocked them",
