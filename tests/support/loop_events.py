@@ -26,6 +26,7 @@ def trajectory(
     text: str = "hello",
     metadata: dict[str, Json] | None = None,
     task: dict[str, Json] | None = None,
+    agent: str = "support-bot",
     **outcome: Json,
 ) -> BusEvent:
     """Return a trajectory, whose id follows from its name."""
@@ -35,6 +36,7 @@ def trajectory(
         **data,
         "trajectory_id": derived_id(name),
         "session_id": session,
+        "agent_id": agent,
         "turns": [turn] * turns,
         "task_context": task or {"domain": domain, "task_key": f"task-{name[:1]}"},
         "outcome": outcome,

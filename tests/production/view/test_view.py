@@ -20,6 +20,7 @@ from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.queries import payload_at
+from pytest_tfgrpo.production.view.removal import remove_before, remove_traces
 from pytest_tfgrpo.production.view.rows import row_of
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
@@ -253,6 +254,23 @@ def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
         db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 13)})", rows)
     assert [row.sequence for row in queries.trajectories(view)] == list(range(1, 2002))
     assert queries.revised(view) == 1
+
+
+def test_earlier_revisions_go_with_what_they_are_of(bus: Bus, view: LoopView):
+    for revision in (1, 2, 3):
+        said = [
+            trajectory(name, session=f"chat-{name}", metadata={"trace_id": name * 32, "revision": revision})
+            for name in "abc"
+        ]
+        publish(bus, [replace(event, id=derived_id(event.id, str(revision))) for event in said])
+    view.catch_up(bus)
+    kept = "SELECT session, revision FROM superseded ORDER BY seq"
+    assert view.rows(kept) == [(f"chat-{name}", revision) for revision in (1, 2) for name in "abc"]
+    view.forget("session", "chat-a", [], {})
+    with view.transaction() as db:
+        remove_traces(db, ["b" * 32])
+        remove_before(db, "RL_TRAJECTORIES", "trajectories", 5)
+    assert view.rows(kept) == [("chat-c", 2)]
 
 
 def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: Path):

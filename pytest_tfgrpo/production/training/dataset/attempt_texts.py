@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup, EvidenceStep
 from pytest_tfgrpo.core.python.clock import utc_time
@@ -32,9 +33,7 @@ def attempt_of(payload: Mapping[str, Json], total: float) -> EvidenceAttempt:
     """Return the attempt of a trajectory, whose turns may be anything that is JSON."""
     turns = [turn for turn in payload["turns"] if isinstance(turn, Mapping)]
     answer = _answer(turns[-1]) if turns else None
-    steps = list(_steps(turns if answer is None else turns[:-1], payload))
-    if len(steps) > _MOST_STEPS:
-        steps = [*steps[: _MOST_STEPS // 2], *steps[-_MOST_STEPS // 2 :]]
+    steps = _fewer(list(_steps(turns if answer is None else turns[:-1], payload)))
     lessons = payload.get("metadata", {}).get("lessons", [])
     for longest in _SHORTER:
         found = EvidenceAttempt(
@@ -81,17 +80,24 @@ def _steps(turns: Sequence[Mapping[str, Json]], payload: Mapping[str, Json]) -> 
         )
 
 
+def _fewer(steps: list[EvidenceStep]) -> list[EvidenceStep]:
+    """Return the first and the last steps of too many; the last one before the gap says so."""
+    half = _MOST_STEPS // 2
+    if len(steps) <= _MOST_STEPS:
+        return steps
+    note = f"{steps[half - 1].output}\n(... {len(steps) - 2 * half} steps left out ...)"
+    return [*steps[: half - 1], replace(steps[half - 1], output=note), *steps[-half:]]
+
+
 def _shorter(step: EvidenceStep, longest: int) -> EvidenceStep:
     given = step.input
     if given is not None and len(text := _text(given)) > longest:
         given = fit_text(text, longest=longest)
-    return EvidenceStep(
-        kind=step.kind,
-        name=step.name,
+    return replace(
+        step,
         input=given,
         output=fit_text(step.output, longest=longest),
         error=None if step.error is None else fit_text(step.error, longest=longest),
-        latency_ms=step.latency_ms,
     )
 
 

@@ -126,6 +126,14 @@ def test_the_worst_and_most_frequent_come_first_and_one_user_counts_once(cutter:
     assert '# also expected: "no"' in candidate_text(cutter.bus, found[0])
 
 
+def test_who_repeats_something_says_it_once(cutter: Cutter) -> None:
+    for n, (who, value) in enumerate([("eve", "no")] * 4 + [("ada", "yes"), ("bob", "yes")]):
+        cutter.add(f"a{n}", 0.5, user=f"u-{who}")
+        say(cutter, f"a{n}", "label", f"a{n}", text="gold", expected=value)
+    (found,) = found_on(cutter)
+    assert (found.expected, found.owners) == (['"yes"', '"no"'], 3)
+
+
 def test_ids_follow_from_the_task_whatever_comes_later(cutter: Cutter) -> None:
     cutter.add("a", 0.2)
     say(cutter, "l", "label", "a", text="gold", expected="yes")
