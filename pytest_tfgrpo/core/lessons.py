@@ -25,11 +25,6 @@ class Reward:
     """In place of `gt_score`, never beside it: they are different quantities (decision 1)."""
     relative_rank: float = field(metadata=SPARSE)
 
-    def __post_init__(self) -> None:
-        """Raise ValueError unless it is one of the two."""
-        if (self.gt_score is None) == (self.total_reward is None):
-            raise ValueError("a reward has either gt_score or total_reward")
-
     @property
     def quantity(self) -> str:
         """Name of the one that it is."""
@@ -37,10 +32,12 @@ class Reward:
 
     @property
     def value(self) -> float:
-        """The one that it is, in [0, 1]."""
-        value = self.gt_score if self.total_reward is None else self.total_reward
-        assert value is not None
-        return value
+        """The one that it is, in [0, 1]; raises ValueError unless it is one of the two."""
+        if self.gt_score is None and self.total_reward is not None:
+            return self.total_reward
+        if self.gt_score is not None and self.total_reward is None:
+            return self.gt_score
+        raise ValueError("a reward has either gt_score or total_reward")
 
 
 def from_evidence(reward: Reward) -> str:

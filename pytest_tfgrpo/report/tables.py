@@ -42,7 +42,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
     """Return the table of sweeps and epochs in two parts of 80 columns: scores and cost."""
     if not rows:
         return []
-    sizes = {row["rollouts"] / row["groups"] for row in rows if row["groups"]}
+    sizes = {row["rollouts"] / row["groups"] for row in rows if row["groups"] and row["mode"] != "evidence"}
     whole = all(size.is_integer() for size in sizes)  # not where a sweep ended while it was extended
     zero = ["errors=0"] if as_zero else []
     pass_g = [] if sizes == {1} else [f"pass@{min(sizes):g}" if whole and len(sizes) == 1 else "pass@G"]
@@ -51,7 +51,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
         [
             [
                 label(row),
-                f"{row['temperature']:g}",
+                f"{row['temperature']:g}" if row["mode"] != "evidence" else "-",
                 rollouts(row),
                 str(row["errors"]),
                 number(row["gt_score"]["mean"]),
@@ -71,7 +71,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
                 f"{row['informative_groups']}/{row['groups']}",
                 lessons_changed(row),
                 count(row["tokens"]["sum"]),
-                cost(row["cost_usd"], row["rollouts"]) if row["rollouts"] else "-",
+                cost(row["cost_usd"], row["rollouts"]) if _is_paid(row) else "-",
                 duration(row["latency_ms"]["p50"]),
                 duration(row["latency_ms"]["p95"]),
             ]
@@ -82,6 +82,10 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
     within = [f"pass@G: within all tries of a phase, {tries}"] if whole and "pass@G" in pass_g else []
     more = [*within, *([ERRORS_LEGEND] if zero else [])]
     return [*scores, "", *work, *shared_legend(rows), *LEGEND, *more]
+
+
+def _is_paid(row: EpochRow) -> bool:
+    return row["rollouts"] > 0 and row["mode"] != "evidence"
 
 
 def sweep_table(rows: Sequence[EpochRow]) -> list[str]:

@@ -21,11 +21,11 @@ from pytest_tfgrpo.core.lessons import from_evidence
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.learning.attribution.untested import held_back
 from pytest_tfgrpo.learning.library.flags import KINDS, flags_of
 from pytest_tfgrpo.learning.library.library import diff as difference
 from pytest_tfgrpo.learning.library.library import load_library, save_library, without
 from pytest_tfgrpo.learning.library.library import rebase as rebased
-from pytest_tfgrpo.learning.library.untested import held_back
 from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.report.gates import overall
 from pytest_tfgrpo.runs.earlier_runs import looks_on_disk

@@ -8,7 +8,7 @@ from typing import TypedDict
 from pytest_tfgrpo.core.report_blocks import Counts
 from pytest_tfgrpo.core.settings.learning import UNTESTED
 from pytest_tfgrpo.core.texts.text import line, number, plural
-from pytest_tfgrpo.learning.library.untested import untested
+from pytest_tfgrpo.learning.attribution.untested import untested
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
 REASONS = {

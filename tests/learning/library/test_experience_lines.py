@@ -35,6 +35,7 @@ times = st.sampled_from(
 
 @st.composite
 def experiences(draw: st.DrawFn) -> Experience:
+    quantity = draw(st.sampled_from(["gt_score", "total_reward"]))
     stats = st.builds(ToolStat, tool=texts, tokens=counts, latency_ms=amounts, cost_usd=st.none() | amounts)
     return make_experience(
         id=draw(ids),
@@ -44,12 +45,20 @@ def experiences(draw: st.DrawFn) -> Experience:
         group_id=draw(texts),
         summary32=" ".join(draw(lessons)),
         polarity=draw(st.sampled_from(["do", "avoid"])),
-        reward=Reward(gt_score=draw(shares), relative_rank=draw(shares)),
+        reward=Reward(**{quantity: draw(shares)}, relative_rank=draw(shares)),
         support=Support(groups=draw(counts), rollouts=draw(counts)),
         tool_stats=tuple(draw(st.lists(stats, max_size=3))),
         parents=tuple(draw(st.lists(ids, max_size=3))),
         created_at=draw(times),
     )
+
+
+@pytest.mark.parametrize("both", [{}, {"gt_score": 1.0, "total_reward": 1.0}])
+def test_a_reward_that_is_not_one_of_two_quantities_is_refused(both: dict[str, float]) -> None:
+    value = to_wire(make_experience()) | {"reward": {**both, "relative_rank": 1.0}}
+    with pytest.raises(ValueError, match="either gt_score or total_reward"):
+        read_line(json.dumps(value).encode())
+    assert violations("experience", value) != []
 
 
 @given(experiences())

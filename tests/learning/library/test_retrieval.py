@@ -28,6 +28,8 @@ def retrieve(
 
 def test_the_raw_score_weighs_ground_truth_and_rank() -> None:
     assert raw_score(scored(0, 0.5, 1.0), (0.7, 0.3)) == pytest.approx(0.65)
+    given = make_experience(reward=Reward(total_reward=0.5, relative_rank=1.0))
+    assert raw_score(given, (0.7, 0.3)) == pytest.approx(0.65)
     low, high = scored(0, 0.5, 1.0), scored(1, 0.7, 0.0)
     assert retrieve(low, high, pack=make_pack(retrieval="top", weights=(1.0, 0.0))).picked == (high, low)
     assert retrieve(low, high, pack=make_pack(retrieval="top", weights=(0.0, 1.0))).picked == (low, high)

@@ -37,8 +37,35 @@ OLD = make_experience(
 def test_its_reward_is_the_mean_over_all_rollouts_and_of_one_to_avoid_what_they_lost(
     polarity: Any, attempts: list[Attempt], same: list[Any], reward: tuple[float, float]
 ) -> None:
-    found = reward_of(polarity, attempts, same)
-    assert (found.gt_score, found.relative_rank) == reward
+    found = reward_of(polarity, attempts, same, given=False)
+    assert (found.gt_score, found.total_reward, found.relative_rank) == (reward[0], None, reward[1])
+
+
+GIVEN = make_experience(
+    reward=Reward(total_reward=0.5, relative_rank=0.25), support=Support(groups=2, rollouts=3)
+)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "same", "given", "reward"),
+    [
+        ([attempt(gt=1.0, rank=1.0)], [], True, Reward(total_reward=1.0, relative_rank=1.0)),
+        ([attempt(gt=1.0, rank=1.0)], [GIVEN], True, Reward(total_reward=0.625, relative_rank=0.4375)),
+        ([attempt(gt=1.0, rank=1.0)], [GIVEN], False, Reward(gt_score=1.0, relative_rank=1.0)),
+        ([attempt(gt=1.0, rank=1.0)], [OLD], True, Reward(total_reward=1.0, relative_rank=1.0)),
+        ([], [GIVEN], False, Reward(total_reward=0.5, relative_rank=0.25)),
+    ],
+)
+def test_rewards_of_production_and_scores_of_checks_are_never_mixed(
+    attempts: list[Attempt], same: list[Any], given: bool, reward: Reward
+) -> None:
+    assert reward_of("do", attempts, same, given=given) == reward
+
+
+@pytest.mark.parametrize("both", [{}, {"gt_score": 1.0, "total_reward": 1.0}])
+def test_a_reward_is_one_of_the_two(both: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="either gt_score or total_reward"):
+        assert Reward(relative_rank=1.0, **both).value
 
 
 def test_its_support_counts_groups_once_and_those_of_what_it_continues() -> None:

@@ -8,8 +8,8 @@ from support.builders import make_experience, make_group, make_rollout
 
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
+from pytest_tfgrpo.learning.attribution.untested import held_back, untested
 from pytest_tfgrpo.learning.library.library import of, without
-from pytest_tfgrpo.learning.library.untested import held_back, untested
 
 OLD, SEEN, TRIED, NEW = (make_experience(n) for n in range(4))
 
