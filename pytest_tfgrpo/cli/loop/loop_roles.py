@@ -16,10 +16,21 @@ from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
+from pytest_tfgrpo.production.settings import PREFIX
+from pytest_tfgrpo.production.training.dataset.cut import cut
+from pytest_tfgrpo.production.training.dataset.request import request_of
+from pytest_tfgrpo.production.training.jobs.openers import job_openers
+from pytest_tfgrpo.production.training.jobs.process import ProcessStarter
+from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
+from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pytest_tfgrpo.core.wire.wire import Json
     from pytest_tfgrpo.production.bus.protocol import Bus
     from pytest_tfgrpo.production.config import LoopConfig
     from pytest_tfgrpo.production.door.opt_outs import OptOuts
@@ -76,13 +87,40 @@ def open_roles(
     return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
 
 
-def training_roles(bus: Bus, view: LoopView, config: LoopConfig, jobs: TrainingJobs) -> list[LoopRole]:
-    """Return what queues requests, and what asks for training by itself where this service runs jobs."""
-    chosen = config.settings.training
-    roles: list[LoopRole] = [RequestIntake(bus, jobs, open_scrubber(config))]
-    if (chosen.project or chosen.command) and chosen.triggers:
-        roles.append(TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold))
-    return roles
+def training_roles(
+    bus: Bus, view: LoopView, config: LoopConfig, jobs: TrainingJobs, environ: Mapping[str, str]
+) -> list[LoopRole]:
+    """Return what queues requests and, where this service runs jobs, what asks for them and runs them.
+
+    Jobs have the variables of `environ`, but for the loop's own.
+    """
+    chosen, scrubber = config.settings.training, open_scrubber(config)
+    roles: list[LoopRole] = [RequestIntake(bus, jobs, scrubber)]
+    passed = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
+    project = config.project_path
+    plan = None
+    if project is not None:
+        plan = PytestPlan(project=project, args=chosen.args, budget_usd=chosen.budget_usd_per_job)
+    openers = job_openers(plan, chosen.command, ProcessStarter(passed), scrubber)
+    if not openers:
+        return roles
+
+    def cut_evidence(request: Mapping[str, Json], file: Path) -> None:
+        asked = request_of(request["training_config"]["dataset"])
+        watermark = request.get("metadata", {}).get("watermark")
+        cut(bus, view, asked, file, domains={}, watermark=watermark)
+
+    runner = TrainingRunner(
+        bus,
+        jobs,
+        config.jobs_path,
+        cut=cut_evidence,
+        openers=openers,
+        timeout_s=chosen.timeout_h * 3600.0,
+        ttl_s=config.settings.evaluator.lease_s,
+    )
+    triggers = TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold)
+    return [*roles, runner, *([triggers] if chosen.triggers else [])]
 
 
 def owner_name() -> str:

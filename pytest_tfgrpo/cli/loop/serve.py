@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,7 +49,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
             opt_outs = OptOuts(bus, scrubber)
             roles = open_roles(bus, view, config, opt_outs, settle_s=config.settings.assembler_settle_s)
             jobs = TrainingJobs(bus, owner_name())
-            roles += training_roles(bus, view, config, jobs)
+            roles += training_roles(bus, view, config, jobs, os.environ)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
