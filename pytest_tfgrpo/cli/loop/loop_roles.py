@@ -108,7 +108,7 @@ def training_roles(
     def cut_evidence(request: Mapping[str, Json], file: Path) -> None:
         asked = request_of(request["training_config"]["dataset"])
         watermark = request.get("metadata", {}).get("watermark")
-        cut(bus, view, asked, file, domains={}, watermark=watermark)
+        cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)
 
     runner = TrainingRunner(
         bus,
