@@ -122,6 +122,7 @@ class PytestWork:
         flags = [
             f"--tfgrpo-out={out}",
             f"--tfgrpo-evidence={self._folder / EVIDENCE_FILE}",
+            "--tfgrpo-untested=hold",
             f"--tfgrpo-budget-usd={self._plan.budget_usd or NOTHING_USD:g}",
         ]
         if (run := newest_run(out)) is not None:

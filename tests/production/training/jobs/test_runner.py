@@ -131,6 +131,7 @@ def test_a_job_is_pytest_in_the_project_with_its_evidence_and_says_what_it_learn
     assert Path(queue.process.flag("--tfgrpo-evidence")).is_file()
     assert queue.process.flag("--tfgrpo-out") == str(queue.out())
     assert (queue.process.flag("--tfgrpo-budget-usd"), queue.process.flag("--tfgrpo-epochs")) == ("2.5", "3")
+    assert queue.process.flag("--tfgrpo-untested") == "hold"
     assert (queue.process.cwd, queue.process.flag("--tfgrpo-resume")) == (tmp_path, "")
     queue.write_run(end="complete")
     queue.process.end(0)
