@@ -20,7 +20,7 @@ from pytest_tfgrpo.storage.event_store import BusEvent, change
 from pytest_tfgrpo.storage.kept_states import KeptState, KeptStates
 
 TABLE = "training"
-MOST_ENDED = 1000
+MOST_ENDED = 200
 """Ended jobs that are known."""
 _JOB, _WATERMARK = "job.", "watermark."
 _FAILED = ("failed", "cancelled")

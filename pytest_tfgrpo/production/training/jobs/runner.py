@@ -22,7 +22,8 @@ EVERY_S = 60.0
 """Between two statuses of a job that runs."""
 GRACE_S = 30.0
 """That a process has to end in order, before it is killed."""
-_LOOK_S = 0.5
+_LOOK_S, _IDLE_S = 0.5, 2.0
+"""Between two looks at the job, and at the queue where there is none."""
 
 
 class TrainingRunner:
@@ -92,6 +93,7 @@ class TrainingRunner:
             job for job in jobs if job.state == "queued" and job.request.algorithm in self._openers
         ]
         if not ready:
+            self._look_at = self._clock() + _IDLE_S
             return 0
         job = self._jobs.take(ready[0], "start" if ready[0].state == "queued" else "resume", {}, self._time())
         if job is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.buses import BusPlace, Clock
 from support.feedback.training import payload, request
-from support.loop_events import feedback, publish, trajectory
+from support.loop_events import feedback, publish, rewarded, trajectory
 
 from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.production.bus.protocol import Bus
@@ -152,3 +152,23 @@ def test_feedback_is_counted_by_day_and_week(watch: Watch) -> None:
     watch.view.catch_up(watch.bus)
     found = figures_of(watch.view, now, since=0)
     assert found.day == found.week == FeedbackCount(12, 8)
+
+
+def test_a_version_that_became_worse_asks_again_only_for_further_runs(watch: Watch) -> None:
+    watch.role = TrainingTriggers(
+        watch.bus, watch.view, watch.jobs, names=NAMES, threshold=10**6, clock=watch.clock, wall=watch.clock
+    )
+
+    def bring(start: int, count: int, total: float) -> None:
+        runs = [trajectory(f"t{start + n}") for n in range(count)]
+        publish(watch.bus, runs, [rewarded(f"t{start + n}", total) for n in range(count)])
+
+    bring(0, 100, 1.0)
+    bring(100, 100, 0.5)
+    assert watch.look() == 1
+    assert watch.jobs.listed()[0].request.payload["trigger_reason"] == "performance_degradation"
+    end(watch)
+    bring(200, 99, 0.5)
+    assert watch.look() == 0
+    bring(299, 1, 0.5)
+    assert watch.look() == 1, "urgent, so without rest"
