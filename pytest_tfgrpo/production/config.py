@@ -78,8 +78,9 @@ class LoopConfig:
 
     @property
     def store(self) -> str:
-        """The URL or path of the folder of policy versions."""
-        return self.settings.training.store or str(self.jobs_path)
+        """The URL of the versions, or the path of their folder."""
+        named = self.settings.training.store or self.settings.training.folder
+        return named if "://" in named else str(self.path.parent / named)
 
     @property
     def jobs_path(self) -> Path:

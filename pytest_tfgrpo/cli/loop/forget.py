@@ -14,6 +14,9 @@ from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.forget import forget as overwrite
 from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
+from pytest_tfgrpo.production.training.forgotten import forget_learning
+from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
 
 
 def declare(command: Parser) -> None:
@@ -37,10 +40,16 @@ def forget(arguments: Arguments) -> Iterator[str]:
             session=arguments.session,
             user=arguments.user,
         )
+        learned = forget_learning(Policies(bus, open_artifacts(config.store)), config.jobs_path, found.ids)
     yield from labelled("forgot", f"{found.whose} {found.ref}: {streams_text(found.removed)}")
     if found.shared:
         said = f"{found.shared:,} sessions have other users; what names nobody there stays (see --session)"
         yield from labelled("shared", said)
+    if learned.jobs:
+        yield from labelled("jobs", f"evidence and runs of {len(learned.jobs)} training jobs are removed")
+    for lesson, versions in learned.lessons:
+        said = f"{lesson.lesson} of {', '.join(versions)} rests on it: {lesson.text}"
+        yield from labelled("lesson", said)
 
 
 def _operator() -> str:

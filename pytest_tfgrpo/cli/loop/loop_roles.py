@@ -21,10 +21,13 @@ from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
 from pytest_tfgrpo.production.training.jobs.openers import job_openers
 from pytest_tfgrpo.production.training.jobs.process import ProcessStarter
-from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
+from pytest_tfgrpo.production.training.jobs.pytest_work import NOTHING_USD, PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
 from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
+from pytest_tfgrpo.production.training.jobs.versioned_work import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
+from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,10 +101,17 @@ def training_roles(
     roles: list[LoopRole] = [RequestIntake(bus, jobs, scrubber)]
     passed = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     project = config.project_path
-    plan = None
+    plan = versions = None
     if project is not None:
         plan = PytestPlan(project=project, args=chosen.args, budget_usd=chosen.budget_usd_per_job)
-    openers = job_openers(plan, chosen.command, ProcessStarter(passed), scrubber)
+        budget = plan.budget_usd or NOTHING_USD
+        versions = VersionPlan(
+            policies=Policies(bus, open_artifacts(config.store)),
+            project=project,
+            safety=chosen.safety,
+            args=(f"--tfgrpo-budget-usd={budget:g}", "--tfgrpo-allow-paid=true", *chosen.args),
+        )
+    openers = job_openers(plan, chosen.command, ProcessStarter(passed), scrubber, versions)
     if not openers:
         return roles
 

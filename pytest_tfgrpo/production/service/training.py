@@ -71,6 +71,7 @@ class TrainingApi:
 def _model(job: TrainingJob) -> Json:
     status = job.status
     results = status.get("evaluation_results", {})
+    version = status.get("metadata", {}).get("policy_version")
     shown = ("holdout_reward", "improvement_over_baseline")
     return {
         "training_job_id": job.id,
@@ -78,5 +79,6 @@ def _model(job: TrainingJob) -> Json:
         "algorithm": job.request.algorithm,
         "final_checkpoint": status["artifacts"]["final_checkpoint"],
         "timestamp": status["timestamp"],
+        **({"version": version} if version else {}),
         **{name: results[name] for name in shown if name in results},
     }

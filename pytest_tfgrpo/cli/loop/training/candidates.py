@@ -74,7 +74,7 @@ def accept(arguments: Arguments) -> Iterator[str]:
 @contextmanager
 def _candidates(arguments: Arguments) -> Iterator[tuple[Bus, list[ScenarioCandidate]]]:
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
-        yield bus, candidates_of(right_answers(bus, view), config.training.domains)
+        yield bus, candidates_of(right_answers(bus, view), config.settings.training.domains)
 
 
 def _row(one: ScenarioCandidate, prompt: str) -> list[str]:

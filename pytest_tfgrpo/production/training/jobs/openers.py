@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pytest_tfgrpo.core.wire.fitting import ValueScrubber
@@ -11,17 +13,27 @@ from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
 from pytest_tfgrpo.production.training.jobs.process import StartProcess
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan, PytestWork
 from pytest_tfgrpo.production.training.jobs.request import TFGRPO
+from pytest_tfgrpo.production.training.jobs.versioned_work import (
+    VersionedWork,
+    VersionPlan,
+    starting_library,
+)
 from pytest_tfgrpo.production.training.jobs.work import JobWork, OpenWork
 
 EXTERNAL = ("ppo", "dpo", "rloo", "grpo", "reinforce")
 
 
 def job_openers(
-    plan: PytestPlan | None, command: Sequence[str], start: StartProcess, scrubber: ValueScrubber
+    plan: PytestPlan | None,
+    command: Sequence[str],
+    start: StartProcess,
+    scrubber: ValueScrubber,
+    versions: VersionPlan | None = None,
 ) -> Mapping[str, OpenWork]:
     """Return what opens jobs of each algorithm that a service takes: none without a plan and a command.
 
-    A service with a project takes those of an external trainer too, even if only to say that there is none.
+    With `versions` a run starts from the version that is deployed, and what it learned becomes one. A service
+    with a project takes jobs of an external trainer too, even if only to say that there is none.
     """
     if plan is None and not command:
         return {}
@@ -31,5 +43,20 @@ def job_openers(
 
     openers: dict[str, OpenWork] = dict.fromkeys(EXTERNAL, train)
     if plan is not None:
-        openers[TFGRPO] = lambda job, folder: PytestWork(job, folder, plan, start, scrubber)
+        openers[TFGRPO] = partial(_learn, plan, start, scrubber, versions)
     return openers
+
+
+def _learn(
+    plan: PytestPlan,
+    start: StartProcess,
+    scrubber: ValueScrubber,
+    versions: VersionPlan | None,
+    job: TrainingJob,
+    folder: Path,
+) -> JobWork:
+    if versions is None:
+        return PytestWork(job, folder, plan, start, scrubber)
+    library = starting_library(versions.policies, folder).absolute()
+    work = PytestWork(job, folder, replace(plan, library=library), start, scrubber)
+    return VersionedWork(work, job.id, folder, versions, start)

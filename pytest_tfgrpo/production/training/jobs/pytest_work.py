@@ -36,6 +36,8 @@ class PytestPlan:
 
     project: Path
     args: Sequence[str] = ()
+    library: Path | None = None
+    """File of the library that the run starts from; None: that of the project's settings."""
     budget_usd: float = 0.0
     """0: nothing that costs money is asked."""
 
@@ -125,6 +127,8 @@ class PytestWork:
             "--tfgrpo-untested=hold",
             f"--tfgrpo-budget-usd={self._plan.budget_usd or NOTHING_USD:g}",
         ]
+        if self._plan.library is not None:
+            flags.append(f"--tfgrpo-library={self._plan.library}")
         if (run := newest_run(out)) is not None:
             flags.append(f"--tfgrpo-resume={run.name}")
         if self._job.request.epochs is not None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -14,8 +15,9 @@ from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
-from pytest_tfgrpo.learning.library.library import save_library
-from pytest_tfgrpo.production.training.jobs.process import LOG, StartProcess
+from pytest_tfgrpo.learning.attribution.untested import held_back
+from pytest_tfgrpo.learning.library.library import save_library, without
+from pytest_tfgrpo.production.training.jobs.process import LOG, StartProcess, find_process
 from pytest_tfgrpo.production.training.jobs.run_end import end_of, read_report
 from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
@@ -111,7 +113,7 @@ class VersionedWork:
         report = None if folder is None else read_report(folder)
         if folder is None or report is None:
             raise StoreError(f"{self._folder / OUT} has no complete run; ask for another job")
-        run, parent = load_run(folder), (self._folder / PARENT).read_text("utf-8")
+        run, parent = _tested(load_run(folder)), (self._folder / PARENT).read_text("utf-8")
         policies.add_first(run)
         if run.library.hash == run.library_start.hash:
             return _with(outcome, {"final_checkpoint": policies.place(parent)}, {"policy_version": parent})
@@ -177,12 +179,20 @@ class VersionedWork:
         """Run a command of pytest in the project; returns the end of what it printed."""
         folder = self._folder / SAFETY
         folder.mkdir(exist_ok=True)
-        (folder / LOG).unlink(missing_ok=True)
-        process = self._start(command, folder, cwd=self._plan.project)
+        process = find_process(folder)  # of a service that died meanwhile
+        if process is None:
+            (folder / LOG).unlink(missing_ok=True)
+            process = self._start(command, folder, cwd=self._plan.project)
         while not process.ended():
             if self._stop.wait(_LOOK_S):
                 process.kill()
         return end_of(folder / LOG)
+
+
+def _tested(run: Run) -> Run:
+    """Return a run without the lessons that it holds back."""
+    held = held_back(run, run.library)
+    return replace(run, library=without(run.library, {lesson.id for lesson in held})) if held else run
 
 
 def _with(outcome: JobOutcome, artifacts: Mapping[str, Json], metadata: Mapping[str, Json]) -> JobOutcome:

@@ -39,9 +39,9 @@ class Artifacts(Protocol):
         ...
 
 
-def open_artifacts(spec: str, folder: Path) -> Artifacts:
-    """Return what a URL or path names, a path relative to `folder`; raises SettingError."""
-    return _open_bucket(spec) if URL in spec else FolderArtifacts(folder / spec)
+def open_artifacts(spec: str) -> Artifacts:
+    """Return what a URL or path names; raises SettingError."""
+    return _open_bucket(spec) if URL in spec else FolderArtifacts(Path(spec))
 
 
 class FolderArtifacts:
