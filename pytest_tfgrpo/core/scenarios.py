@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -328,3 +328,23 @@ class Prompt:
     def stamp(self) -> str:
         """Stamp of the prompt."""
         return stamp([self.system, self.user])
+
+
+def stamped(scenario: Scenario) -> Scenario:
+    """Return a scenario with the stamp of its task, whatever stamp it had."""
+    return replace(scenario, stamp=task_stamp(scenario))
+
+
+def task_stamp(scenario: Scenario) -> str:
+    """Return the stamp of a task and its checks (decision 8).
+
+    What came later counts only where there is some, so that scenarios without it keep their stamps.
+    """
+    content = scenario.seen | {"checks": [check.content for check in scenario.checks]}
+    if scenario.rubric:
+        content["rubric"] = [[criterion.text, criterion.weight] for criterion in scenario.rubric]
+    if scenario.truth != "checks":
+        content["truth"] = scenario.truth
+    if scenario.teardown is not None:
+        content["teardown"] = scenario.teardown.content
+    return stamp(content)

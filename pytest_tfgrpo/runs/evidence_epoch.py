@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.evidence import EvidenceStep
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
-from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario, stamped
 from pytest_tfgrpo.core.settings.learning import EVIDENCE, SAMPLE_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.wire.wire import Json
@@ -22,7 +22,6 @@ from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.suite.contamination.inspection import named_in_findings
 from pytest_tfgrpo.suite.evidence_file import EvidenceFile, GroupOnFile
 from pytest_tfgrpo.suite.packs import ANY_DOMAIN
-from pytest_tfgrpo.suite.scenario import stamped
 
 PREFIX = "evidence-"
 """Of the ids of scenarios that are groups of an evidence file."""

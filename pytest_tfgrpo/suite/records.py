@@ -9,14 +9,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive, stamped
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.scenario import build_scenario, stamped
+from pytest_tfgrpo.suite.scenario import build_scenario
 from pytest_tfgrpo.suite.scenario_files import Suite
 
 AS_THEY_ARE = ("id", "domain", "split", "prompt", "input", "min_score", "timeout_s", "family", "environment")

@@ -20,11 +20,12 @@ from pytest_tfgrpo.core.scenarios import (
     Split,
     Truth,
     WorkspaceArchive,
+    stamped,
 )
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.schema import Violation, check_schema, load_schema, violations
 from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
-from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of, stamp, stamp_bytes
+from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of, stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
@@ -270,23 +271,3 @@ def _split(data: Mapping[str, Json], truth: Truth) -> Split:
 def split_of(family: str) -> Split:
     """Return the split of a family that names none: the same for ever, eval for about 3 families in 10."""
     return "eval" if seed_of("split", family) < EVAL_SHARE * 2**SEED_BITS else "train"
-
-
-def stamped(scenario: Scenario) -> Scenario:
-    """Return a scenario with the stamp of its task, whatever stamp it had."""
-    return replace(scenario, stamp=task_stamp(scenario))
-
-
-def task_stamp(scenario: Scenario) -> str:
-    """Return the stamp of a task and its checks (decision 8).
-
-    What came later counts only where there is some, so that scenarios without it keep their stamps.
-    """
-    content = scenario.seen | {"checks": [check.content for check in scenario.checks]}
-    if scenario.rubric:
-        content["rubric"] = [[criterion.text, criterion.weight] for criterion in scenario.rubric]
-    if scenario.truth != "checks":
-        content["truth"] = scenario.truth
-    if scenario.teardown is not None:
-        content["teardown"] = scenario.teardown.content
-    return stamp(content)

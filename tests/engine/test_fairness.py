@@ -14,7 +14,15 @@ from support.model_clients import Ledger
 from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.core.records import Mode, Phase
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Criterion, Prompt, Scenario, WorkspaceArchive
+from pytest_tfgrpo.core.scenarios import (
+    Attachment,
+    Check,
+    Criterion,
+    Prompt,
+    Scenario,
+    WorkspaceArchive,
+    task_stamp,
+)
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.llm.config import Endpoint, ModelsConfig
 from pytest_tfgrpo.llm.fingerprint import fingerprint
@@ -25,7 +33,6 @@ from pytest_tfgrpo.recording.entries import Participant, actor_stamp, rollout_fi
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.runs.schedule import dev_phase, outline, plan
 from pytest_tfgrpo.runs.seeds import rollout_seed
-from pytest_tfgrpo.suite.scenario import task_stamp
 
 # temperatures and seeds
 

@@ -10,11 +10,10 @@ from support.evidence import GROUPS, group, write
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.evidence import EvidenceGroup
-from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario
+from pytest_tfgrpo.core.scenarios import Check, PromptPack, Scenario, stamped
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.runs.evidence_epoch import GivenEpoch, evidence_epoch
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.scenario import stamped
 
 SECRET = "the heron sleeps beneath nine lanterns"
 

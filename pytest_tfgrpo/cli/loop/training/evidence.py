@@ -12,8 +12,8 @@ from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
 from pytest_tfgrpo.cli.parsers import Arguments, Parser, positive, whole
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.production.report.dataset_lines import dataset_lines
 from pytest_tfgrpo.production.training.dataset.cut import cut
-from pytest_tfgrpo.production.training.dataset.lines import dataset_lines
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 
 
