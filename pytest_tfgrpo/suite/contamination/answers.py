@@ -94,12 +94,13 @@ def expected_answers(kinds: Mapping[str, CheckKind], scenario: Scenario) -> tupl
 def tool_names(groups: Iterable[Group]) -> set[str]:
     """Return the names of the tools that were called: a tool's name is never a leaked answer.
 
-    A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool.
+    A name called in one scenario alone does not count, or an actor could smuggle an answer as a tool; nor do
+    names in attempts made elsewhere.
     """
     first: dict[str, str] = {}
     """The scenario that each name was called in first."""
     common: set[str] = set()
-    for group in groups:
+    for group in (group for group in groups if group.mode != "evidence"):
         for name in {f.name for r in group.rollouts for f in r.frames if f.kind == "tool"}:
             if first.setdefault(name, group.scenario_id) != group.scenario_id:
                 common.add(name)
