@@ -24,6 +24,7 @@ from pytest_tfgrpo.engine.attempts.breaker import Breaker
 from pytest_tfgrpo.engine.resumption import Journaled
 from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
 from pytest_tfgrpo.protocols import LearningContext, Proposal
+from pytest_tfgrpo.report.live_view.phase_figures import ERROR, WAITING, PhaseFigures
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.runs.evidence_epoch import FiledAttempts
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
@@ -328,3 +329,12 @@ def test_a_rollout_on_file_of_it_says_nothing_about_the_provider(mode: Any, told
     assert answer is not None
     assert answer.rollout == rollout
     assert found == told
+
+
+def test_the_live_page_counts_attempts_and_calls_none_of_them_an_error() -> None:
+    plan = {"epoch": 1, "mode": "evidence", "rollouts": 4, "scenarios": ["a", "b"], "sizes": {"a": 4, "b": 2}}
+    figures = PhaseFigures(plan, {"a": 0, "b": 1})
+    assert (figures.label, figures.planned) == ("epoch1-evidence", 6)
+    figures.group(0, [{"gt_score": None, "reward": 0.5}])
+    figures.group(1, [{"gt_score": None, "reward": None}])
+    assert figures.marks(2) == f"{WAITING}{ERROR}"

@@ -32,6 +32,8 @@ class PhaseFigures:
         self.scenarios = [places[id_] for id_ in plan["dev" if self.is_dev else "scenarios"]]
         self._row = {place: row for row, place in enumerate(self.scenarios)}
         self._codes = bytearray(len(self.scenarios) * self.each)
+        sizes: Mapping[str, int] = {} if self.is_dev else plan.get("sizes", {})
+        self._whole = sum(sizes.values()) if sizes else len(self._codes)
         self._counts = [0] * len(OUTCOMES)
         self._means = array("d", [nan]) * len(self.scenarios)
         self._errors_only = bytearray(len(self.scenarios))
@@ -51,7 +53,7 @@ class PhaseFigures:
     @property
     def planned(self) -> int | None:
         """Rollouts of the plan, without those that another sweep makes for it; None where lessons decide."""
-        return None if self.is_dev else len(self._codes) - self._shared * self.each
+        return None if self.is_dev else self._whole - self._shared * self.each
 
     @property
     def done(self) -> int:
@@ -80,7 +82,7 @@ class PhaseFigures:
         known = [s["gt_score"] for s in scores if s["gt_score"] is not None]
         row, self._scored = self._row[place], None
         self._means[row] = fsum(known) / len(known) if known else nan
-        self._errors_only[row] = not known
+        self._errors_only[row] = all(s.get("reward", s["gt_score"]) is None for s in scores)
 
     def share(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
         """Take the scores of a group of the final sweep that serves this phase too: nothing is asked here."""
