@@ -23,7 +23,7 @@ REASONS = {
     "no_spread": f"the rewards at their task are less than {SPREAD:g} apart",
     "low_reward": "the best reward at their task is below the minimum",
     "user_share": f"one user, or else session, has 1 attempt in {PARTS} at most",
-    "not_drawn": "the sample is full",
+    "not_drawn": "the sample is full, or their task has as many as a group may",
     "gone": "they are no longer on the bus",
     "unreadable": "their turns cannot be read",
 }

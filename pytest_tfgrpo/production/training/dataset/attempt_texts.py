@@ -118,6 +118,13 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else _ENCODER.encode(value)
 
 
-def encoded(record: EvidenceAttempt | EvidenceGroup) -> str:
-    """Return a record as JSON."""
-    return _ENCODER.encode(to_wire(record))
+def encoded_attempt(attempt: EvidenceAttempt) -> str:
+    """Return an attempt as JSON."""
+    return _ENCODER.encode(to_wire(attempt))
+
+
+def encoded_head(group: EvidenceGroup) -> str:
+    """Return a group as JSON, without its attempts."""
+    wire = to_wire(group)
+    del wire["attempts"]
+    return _ENCODER.encode(wire)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError, StoreError
@@ -14,9 +13,14 @@ from pytest_tfgrpo.core.files import make_private, write_pieces
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.wire.fitting import fit
 from pytest_tfgrpo.core.wire.strict import load_json
-from pytest_tfgrpo.core.wire.wire import Json, from_wire
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.training.dataset.attempt_texts import attempt_of, attempt_prompt, encoded
+from pytest_tfgrpo.production.training.dataset.attempt_texts import (
+    attempt_of,
+    attempt_prompt,
+    encoded_attempt,
+    encoded_head,
+)
 from pytest_tfgrpo.production.training.dataset.bounds import bounds_of, count_rows
 from pytest_tfgrpo.production.training.dataset.draw import DatasetDraw, draw
 from pytest_tfgrpo.production.training.dataset.pool import AttemptPool, task_id
@@ -69,8 +73,7 @@ def cut(
                 },
             )
             _make_private(path)
-            lines = evidence_lines(header, _groups(pool))
-            write_pieces(path, (line.encode("utf-8") for line in lines))
+            write_pieces(path, (piece.encode("utf-8") for piece in _pieces(header, pool)))
             return header
     raise StoreError("what is stored went on changing while the dataset was cut; try again")
 
@@ -138,13 +141,15 @@ def _texts(
         model=metadata.get("model"),
         policy_version=metadata.get("policy_version"),
     )
-    return key, seq, encoded(group), encoded(attempt_of(payload, total))
+    return key, seq, encoded_head(group), encoded_attempt(attempt_of(payload, total))
 
 
-def _groups(pool: AttemptPool) -> Iterator[EvidenceGroup]:
-    """Yield the groups by their ids, each with the wording and the attempts in the order of the stream."""
-    query = "SELECT task, head, body FROM pool.attempts ORDER BY task, seq"
-    for _, rows in groupby(pool.db.execute(query), key=lambda row: row[0]):
-        some = list(rows)
-        attempts = [load_json(body) for _, _, body in some]
-        yield from_wire(EvidenceGroup, {**load_json(some[0][1]), "attempts": attempts})
+def _pieces(header: EvidenceHeader, pool: AttemptPool) -> Iterator[str]:
+    """Yield the file: groups by their ids, each with its first wording, attempts in the stream's order."""
+    yield from evidence_lines(header, ())
+    before, end = None, ""
+    for task, head, body in pool.db.execute("SELECT task, head, body FROM pool.attempts ORDER BY task, seq"):
+        yield "," if task == before else f'{end}{head[:-1]},"attempts":['
+        yield body
+        before, end = task, "]}\n"
+    yield end

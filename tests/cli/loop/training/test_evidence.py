@@ -29,7 +29,7 @@ def test_a_file_is_written_for_its_owner_with_what_was_left_out_and_what_to_do_n
     (project / "loop.toml").write_text("[training.domains]\nsupport-bot = 'orders'\n")
     told = tfgrpo("loop", "evidence", "--to", "it's.jsonl", "--sample-size", "3", "--seed", "7")
     assert "kept       3 attempts at 1 task\n" in told
-    assert "left out   3 not_drawn: the sample is full\n" in told
+    assert "left out   3 not_drawn: the sample is full" in told
     assert "next: pytest --tfgrpo --tfgrpo-evidence 'it'\"'\"'s.jsonl'\n" in told
     first, second = map(json.loads, (project / "it's.jsonl").read_text().splitlines())
     assert (first["sample_size"], first["seed"], second["domain"]) == (3, 7, "orders")
