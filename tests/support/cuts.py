@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.dataset.cut import cut
+from pytest_tfgrpo.production.training.dataset.lines import REASONS
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
@@ -71,6 +72,7 @@ class Cutter:
         assert not violations("evidence-header", first)
         assert not [one for group in groups for one in violations("evidence-group", group)]
         counts = first["counts"]
+        assert counts["left_out"].keys() <= REASONS.keys()
         assert counts["trajectories"] == counts["attempts"] + sum(counts["left_out"].values()), counts
         assert counts["attempts"] == sum(len(group["attempts"]) for group in groups)
         assert counts["groups"] == len(groups)

@@ -25,6 +25,7 @@ from pytest_tfgrpo.production.training.dataset.bounds import bounds_of, count_ro
 from pytest_tfgrpo.production.training.dataset.draw import DatasetDraw, draw
 from pytest_tfgrpo.production.training.dataset.pool import AttemptPool, task_id
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
+from pytest_tfgrpo.production.view.schema import VIEW
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 
 _TRIES = 5
@@ -50,7 +51,7 @@ def cut(
         view.catch_up(bus)
         bounds = bounds_of(view, watermark, since or {})
         before = count_rows(view, bounds)
-        with closing(AttemptPool(view, asked)) as pool:
+        with VIEW.advised(view.path), closing(AttemptPool(view, asked)) as pool:
             seen, left_out = pool.fill(bounds, domains)
             drawn, gone = _copied(bus, pool, asked, domains)
             view.catch_up(bus)

@@ -59,10 +59,10 @@ class PoolAttempt(NamedTuple):
 
 
 class AttemptPool:
-    """A temporary database beside a connection to the view; close it."""
+    """A temporary database beside a connection to the view; close it. Methods raise errors of SQLite."""
 
     def __init__(self, view: LoopView, asked: DatasetRequest) -> None:
-        self._asked, self._path = asked, view.path
+        self._asked = asked
         self.db = VIEW.connect(view.path)
         self.db.executescript(_TABLES)
 
@@ -71,15 +71,11 @@ class AttemptPool:
         self.db.close()
 
     def fill(self, bounds: DatasetBounds, domains: Mapping[str, str]) -> tuple[int, Counter[str]]:
-        """Keep the attempts that fit the request; return how many there were, and others by reason.
-
-        Raises BusError.
-        """
-        with VIEW.advised(self._path):
-            self.db.executemany("INSERT INTO pool.domains VALUES (?, ?)", domains.items())
-            for table, where in bounds.tables().items():
-                self.db.execute(self._query(table, where, suite=bool(domains)), self._values(bounds))
-            return self._aggregate()
+        """Keep the attempts that fit the request; return how many there were, and others by reason."""
+        self.db.executemany("INSERT INTO pool.domains VALUES (?, ?)", domains.items())
+        for table, where in bounds.tables().items():
+            self.db.execute(self._query(table, where, suite=bool(domains)), self._values(bounds))
+        return self._aggregate()
 
     def _query(self, table: str, where: str, *, suite: bool) -> str:
         listed, profiles = self._asked.domains, self._asked.without_profiles
