@@ -81,7 +81,7 @@ COMMANDS = (
     CommandRow(
         "loop",
         "Take the traces of an agent in production, without secrets, and score each run of the agent: by "
-        "kind of task and by version. Nothing learns from it here.",
+        "kind of task and by version; let a suite learn from what differs, and keep the versions.",
         "loop.loop",
     ),
 )

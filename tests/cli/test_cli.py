@@ -36,7 +36,8 @@ COMMANDS = (
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",
     "loop init", "loop demo", "loop config", "loop serve", "loop status", "loop report", "loop show",
-    "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates",
+    "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates", "loop train",
+    "loop versions",
 )  # fmt: skip
 TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")

@@ -92,6 +92,7 @@ def test_a_library_is_promoted_with_all_looks_at_its_eval_split(
     given: dict[str, Any] = {
         "find_run": lambda project, name: Path(f"/out/demo/runs/{name}"),
         "load_run": lambda folder: f"run in {folder}",
+        "held_back": lambda run, of: () if of is after else [],
         "require_promotable": lambda project, run: Path("lessons.json") if "r1" in run else None,
         "looks_on_disk": lambda out, task_id: (
             {"split": ("v3",)} if (out, task_id) == (Path("/out"), "demo") else {}

@@ -111,18 +111,20 @@ def group(id_: str, credit: float | None) -> Group:
     return make_group([credit], scenario_id=id_, epoch=2, mode="eval", group_id=f"run1.e2.{id_}")
 
 
+@pytest.mark.parametrize("asks", [True, False])
 @pytest.mark.parametrize(
     ("scored", "known"), [((None, 1.0, 0.0), ["b"]), ((1.0, None), ["a"]), ((None, None), []), ((), [])]
 )
 def test_the_first_group_on_file_that_was_answered_says_that_the_provider_was_there(
-    scored: tuple[float | None, ...], known: list[str]
+    scored: tuple[float | None, ...], known: list[str], asks: bool
 ) -> None:
-    told: list[tuple[str, bool]] = []
+    told: list[tuple[Any, bool]] = []
+    phase = SimpleNamespace(asks=asks)
     breaker = SimpleNamespace(know=lambda slot, answered: told.append((slot, answered)))
     context: Any = SimpleNamespace(breaker=breaker)
-    lineup: Any = SimpleNamespace(slot=lambda id_: id_)
+    lineup: Any = SimpleNamespace(slot=lambda id_: SimpleNamespace(id=id_, phase=phase))
     note_answered([group(id_, credit) for id_, credit in zip("abc", scored, strict=False)], context, lineup)
-    assert told == [(id_, True) for id_ in known]
+    assert [(slot.id, answered) for slot, answered in told] == [(id_, True) for id_ in known if asks]
 
 
 def test_a_resumed_budget_has_paid_for_all_that_is_on_file(tmp_path: Path) -> None:

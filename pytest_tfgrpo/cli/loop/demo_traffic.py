@@ -75,7 +75,7 @@ class DemoTraffic:
         """Yield every request in its order: each day its tasks, then what users say of them."""
         arms = _arms(self.service.folder)
         draw = random.Random(f"loop demo {self.seed}")
-        popular = [1.0 / (1 + place) for place in range(len(self.service.scenarios))]
+        popular = [(1 + place) ** -0.4 for place in range(len(self.service.scenarios))]
         numbers = draw.choices(range(len(self.service.scenarios)), popular, k=self.tasks)
         self.planted += [f"user-{user}" for user in range(SESSIONS // 3)]
         for day in range(DAYS):
@@ -108,6 +108,7 @@ class DemoTraffic:
             "tfgrpo.task_key": scenario.id,
             "tfgrpo.domain": DOMAINS.get(scenario.domain, "data_analysis"),
             "tfgrpo.policy_version": version,
+            "gen_ai.agent.name": agent_of(scenario.domain),
         }
         if draw.random() < KNOWN:
             attributes["tfgrpo.task_status"] = "completed_successfully" if solved else "failed"
@@ -141,6 +142,11 @@ class _ServedTask:
     opted_out: bool
 
 
+def agent_of(domain: str) -> str:
+    """Return the name of the agent that the application has for a domain of the fixtures."""
+    return f"{domain} helper"
+
+
 def open_traffic(folder: Path, seed: int, tasks: int, start_ns: int) -> DemoTraffic:
     """Return the traffic of an application whose libraries `prepare` wrote into `folder`."""
     service = open_service(folder, seed, splits=("train",))
@@ -172,13 +178,12 @@ def _spans(
     agent = {
         **attributes,
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "helper",
         "gen_ai.input.messages": json.dumps(asked),
         "gen_ai.output.messages": json.dumps(replied),
     }
     found = [
         _span(trace, ids[0], "", "POST /chat", (at, end), {"http.route": "/chat"}),
-        _span(trace, ids[1], ids[0], "invoke_agent helper", (at, end), agent),
+        _span(trace, ids[1], ids[0], f"invoke_agent {attributes['gen_ai.agent.name']}", (at, end), agent),
     ]
     for place, frame in enumerate(frames):
         times = (at + (place + 1) * SECOND_NS, at + (place + 2) * SECOND_NS)

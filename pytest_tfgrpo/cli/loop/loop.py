@@ -12,7 +12,7 @@ COMMANDS = (
     ),
     CommandRow(
         "demo",
-        "Watch three days of an agent become rewards, offline, while its service is killed (extra serve).",
+        "Watch three days of an agent become rewards and lessons; its service is killed (extra serve).",
         "loop.loop_demo",
     ),
     CommandRow(

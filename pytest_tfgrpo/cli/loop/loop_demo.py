@@ -31,6 +31,12 @@ from pytest_tfgrpo.cli.loop.demo_traffic import (
     DemoTraffic,
     open_traffic,
 )
+from pytest_tfgrpo.cli.loop.training.demo_learning import (
+    THRESHOLD,
+    learned_lines,
+    make_suite,
+    training_config,
+)
 from pytest_tfgrpo.cli.parsers import Arguments, Parser, positive
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
@@ -44,6 +50,7 @@ from pytest_tfgrpo.production.evaluation.evaluator import evaluator_lag
 from pytest_tfgrpo.production.loop_file import write_key
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import report_of
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 from pytest_tfgrpo.retry import may_pass
@@ -51,6 +58,8 @@ from pytest_tfgrpo.retry import may_pass
 TASKS = 400
 PATIENCE_S = 60.0
 """How long the demo waits for what takes a second on a machine that is not busy."""
+JOB_S = 300.0
+"""How long it waits for a training job."""
 SERVE = "import sys; from pytest_tfgrpo.cli import main; sys.exit(main(['loop', 'serve', '--config', {!r}]))"
 LAST = 100_000
 """Trajectories that the report looks at: all."""
@@ -161,11 +170,11 @@ class DemoWatch:
         self.view.catch_up(self.bus)
 
 
-def _wait(what: str, seen: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
+def _wait(what: str, seen: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    until = time.monotonic() + patience_s
     while not seen():
         if time.monotonic() > until:
-            raise StoreError(f"waited {PATIENCE_S:g} s for {what}")
+            raise StoreError(f"waited {patience_s:g} s for {what}")
         time.sleep(0.05)
 
 
@@ -179,7 +188,7 @@ def declare(command: Parser) -> None:
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:
-    """Watch three days of an agent become rewards, offline, while its service is killed (extra serve)."""
+    """Watch three days of an agent become rewards and lessons; its service is killed (extra serve)."""
     with demo_folder(arguments.into) as folder:
         yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         if arguments.into:
@@ -212,7 +221,24 @@ def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iter
         yield from _known(watches[0])
         yield from _compared(watches)
         yield _searched(watches[0], traffic.planted)
+        yield ""
+        yield from _learn(watches[0], tasks)
     yield f"done in {time.perf_counter() - started:.1f} s"
+
+
+def _learn(watch: DemoWatch, tasks: int) -> Iterator[str]:
+    """Let the loop go on as one that learns: its service runs jobs in the team's suite."""
+    loop = watch.loop
+    if tasks < THRESHOLD:
+        yield f"learning   takes {THRESHOLD} trajectories; see it with --tasks {TASKS}"
+        return
+    make_suite(loop.folder.parent)
+    write_text(loop.config, loop.config.read_text(encoding="utf-8") + training_config())
+    jobs = TrainingJobs(watch.bus, "demo")
+    loop.start()
+    _wait("a training job", lambda: any(job.ended for job in jobs.listed()), JOB_S)
+    loop.stop()
+    yield from learned_lines(watch.bus, loop.folder, jobs.listed()[0])
 
 
 def _made(folder: Path, bus: str) -> DemoLoop:

@@ -9,6 +9,7 @@ import pytest
 from support.builders import make_experience, make_scenario
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.settings import resolve
 from pytest_tfgrpo.engine.preparation.components import _Shared
 from pytest_tfgrpo.engine.preparation.prepare import (
@@ -89,8 +90,8 @@ def test_a_scenario_that_the_judge_scores_needs_one(
         _require_judge(people(judge=judge), [ALONE, scenario], spec)
 
 
-def phase(mode: str) -> Any:
-    return SimpleNamespace(mode=mode)
+def phase(mode: Any) -> Phase:
+    return Phase(epoch=1, mode=mode, temperature=0.5, rollouts=1, scenarios=("a",))
 
 
 @pytest.mark.parametrize(
