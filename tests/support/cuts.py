@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.production.training.dataset.lines import REASONS
+from pytest_tfgrpo.production.report.dataset_lines import REASONS
 
 from pytest_tfgrpo.core.evidence import EvidenceHeader
 from pytest_tfgrpo.core.wire.schema import violations
