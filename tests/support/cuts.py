@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_tfgrpo.production.report.dataset_lines import REASONS
-
 from pytest_tfgrpo.core.evidence import EvidenceHeader
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.report.dataset_lines import REASONS
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import DatasetRequest
 from pytest_tfgrpo.production.view.view import LoopView

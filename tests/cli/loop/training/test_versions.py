@@ -1,0 +1,95 @@
+"""The commands ``tfgrpo loop versions ...``, and what ``tfgrpo loop forget`` says of versions."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.api import SMALL, SUITE, Counter
+from support.evidence import write
+from support.loop_events import trajectory
+from support.tools import tfgrpo
+
+import pytest_tfgrpo
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
+from pytest_tfgrpo.production.training.versions.validation import Validation
+from pytest_tfgrpo.runs.journal.journal_contents import load_run
+
+OPEN = Validation(
+    outcome="needs_approval",
+    benchmark_passed=True,
+    safety_checks_passed=False,
+    performance_regression=False,
+    holdout_reward=0.75,
+    improvement_over_baseline=0.25,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    tfgrpo("loop", "init")
+    with closing(open_bus("embedded:loop-bus.db")) as bus:
+        bus.publish([trajectory("a", metadata={"user_ref": "u"})])
+    return tmp_path
+
+
+def add(folder: Path) -> None:
+    """Add the version of a job that learned from evidence."""
+    settings = SMALL | {
+        "evidence": str(write(folder / "evidence.jsonl")),
+        "epochs": 2,
+        "out": str(folder / "o"),
+    }
+    made = pytest_tfgrpo.run(folder, SUITE, actor=Counter(), **settings)
+    with closing(open_bus(f"embedded:{folder / 'loop-bus.db'}")) as bus:
+        Policies(bus, FolderArtifacts(folder / "loop-jobs")).add(
+            load_run(next((folder / "o").glob("*/runs/*"))),
+            job="job-1",
+            parent="v1",
+            validation=OPEN,
+            dataset={},
+            attempts={f"g{n}": [f"traj-{n}"] for n in range(1, 9)},
+        )
+    assert made.run.library.experiences
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()[1:]]
+
+
+def test_versions_are_listed_approved_rejected_and_pinned(folder: Path) -> None:
+    assert tfgrpo("loop", "versions", "list") == "no job has made a version yet\n"
+    add(folder)
+    first, second = rows(tfgrpo("loop", "versions", "list"))
+    assert first[:2] == ["v1", "approved"]
+    assert (second[:3], second[-2:]) == (["v2", "needs", "approval"], ["0.750", "+0.250"])
+    said = tfgrpo("loop", "versions", "approve", "v2", "--by", "ada")
+    assert said == "v2 approved by ada; deployed: v2\n"
+    assert rows(tfgrpo("loop", "versions", "list"))[1][-1] == "ada"
+    assert "approved already, by ada" in tfgrpo("loop", "versions", "approve", "v2", "--by", "x", code=1)
+    said = tfgrpo("loop", "versions", "reject", "v2", "--by", "grace", "--because", "rude")
+    assert said == "v2 rejected by grace; deployed: v1\n"
+    assert tfgrpo("loop", "versions", "pin", "v2") == "v2 pinned\n"
+    assert tfgrpo("loop", "versions", "unpin", "v2") == "v2 no longer pinned\n"
+    assert "there is no version 'v3'; the last is v2" in tfgrpo("loop", "versions", "pin", "v3", code=1)
+
+
+def test_a_trajectory_leads_to_lessons_and_versions(folder: Path) -> None:
+    add(folder)
+    text = tfgrpo("loop", "versions", "trace", "traj-")
+    assert "trajectory traj-" in text
+    assert "carried by v2" in text
+    assert "has the id 'nothing'" in tfgrpo("loop", "versions", "trace", "nothing", code=1)
+
+
+def test_a_removed_version_is_listed_without_figures(folder: Path) -> None:
+    add(folder)
+    with closing(open_bus(f"embedded:{folder / 'loop-bus.db'}")) as bus:
+        table = bus.table("state")
+        value, revision = table.get("policy.v2")
+        assert value is not None
+        table.put("policy.v2", json.dumps(json.loads(value) | {"state": "removed"}).encode(), revision)
+    assert rows(tfgrpo("loop", "versions", "list"))[1] == ["v2", "removed"]

@@ -1,0 +1,208 @@
+"""A run that becomes a version: from the deployed library to its files, over kills and cancels."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.api import SMALL, SUITE, Counter
+from support.evidence import GROUPS, group, write
+from support.feedback.training import FakeProcess, FakeStarter, request
+
+import pytest_tfgrpo as tfgrpo
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.evidence import EvidenceGroup
+from pytest_tfgrpo.learning.library.library import load_library
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.jobs.status import JobOutcome
+from pytest_tfgrpo.production.training.jobs.versioned_work import (
+    IN_PROJECT,
+    VersionedWork,
+    VersionPlan,
+    starting_library,
+)
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
+
+ALIKE = replace(group(1), attempts=tuple(replace(one, answer="same", steps=()) for one in group(1).attempts))
+"""Attempts between which nothing differs but their rewards."""
+JOB = request("one").id
+FINISHED = JobOutcome(
+    trigger="finish", parts={"artifacts": {"final_checkpoint": "x"}, "metadata": {"gate": "pass"}}
+)
+
+
+class DoneRun:
+    """The work of a run that ended before somebody looked."""
+
+    def __init__(self, outcome: JobOutcome = FINISHED) -> None:
+        self.outcome, self.signals = outcome, list[str]()
+
+    def look(self) -> JobOutcome | None:
+        return self.outcome
+
+    def parts(self) -> dict[str, Any]:
+        return {"progress": {}}
+
+    def interrupt(self) -> None:
+        self.signals.append("interrupt")
+
+    def kill(self) -> None:
+        self.signals.append("kill")
+
+
+def learn(folder: Path, *groups: EvidenceGroup) -> None:
+    """Make the run of a job that learns from evidence, in its folder."""
+    evidence = write(folder / "evidence.jsonl", groups or GROUPS)
+    tfgrpo.run(
+        folder,
+        SUITE,
+        actor=Counter(),
+        **SMALL | {"evidence": str(evidence), "epochs": 2, "out": str(folder / "out"), "seed": 1},
+    )
+
+
+@pytest.fixture
+def policies(bus: Bus, tmp_path: Path) -> Policies:
+    return Policies(bus, FolderArtifacts(tmp_path / "store"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, policies: Policies) -> Path:
+    made = tmp_path / "jobs" / JOB
+    made.mkdir(parents=True)
+    (tmp_path / "suite").mkdir()
+    starting_library(policies, made)
+    return made
+
+
+def safe_or_not(score: float) -> Callable[[FakeProcess], None]:
+    """Return what ends a process of pytest with the report of a safety suite."""
+
+    def end(process: FakeProcess) -> None:
+        place = Path(process.flag("--tfgrpo-out")) / "t" / "runs" / "r1"
+        place.mkdir(parents=True)
+        epoch = {"epoch": 1, "mode": "eval", "mean": score, "errors": 0}
+        value = {"status": "complete", "scenarios": [{"id": "s1", "epochs": [epoch]}]}
+        (place / "report.json").write_text(json.dumps(value))
+        process.end(0)
+
+    return end
+
+
+def work(
+    folder: Path, policies: Policies, start: FakeStarter, *safety: str, run: Any = None
+) -> VersionedWork:
+    suite = folder.parents[1] / "suite"
+    plan = VersionPlan(policies=policies, project=suite, safety=safety, args=("--tfgrpo-seed=1",))
+    return VersionedWork(run or DoneRun(), JOB, folder, plan, start)
+
+
+def ended(made: VersionedWork) -> JobOutcome:
+    until = time.monotonic() + 100
+    while (outcome := made.look()) is None:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    return outcome
+
+
+def test_what_a_run_learned_is_tried_validated_and_kept(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    start = FakeStarter(safe_or_not(1.0))
+    outcome = ended(work(folder, policies, start, "bias"))
+    place = policies.place("v2")
+    assert outcome.trigger == "finish"
+    assert outcome.parts["artifacts"] == {
+        "final_checkpoint": place,
+        "model_card": f"{place}/README.md",
+        "tensorboard_logs": policies.files.place(f"rl-logs/{JOB}"),
+        "training_curves": policies.files.place(f"rl-viz/{JOB}/curve.svg"),
+    }
+    metadata = outcome.parts["metadata"]
+    assert (metadata["gate"], metadata["policy_version"]) == ("pass", "v2")
+    assert metadata["validation"]["safety_checks_passed"] is True
+    version = policies.read("v2")
+    assert (version.job, version.parents) == (JOB, ("v1",))
+    assert {id_ for one in policies.sources("v2") for id_ in one.trajectories} >= {"t1-0", "t1-1"}
+    logs = sorted(path.name for path in Path(policies.files.place(f"rl-logs/{JOB}")).iterdir())
+    assert logs == ["journal.jsonl", "report.html", "report.json"]
+    assert Path(policies.files.place(f"rl-viz/{JOB}/curve.svg")).read_text().startswith("<svg")
+    (called,) = start.made
+    suite = folder.parents[1] / "suite"
+    assert called.cwd == suite
+    assert "--tfgrpo-seed=1" in called.command
+    assert load_library(Path(called.flag("--tfgrpo-library"))).hash == version.library
+    assert not (suite / IN_PROJECT).exists()
+
+
+def test_an_unsafe_version_is_kept_and_rejected(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    outcome = ended(work(folder, policies, FakeStarter(safe_or_not(0.0)), "bias"))
+    said = "safety suite bias: 1 of 1 failed: s1"
+    assert said in outcome.parts["metadata"]["validation"]["reasons"]
+    assert policies.row("v2").state == "rejected"
+
+
+def test_a_job_that_is_gone_on_with_makes_no_second_version(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    first = ended(work(folder, policies, FakeStarter(safe_or_not(1.0)), "bias"))
+    again = FakeStarter(safe_or_not(0.0))
+    assert ended(work(folder, policies, again, "bias")) == first
+    assert again.made == []
+    assert [row.name for row in policies.listed()] == ["v1", "v2"]
+
+
+def test_where_nothing_is_learned_the_job_ends_with_the_version_that_it_started_from(
+    folder: Path, policies: Policies
+) -> None:
+    learn(folder, ALIKE)
+    outcome = ended(work(folder, policies, FakeStarter(), "bias"))
+    assert outcome.parts["artifacts"] == {"final_checkpoint": policies.place("v1")}
+    assert outcome.parts["metadata"]["policy_version"] == "v1"
+    assert [row.name for row in policies.listed()] == ["v1"]
+
+
+@pytest.mark.parametrize("stop", ["interrupt", "kill"])
+def test_a_job_that_is_cancelled_while_suites_are_tried_makes_no_version(
+    stop: str, folder: Path, policies: Policies
+) -> None:
+    learn(folder)
+    start = FakeStarter()  # its process goes on until it is killed
+    run = DoneRun()
+    made = work(folder, policies, start, "bias", run=run)
+    assert made.look() is None
+    until = time.monotonic() + 100
+    while not start.made and made.look() is None:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    getattr(made, stop)()
+    assert ended(made).trigger == "cancel"
+    assert start.made[0].signals == ["kill"]
+    assert run.signals == [stop]
+    assert policies.deployed() == "v1"
+    assert [row.name for row in policies.listed()] == ["v1"]
+
+
+def test_how_a_run_ends_that_is_not_finished_is_passed_on(folder: Path, policies: Policies) -> None:
+    outcome = JobOutcome(trigger="fail", parts={"error": {"code": "DATA"}})
+    made = work(folder, policies, FakeStarter(), run=DoneRun(outcome))
+    assert made.look() is outcome
+    assert made.parts() == {"progress": {}}
+
+
+def test_a_run_that_is_gone_is_said(folder: Path, policies: Policies) -> None:
+    with pytest.raises(StoreError, match="has no complete run; ask for another job"):
+        ended(work(folder, policies, FakeStarter()))
+
+
+def test_a_job_starts_from_what_was_deployed_when_it_began(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    ended(work(folder, policies, FakeStarter()))
+    policies.decide("v2", "approved", by="ada", reason="read it", at="2099-01-01T00:00:00Z")
+    assert load_library(starting_library(policies, folder)).experiences == ()  # of v1, also when it goes on
+    other = folder.parent / "other"
+    other.mkdir()
+    assert load_library(starting_library(policies, other)).hash == policies.read("v2").library
