@@ -35,6 +35,15 @@ def test_a_loop_that_is_killed_knows_what_one_that_is_not_killed_knows(tmp_path:
     assert re.search(r"secrets +\d+ secrets, .*none is kept", text)
 
 
+def test_what_it_learns_is_a_version_that_waits_for_a_person(tmp_path: Path) -> None:
+    text = "\n".join(demo(tmp_path))
+    assert "trigger    threshold_reached" in text
+    before, after = map(float, re.findall(r"version    v2 .* ([0-9.]+) to ([0-9.]+)", text)[0])
+    assert after > before
+    assert "needs approval: no safety suite was tried" in text
+    assert re.search(r"control    the same attempts with rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
+
+
 def test_the_bus_may_be_a_nats_server(tmp_path: Path, on_nats: NatsPlace) -> None:
     text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{on_nats.server.url}"))
     assert "the same figures" in text
