@@ -27,6 +27,8 @@ from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.process import LOG
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest
 from pytest_tfgrpo.production.training.jobs.states import JOBS
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.runs.journal.journal import read
 
 pytestmark = pytest.mark.timeout(400)
@@ -73,7 +75,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
 def configure(folder: Path, bus: str) -> None:
     (folder / "loop.toml").write_text(
         f'[bus]\nurl = "{bus}"\n[service]\nport = 0\n[evaluator]\nlease_s = 1\n'
-        '[training]\nproject = "suite"\ntriggers = []\n'
+        '[training]\nproject = "suite"\ntriggers = []\nsafety = ["bias"]\n'
     )
 
 
@@ -111,6 +113,15 @@ def runs_once(folder: Path, name: str = "one") -> Path:
     return runs[0]
 
 
+def versions(folder: Path) -> list[str]:
+    """Return the names of the versions that there are; the files of each are whole."""
+    with closing(open_bus(f"embedded:{folder / 'bus.db'}")) as bus:
+        policies = Policies(bus, FolderArtifacts(folder / "loop-jobs"))
+        names = [row.name for row in policies.listed()]
+        assert [policies.read(name).name for name in names] == names
+    return names
+
+
 def test_a_job_learns_from_what_is_on_the_bus(service: Service) -> None:
     configure(service.folder, "embedded:bus.db")
     with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
@@ -122,6 +133,7 @@ def test_a_job_learns_from_what_is_on_the_bus(service: Service) -> None:
     report = json.loads((runs_once(service.folder) / "report.json").read_text())
     assert last["evaluation_results"]["holdout_reward"] == report["epochs"][-1]["gt_score"]["mean"]
     assert last["metadata"]["gate"] == report["gate"]["outcome"]
+    assert versions(service.folder)[-1] == last["metadata"]["policy_version"]
     assert last["progress"]["percent_complete"] == 100.0
     service.end(signal.SIGTERM)
     assert "stopped" in (service.folder / "serve.log").read_text()
@@ -144,6 +156,8 @@ def test_a_service_that_is_killed_again_and_again_makes_one_run(service: Service
         assert wait(bus, service) == "completed", statuses(bus)[-1]
         found = [one["status"] for one in statuses(bus)]
     runs_once(service.folder)
+    assert versions(service.folder) in (["v1"], ["v1", "v2"])
+    assert not list((service.folder / "suite").glob(".tfgrpo-safety"))
     assert found[0] == "queued"
     assert set(found[1:-1]) <= {"running"}
     assert found[-1] == "completed"
