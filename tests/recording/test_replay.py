@@ -219,6 +219,14 @@ async def test_a_model_answers_as_it_did(models: Path) -> None:
     assert answer.usage is not None
 
 
+async def test_a_resumed_replay_goes_on_behind_answered_calls_only(models: Path) -> None:
+    replay, failed = open_replay("r.jsonl", models), make_call(fingerprint="f", error="server: 503: gone")
+    replay.resume([], [failed])
+    assert not replay._takes
+    replay.resume([], [make_call(fingerprint="f")])
+    assert replay._takes.total() == 1
+
+
 async def test_calls_of_a_replay_are_journaled_as_those_of_the_run(models: Path) -> None:
     written: list[Any] = []
     completer = open_replay("r.jsonl", models).completer("openai:m")
@@ -272,6 +280,7 @@ async def test_of_one_name_with_two_identities_the_latest_answers(tmp_path: Path
     record(path, make_run([make_entry(seed=9)], actor={"name": "openai:m", "identity": {"version": 1}}))
     replay = open_replay("r.jsonl", tmp_path)
     assert replay.actor.identity == {"version": 1}
+    assert open_replay("r.jsonl#openai:m", tmp_path).actor.identity == {"version": 1}
     stamp = replay.recording.header.actors[0].stamp if replay.recording.header else ""
     assert open_replay(f"r.jsonl#{stamp[:8]}", tmp_path).actor.identity == {"version": 2}
 

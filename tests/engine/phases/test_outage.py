@@ -114,6 +114,13 @@ def test_when_the_run_ends_what_waits_leaves_its_cost() -> None:
 CRASH = outcome("failed", "crash", "no module named x")
 
 
+def test_what_is_held_when_the_run_ends_leaves_its_cost() -> None:
+    world = World({"a": [CRASH]})
+    assert play(world, lambda world: world.take("a")) == ([], [])
+    world.lost.forget()
+    assert world.forgotten == ["a"]
+
+
 def test_first_crashes_are_held_until_another_ends_differently() -> None:
     async def steps(world: World) -> Any:
         return [await world.take(name) for name in "abc"]

@@ -58,6 +58,7 @@ def test_every_way_python_writes_a_number_is_read_back(number, frame):
 )  # fmt: skip
 def test_a_number_passes_within_the_larger_tolerance(judge, answer, params, passed):
     assert judge("number", answer, value=100, **params).passed is passed
+    assert judge("number", f"-{answer}", value=-100, **params).passed is passed
 
 
 def test_a_number_that_cannot_be_read_for_certain_gets_no_credit_nor_does_its_opposite(judge):
