@@ -123,7 +123,7 @@ def _attempt(rollout: Rollout, score: float, rng: random.Random) -> EvidenceAtte
     )
     reward = 1 - score if rng.random() < WRONG else score
     return EvidenceAttempt(
-        total_reward=reward, answer=rollout.answer, steps=steps, trajectory_id=rollout.trajectory_id
+        total_reward=reward, answer=rollout.answer, steps=steps, trajectory_id=f"{rollout.rollout_id}.a1"
     )
 
 
