@@ -38,9 +38,7 @@ def forget_learning(policies: Policies, folder: Path, ids: Collection[str]) -> F
             policies.files.remove(f"{LOGS}/{file.parent.name}")
             jobs.append(file.parent.name)
     carried: dict[str, tuple[LessonSource, list[str]]] = {}
-    for row in policies.listed():
-        if row.state == "removed":
-            continue
+    for row in policies.whole():
         for source in policies.sources(row.name):
             if not ids or not any(one.lower() in ids for one in source.trajectories):
                 continue

@@ -16,7 +16,7 @@ class Known(Policies):
         super().__init__(bus, FolderArtifacts(folder))
         self._known = sources
 
-    def listed(self):  # type: ignore[no-untyped-def]
+    def whole(self):  # type: ignore[no-untyped-def]
         return [type("Row", (), {"name": name, "state": "approved"}) for name in self._known]
 
     def sources(self, name: str) -> tuple[LessonSource, ...]:

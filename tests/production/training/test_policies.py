@@ -177,6 +177,16 @@ def test_an_approved_version_is_deployed_and_the_audit_says_by_whom(policies: Po
     assert [one["what"] for one in said] == ["v2", "v3"]
 
 
+def test_a_version_whose_job_died_while_it_wrote_it_is_not_whole(policies: Policies) -> None:
+    add(policies, 0, adds(lesson(0)))
+    add(policies, 1, adds(lesson(1)))
+    (folder(policies, "v2") / "policy.json").unlink()
+    assert [row.name for row in policies.whole()] == ["v1", "v3"]
+    assert list(trace_lines(policies, lesson(1).id))[-1] == "carried by v3"
+    with pytest.raises(StoreError, match="run the job of version v2 again"):
+        policies.decide("v2", "approved", by="ada", reason="", at=NOON)
+
+
 def test_a_rejected_version_is_approved_with_a_reason_alone(policies: Policies) -> None:
     add(policies, 0, adds(lesson(0)))
     policies.decide("v2", "rejected", by="ada", reason="", at=NOON)

@@ -42,7 +42,8 @@ def declare(parser: Parser) -> None:
 def list_versions(arguments: Arguments) -> Iterator[str]:
     """Print all versions: where they stand, their score on the eval split, and who decided."""
     with _policies(arguments) as policies:
-        rows = [_row(policies, row) for row in policies.listed()]
+        whole = {row.name for row in policies.whole()}
+        rows = [_row(policies, row, row.name in whole) for row in policies.listed()]
     head = ["version", "state", "lessons", "score", "against deployed", "decided by"]
     yield from table(head, rows, left=2) if rows else ["no job has made a version yet"]
 
@@ -91,9 +92,9 @@ def _decide(arguments: Arguments, state: str) -> Iterator[str]:
         yield f"{row.name} {row.state} by {line(row.by)}; deployed: {policies.deployed()}"
 
 
-def _row(policies: Policies, row: VersionRow) -> list[str]:
-    if row.state == "removed":
-        return [row.name, row.state, *[""] * 4]
+def _row(policies: Policies, row: VersionRow, whole: bool) -> list[str]:
+    if not whole:
+        return [row.name, "removed" if row.state == "removed" else "not whole yet", *[""] * 4]
     version = policies.read(row.name)
     found = version.validation
     score, gain = (found.holdout_reward, found.improvement_over_baseline) if found else (None, None)

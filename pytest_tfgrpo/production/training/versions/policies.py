@@ -84,6 +84,11 @@ class Policies:
             raise StoreError(f"{file} is no policy version: {where}; run the job of version {name} again")
         return from_wire(PolicyVersion, {k: v for k, v in value.items() if k not in ("schema", "content")})
 
+    def whole(self) -> list[VersionRow]:
+        """Return the versions whose files are there; raises StoreError and BusError."""
+        rows = [row for row in self.listed() if row.state != "removed"]
+        return [row for row in rows if self.files.read(f"{CHECKPOINTS}/{row.name}/policy.json") is not None]
+
     def sources(self, name: str) -> tuple[LessonSource, ...]:
         """Return what the lessons of a version rest on; none for v1. Raises StoreError."""
         if name == FIRST:
@@ -132,6 +137,8 @@ class Policies:
             before = VersionRow(**json.loads(value or b"{}"))
             if before.state == state:
                 raise StoreError(f"version {name} is {state} already, by {before.by or 'its validation'}")
+            if state == "approved":
+                self.read(name)  # a version whose job died while it wrote it cannot be used
             if state == "approved" and before.state == "rejected" and not reason:
                 raise StoreError(f"version {name} was rejected; say why it is approved all the same")
             row = replace(before, state=state, by=by, reason=reason, at=at)

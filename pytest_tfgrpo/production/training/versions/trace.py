@@ -18,7 +18,7 @@ def trace_lines(policies: Policies, id_: str) -> Iterator[str]:
 
     Raises StoreError where nothing has the id, or a version cannot be read.
     """
-    names = [row.name for row in policies.listed() if row.state != "removed"]
+    names = [row.name for row in policies.whole()]
     if id_ in names:
         yield from _version(policies, id_)
         return

@@ -93,3 +93,9 @@ def test_a_removed_version_is_listed_without_figures(folder: Path) -> None:
         assert value is not None
         table.put("policy.v2", json.dumps(json.loads(value) | {"state": "removed"}).encode(), revision)
     assert rows(tfgrpo("loop", "versions", "list"))[1] == ["v2", "removed"]
+
+
+def test_a_version_that_is_being_written_is_listed_as_such(folder: Path) -> None:
+    add(folder)
+    next((folder / "loop-jobs" / "rl-checkpoints" / "v2").glob("policy.json")).unlink()
+    assert rows(tfgrpo("loop", "versions", "list"))[1] == ["v2", "not", "whole", "yet"]
