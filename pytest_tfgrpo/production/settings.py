@@ -291,7 +291,7 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
     LoopSetting(section="training", key="timeout_h", parse=real(0.001, 8760), default=24.0,
                 help="hours after which a job fails with TIMEOUT"),
     LoopSetting(section="training", key="budget_usd_per_job", parse=real(0), default=0.0,
-                help="US dollars that a job may spend; 0: an agent that costs money is refused"),
+                help="US dollars that a job may spend; 0: it ends before or with its first paid call"),
     LoopSetting(section="training", key="triggers", parse=parse_triggers, default=TRIGGERS,
                 help="what asks for training by itself; daily does at 02:00 UTC"),
     LoopSetting(section="training", key="threshold", parse=whole(1), default=5000,
