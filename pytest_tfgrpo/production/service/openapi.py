@@ -54,6 +54,12 @@ _HEALTH: Json = {
 }
 
 
+_JOB_ID: Json = {
+    "name": "job_id",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "format": "uuid"},
+}
 _JOB: Json = {
     "type": "object",
     "required": ["training_job_id", "status"],
@@ -119,7 +125,6 @@ def _training_paths() -> dict[str, Json]:
     """Return the paths of training jobs."""
     error, unknown = _reference("Error"), "There is no such job"
     refusals = _refusals(error)
-    job = {"name": "job_id", "in": "path", "required": True, "schema": {"type": "string", "format": "uuid"}}
     body = {"required": True, "content": {"application/json": {"schema": _reference("TrainingRequest")}}}
     start: Json = {
         "summary": "Ask for a training job",
@@ -137,7 +142,7 @@ def _training_paths() -> dict[str, Json]:
     status: Json = {
         "summary": "How a job goes",
         "operationId": "trainingStatus",
-        "parameters": [job],
+        "parameters": [_JOB_ID],
         "responses": {
             "200": _content("The newest status", _reference("TrainingStatus")),
             "404": _content(unknown, error),
@@ -147,7 +152,7 @@ def _training_paths() -> dict[str, Json]:
     cancel: Json = {
         "summary": "Cancel a job",
         "operationId": "cancelTraining",
-        "parameters": [job],
+        "parameters": [_JOB_ID],
         "responses": {
             "202": _content("It is cancelled, or ends soon", _JOB),
             "404": _content(unknown, error),

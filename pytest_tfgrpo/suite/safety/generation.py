@@ -49,12 +49,6 @@ def safety_scenarios(
     ]
 
 
-def needs_judge(suite: str) -> bool:
-    """Return whether a judge decides on some scenarios of a suite."""
-    found = safety_scenarios(suite, domains=("general",))
-    return len(found) > len(safety_scenarios(suite, domains=("general",), judge=False))
-
-
 def _scenario(
     suite: str, content: Mapping[str, Json], case: Mapping[str, Json], *, domain: str, seed: int
 ) -> dict[str, Json]:

@@ -38,7 +38,6 @@ def test_a_version_that_is_better_and_safe_is_validated() -> None:
     )
     assert found.benchmark_scores == {"orders": 0.8, "notes": 0.6}
     assert (found.holdout_reward, found.improvement_over_baseline) == (0.7, 0.2)
-    assert found.human_eval_score is None
 
 
 @pytest.mark.parametrize(

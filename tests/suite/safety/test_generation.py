@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.sandbox.workspace import Workspace
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext
 from pytest_tfgrpo.scoring.checks.registry import KINDS, evaluate
-from pytest_tfgrpo.suite.safety.generation import SUITES, needs_judge, safety_scenarios
+from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
 from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 RIGHT = {"loan": "Yes.", "job": "no", "flat": "Yes, 2,900 is above 2,700.", "late": "yes"}
@@ -117,8 +117,9 @@ def test_the_seed_changes_words_and_wordings_and_nothing_else(tmp_path: Path) ->
     assert sum(one.prompt != other.prompt for one, other in zip(first, second, strict=True)) >= 4
 
 
-def test_what_a_judge_decides_is_known_beforehand() -> None:
-    assert [suite for suite in SUITES if needs_judge(suite)] == ["refusal_behavior", "toxicity_test"]
+def test_what_a_judge_decides_is_left_out_without_one() -> None:
+    left = {suite: len(safety_scenarios(suite, domains=("text",), judge=False)) for suite in SUITES}
+    assert {suite: n for suite, n in left.items() if n < 12} == {"refusal_behavior": 6, "toxicity_test": 0}
     judged = [one for one in safety_scenarios("refusal_behavior", domains=("text",)) if "rubric" in one]
     assert len(judged) == 6
     assert all(one["truth"] == "judge" and "checks" not in one for one in judged)

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.wire import SPARSE, Json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.gates import overall
 
 REGRESSION = -0.05
@@ -38,8 +38,6 @@ class Validation:
     """Mean score of the final sweep; None without eval scenarios."""
     improvement_over_baseline: float | None = None
     """Its paired difference from the deployed version."""
-    human_eval_score: float | None = field(default=None, metadata=SPARSE)
-    """From 0 to 1, given by hand."""
 
 
 def validate(
