@@ -23,6 +23,7 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.engine.executors.cluster.executor_file import load_executor_file
 from pytest_tfgrpo.gate.config import load_gates
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.production.config import load_loop_config
 from pytest_tfgrpo.production.live.config import load_live_config
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
@@ -135,6 +136,10 @@ def check(block: Block, folder: Path, where: str, before: examples.Done | None) 
             assert parse_recipes(block.text)
         case "toml" if "executor" in block.words:
             assert load_executor_file(folder).resources
+        case "toml" if "loop" in block.words:
+            path = folder / "example-loop.toml"
+            path.write_text(block.text, encoding="utf-8")
+            assert load_loop_config(path, {})
         case "ini" | "toml":
             check_settings(block, where)
     return None
