@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 
+from pytest_tfgrpo.core.python.threads import start_thread
 from pytest_tfgrpo.core.records import CheckerResult, Run
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import Gauge
@@ -28,7 +29,7 @@ class LoopThread:
         self._failures: list[Callable[[BaseException], None]] = []
         self._loop: asyncio.AbstractEventLoop
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="tfgrpo-engine", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def add(
         self, main: Callable[[], Coroutine[object, object, None]], fail: Callable[[BaseException], None]
@@ -40,17 +41,19 @@ class LoopThread:
     def start(self) -> None:
         """Start everything that was added; once it has begun, do nothing."""
         if not self._ready.is_set():
-            self._thread.start()
+            self._thread = start_thread(self._main, "tfgrpo-engine")
             self._ready.wait()
 
     def call(self, function: Callable[[], object]) -> None:
         """Call a function on the loop, while it lasts."""
-        if self._thread.is_alive():
+        if self._thread is not None and self._thread.is_alive():
             with suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(function)
 
     def join(self) -> bool:
         """Wait for the thread to end, at most JOIN_S seconds; returns whether it has."""
+        if self._thread is None:
+            return True
         self._thread.join(JOIN_S)
         return not self._thread.is_alive()
 

@@ -15,7 +15,11 @@ from pytest_tfgrpo.launch.engine_thread import EngineThread, LoopThread
 
 
 def test_an_engine_that_goes_on_keeps_no_process_alive() -> None:
-    assert LoopThread()._thread.daemon
+    host = LoopThread()
+    host.start()
+    assert host._thread is not None
+    assert host._thread.daemon
+    assert host.join()
 
 
 def test_an_engine_that_cannot_begin_tells_its_caller_and_breaks_no_other(

@@ -91,7 +91,7 @@ class Guard:
             _counts.runs += 1
             return inline_run(*args, **options)
 
-        if threading.gettrace() is None:  # with a hook, Python 3.11 now and then ends a thread that it shall trace
+        if threading.gettrace() is None:  # see `start_thread` of the package
             sys.addaudithook(heard)
         time.sleep = slept  # type: ignore[assignment]
         pytest.Pytester.inline_run = ran  # type: ignore[method-assign]

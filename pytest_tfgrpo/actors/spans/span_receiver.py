@@ -10,9 +10,10 @@ import asyncio
 import secrets
 import threading
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
+from pytest_tfgrpo.core.python.threads import start_thread
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class SpanReceiver:
         self._loop = asyncio.new_event_loop()
         self.port = 0
         ready = threading.Event()
-        threading.Thread(target=self._serve, args=(ready,), name="tfgrpo-spans", daemon=True).start()
+        start_thread(partial(self._serve, ready), "tfgrpo-spans")
         ready.wait()
 
     def open(self, run: SpanCounts) -> Inbox:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
+
+from pytest_tfgrpo.core.python.threads import start_thread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,7 +23,7 @@ async def call_in_daemon(function: Callable[P, T], *args: P.args, **kwargs: P.kw
     """
     done, target = _delivering(function, *args, **kwargs)
     name = f"tfgrpo-{getattr(function, '__name__', 'call')}"
-    threading.Thread(target=lambda: target()(), daemon=True, name=name).start()
+    start_thread(lambda: target()(), name)
     return await done
 
 
@@ -62,7 +63,7 @@ class DaemonThreads:
                 if self._closed:
                     self.close()
 
-        threading.Thread(target=work, daemon=True, name=self._name).start()
+        start_thread(work, self._name)
         return calls
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.core.python.threads import start_thread
 from pytest_tfgrpo.production.bus.embedded.blocks import append, expire, ids_bytes, last_sequence
 from pytest_tfgrpo.production.bus.embedded.file import BUS
 from pytest_tfgrpo.production.bus.embedded.ids import RecentIds
@@ -132,8 +133,7 @@ class GroupWriter:
         self.commits = 0
         self.committed = threading.Condition()
         """Notified after each transaction of this process."""
-        self._thread = threading.Thread(target=self._run, name="tfgrpo-bus", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._run, "tfgrpo-bus")
 
     def call(self, operation: BusOperation[T]) -> T:
         """Return what an operation returns, once that is durable; raises what it raises, or BusError."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.python.threads import start_thread
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
 
@@ -106,8 +106,7 @@ class NatsLink:
         self._closed = False
         self._loop = asyncio.new_event_loop()
         self._broken: asyncio.Future[None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="tfgrpo-nats", daemon=True)
-        self._thread.start()
+        self._thread = start_thread(self._loop.run_forever, "tfgrpo-nats")
         try:
             self.client: Client = self.run(self._connect(options))
         except BaseException:
