@@ -11,8 +11,8 @@ _LOOK_S = 0.01
 def start_thread(target: Callable[[], object], name: str) -> threading.Thread:
     """Return a daemon thread that has begun to call `target`.
 
-    Under coverage or a debugger, Python 3.11 ends a new thread before its first line if another one begins to be
-    traced meanwhile and an audit hook is written in Python; who started it is not told. It is started again.
+    Under coverage or a debugger, Python 3.11 ends a new thread before its first line if another one begins
+    to be traced meanwhile and an audit hook is written in Python; nobody hears of it. It is started again.
     """
     if threading.gettrace() is None:
         thread = threading.Thread(target=target, name=name, daemon=True)
