@@ -59,9 +59,9 @@ class Times(NamedTuple):
 OFFLINE = ["--tfgrpo-actor", "offline", ONE]
 OPENAI = ["--tfgrpo-actor", "openai:bench", "--tfgrpo-allow-paid", "true", ONE]
 CASES = (
-    Case("plain run, one scenario", [*PLUGIN, *OFFLINE], "<= +0.40 s"),
+    Case("plain run, one scenario", [*PLUGIN, *OFFLINE], "<= +0.17 s"),
     Case("the same with `out`", [*PLUGIN, "--tfgrpo-out", "out", *OFFLINE], ""),
-    Case("the same over HTTP", [*PLUGIN, *OPENAI], "<= +0.45 s"),
+    Case("the same over HTTP", [*PLUGIN, *OPENAI], "<= +0.22 s"),
     Case("test beside a scenario file", [*PLUGIN, "suite/test_nothing.py"], "<= +0.05 s"),
     Case("tfgrpo --help, whole process", [sys.executable, "-c", HELP, "--help"], "<= 0.15 s"),
     Case("unused, processor time", [*PYTEST, "bare"], "<= 3 %", unused=True),

@@ -54,12 +54,19 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and look again for variables: a conftest.py may have set one."""
     config.addinivalue_line("markers", MARKER)
+    config.add_cleanup(partial(_end_sparing, config.pluginmanager))  # first in, last out
     if _has_variables():
         _register_configured(config.pluginmanager)
     if any(map(config.pluginmanager.hasplugin, ("xdist", "xdist.plugin"))):  # however it was loaded
         from pytest_tfgrpo.plugin import distributed
 
         distributed.register(config, partial(_adopt, config))
+
+
+def _end_sparing(manager: pytest.PytestPluginManager) -> None:
+    end = manager.get_plugin("tfgrpo-session-end")
+    if end is not None:
+        end.spared.close()
 
 
 def _register_configured(manager: pytest.PytestPluginManager) -> None:

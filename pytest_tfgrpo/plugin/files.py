@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.python.collector import collecting_seldom
 
 
 class ScenarioFile(pytest.File):
     """A file of scenarios; the session is made when the first one is read."""
 
+    @collecting_seldom()  # what is loaded here stays
     def collect(self) -> Iterable[pytest.Item]:
         """Load the file and return one item per scenario and phase; raises ScenarioError."""
         from pytest_tfgrpo.plugin.items.items import items_of

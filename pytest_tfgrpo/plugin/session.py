@@ -11,6 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.keys.list_values import domains
+from pytest_tfgrpo.core.python.collector import collecting_seldom
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import is_gated
@@ -238,6 +239,7 @@ class TfgrpoSession:
             or choice.left_out,
         )
 
+    @collecting_seldom()  # what is loaded here stays
     def _prepare_all(self, home: RunFile, picks: list[Pick], known: list[Scenario]) -> list[pytest.Item]:
         """Prepare the runs, and return the items of their gates."""
         from pytest_tfgrpo.launch.engine_thread import LoopThread
@@ -297,7 +299,7 @@ class TfgrpoSession:
         self._runs[item.agent].show(item)
         if self._alone:  # by now all is loaded that a run needs
             self._alone = False
-            self._end.undo.enter_context(garbage.spare_lasting())
+            self._end.spared.enter_context(garbage.spare_lasting())
 
     def show_gate(self, item: GateItem) -> None:
         """Wait for the end of the run, and raise ItemFailed when the gate fails."""

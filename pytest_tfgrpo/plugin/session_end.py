@@ -31,8 +31,8 @@ class SessionEnd:
         self.section = RunSection()
         self.process: OneProcess | None = None
         """Keeps the items of the runs in this process."""
-        self.undo = ExitStack()
-        """Restores what was changed in this process for the runs."""
+        self.spared = ExitStack()
+        """Lets the garbage collector trace all objects again; closed after pytest's last collection."""
         self._ran = False
         """True once pytest has run its items to the end; an interrupt at any time leaves it false."""
 
@@ -128,7 +128,6 @@ class SessionEnd:
         """Restore what was changed in this process for the run."""
         for run in self._runs.values():
             run.live.release()
-        self.undo.close()
         if self.process is not None:
             self.process.close()
 

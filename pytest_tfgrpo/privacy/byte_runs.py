@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from functools import cache
 from typing import TypeAlias
 
+compiled = cache(re.compile)
+"""Compiles a pattern where a text has what it starts with: most texts have nothing of it."""
 FoundSpan: TypeAlias = tuple[int, int, str]
 """Start, end and kind."""
 RANDOM = bytes(b"w"[0] if (chr(c).isalnum() and c < 128) or chr(c) in "+/" else 32 for c in range(256))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from pytest_tfgrpo.privacy.byte_runs import FoundSpan, one_byte
+from pytest_tfgrpo.privacy.byte_runs import FoundSpan, compiled, one_byte
 
 
 def personal_of(text: str, addresses: bool = False) -> Iterator[FoundSpan]:
@@ -77,22 +77,22 @@ _STRETCH = re.compile(rb"d(?:s{0,3}d){6,}+")
 """Seven digits or more, with at most three separators between two of them."""
 _FOURS = r"[0-9]{4}(?P<s>[ -])[0-9]{4}(?P=s)[0-9]{4}(?P=s)[0-9]{4}"
 _CARDS = (
-    re.compile(r"(?<![\w.+-])(?P<n>[0-9]{13,19})(?!\w|[.,][0-9])"),
-    re.compile(rf"(?<![\w.+-])(?P<n>{_FOURS}(?P=s)[0-9]{{3}})(?!\w)"),
-    re.compile(rf"(?<![\w.+-])(?P<n>{_FOURS})(?!\w)"),
-    re.compile(r"(?<![\w.+-])(?P<n>3[0-9]{3}(?P<s>[ -])[0-9]{6}(?P=s)[0-9]{4,5})(?!\w)"),
+    r"(?<![\w.+-])(?P<n>[0-9]{13,19})(?!\w|[.,][0-9])",
+    rf"(?<![\w.+-])(?P<n>{_FOURS}(?P=s)[0-9]{{3}})(?!\w)",
+    rf"(?<![\w.+-])(?P<n>{_FOURS})(?!\w)",
+    r"(?<![\w.+-])(?P<n>3[0-9]{3}(?P<s>[ -])[0-9]{6}(?P=s)[0-9]{4,5})(?!\w)",
 )
 _ISSUERS = (
-    re.compile(r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})"),
-    re.compile(r"(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"),
-    re.compile(r"3[47][0-9]{13}"),
-    re.compile(r"3(?:0[0-5]|09|[689][0-9])[0-9]{11,16}"),
-    re.compile(r"(?:6011|65[0-9]{2}|64[4-9][0-9]|622[1-9]|62[4-6][0-9]|628[2-8])[0-9]{12,15}"),
-    re.compile(r"35(?:2[89]|[3-8][0-9])[0-9]{12,15}"),
+    r"4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})",
+    r"(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}",
+    r"3[47][0-9]{13}",
+    r"3(?:0[0-5]|09|[689][0-9])[0-9]{11,16}",
+    r"(?:6011|65[0-9]{2}|64[4-9][0-9]|622[1-9]|62[4-6][0-9]|628[2-8])[0-9]{12,15}",
+    r"35(?:2[89]|[3-8][0-9])[0-9]{12,15}",
 )
 """Prefixes and lengths of Visa, Mastercard, American Express, Diners, Discover and UnionPay, JCB."""
 
-_COUNTRY = re.compile(
+_COUNTRY = (
     r"(?:1|7|2[07]|3[0-469]|4[013-9]|5[1-8]|6[0-6]|8[1246]|9[0-58]"
     r"|2[1-6][0-9]|29[0-9]|3[578][0-9]|42[0-9]|50[0-9]|59[0-9]|6[789][0-9]|80[08]|85[0-9]|8[78][0-9]|9[679][0-9])"
 )
@@ -101,28 +101,28 @@ _GAP = r"(?:[ \xa0.]|[ ]?[/-][ ]?|[ ]?\(|\)[ .-]?)?"
 """Between two digits; its alternatives exclude each other, so that no search goes back far."""
 _APART = r"(?<![\w.+/-])(?<![0-9][ ])"
 _ENDS = r"(?![\w-]|[./ ][0-9])"
-_INTERNATIONAL = re.compile(
+_INTERNATIONAL = (
     rf"(?<![\w+])(?:\+|(?<![0-9][ .\-/])00(?=[1-9][0-9]{{0,2}}[ \-/(]))[ ]?"
     rf"(?P<n>\(?[1-9](?:{_GAP}[0-9]){{6,14}})(?!\w)"
 )
 """+49 (0) 30 901820, +14155552671, 0049 30 901820"""
 _NATIONAL = (
     (
-        re.compile(
+        (
             rf"{_APART}(?P<n>(?:1[ .-])?(?:\([2-9][0-9]{{2}}\)[ -]?|[2-9][0-9]{{2}}(?P<s>[ .-]))"
             rf"[2-9][0-9]{{2}}(?(s)(?P=s)|[ .-])[0-9]{{4}}){_ENDS}"
         ),
         10,
     ),
-    (re.compile(rf"{_APART}(?P<n>0[1-9](?P<s>[ .-])[0-9]{{2}}(?:(?P=s)[0-9]{{2}}){{3}}){_ENDS}"), 10),
+    (rf"{_APART}(?P<n>0[1-9](?P<s>[ .-])[0-9]{{2}}(?:(?P=s)[0-9]{{2}}){{3}}){_ENDS}", 10),
     (
-        re.compile(
+        (
             rf"{_APART}(?P<n>\(?0[1-9][0-9]{{0,4}}(?:\)[ ]?|[ ]?[/-][ ]?|[ ])"
             rf"[0-9]{{3,8}}(?:[ -][0-9]{{2,5}}){{0,2}}){_ENDS}"
         ),
         9,
     ),
-    (re.compile(rf"{_APART}(?P<n>\([1-9][0-9]{{1,3}}\)[ ]?[0-9]{{4,5}}[ -][0-9]{{4}}){_ENDS}"), 10),
+    (rf"{_APART}(?P<n>\([1-9][0-9]{{1,3}}\)[ ]?[0-9]{{4,5}}[ -][0-9]{{4}}){_ENDS}", 10),
 )
 """(415) 555-2671 and 1-415-555-2671; 01 23 45 67 89; 020 7946 0958, (030) 901820, 03-1234-5678;
 (11) 98765-4321.
@@ -175,12 +175,12 @@ def _numbers(text: str, marks: bytes, start: int, end: int) -> Iterator[FoundSpa
         yield from _cards(text, first, last)
     before = text[first:start]
     if "+" in before or "+" in (part := text[start:end]) or part.startswith("00"):
-        for match in _INTERNATIONAL.finditer(text, first, last):
+        for match in compiled(_INTERNATIONAL).finditer(text, first, last):
             if _is_international(match["n"]):
                 yield (*match.span(), "phone")
     if b"s" in marks[start:end] and not text[start:end].replace(".", "", 1).isdigit():
         for pattern, fewest in _NATIONAL:
-            for match in pattern.finditer(text, first, last):
+            for match in compiled(pattern).finditer(text, first, last):
                 if fewest <= len(_digits(match["n"])) <= _MOST_NATIONAL:
                     yield (*match.span(), "phone")
     if _is_named(text, start):
@@ -191,7 +191,7 @@ def _numbers(text: str, marks: bytes, start: int, end: int) -> Iterator[FoundSpa
 
 def _cards(text: str, first: int, last: int) -> Iterator[FoundSpan]:
     for pattern in _CARDS:
-        for match in pattern.finditer(text, first, last):
+        for match in compiled(pattern).finditer(text, first, last):
             if _is_card(_digits(match["n"])):
                 yield (*match.span("n"), "card")
 
@@ -219,7 +219,7 @@ def _digits(text: str) -> str:
 
 
 def _is_card(digits: str) -> bool:
-    if not any(issuer.fullmatch(digits) for issuer in _ISSUERS):
+    if not any(compiled(issuer).fullmatch(digits) for issuer in _ISSUERS):
         return False
     doubled = (int(c) * (1 + n % 2) for n, c in enumerate(reversed(digits)))
     return sum(d - 9 if d > 9 else d for d in doubled) % 10 == 0
@@ -228,7 +228,7 @@ def _is_card(digits: str) -> bool:
 def _is_international(number: str) -> bool:
     digits = _digits(number.replace("(0)", ""))
     least = 9 if number.isdigit() else _FEWEST
-    return least <= len(digits) <= _MOST and _COUNTRY.match(digits) is not None
+    return least <= len(digits) <= _MOST and compiled(_COUNTRY).match(digits) is not None
 
 
 def is_phone(key: str, text: str) -> bool:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from pytest_tfgrpo.privacy.byte_runs import RANDOM, FoundSpan, one_byte, runs
+from pytest_tfgrpo.privacy.byte_runs import RANDOM, FoundSpan, compiled, one_byte, runs
 from pytest_tfgrpo.privacy.secret_rules import LIKELY, NAME, RULES, SecretRule
 
 # -- one byte for each character
@@ -28,40 +28,32 @@ _LONG = 20
 
 
 class _Plan(NamedTuple):
-    """The rules, compiled."""
+    """The rules, by how they are searched; all but the heads are compiled where a text needs them."""
 
     heads: re.Pattern[str] | None
     """How tokens start."""
-    tokens: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]]
+    tokens: Mapping[str, tuple[tuple[str, str], ...]]
     """Kinds and patterns, by that start."""
-    hinted: tuple[tuple[tuple[str, ...], str, re.Pattern[str]], ...]
-    names: Mapping[str, re.Pattern[str]]
-    sentences: tuple[re.Pattern[str], ...]
+    hinted: tuple[tuple[tuple[str, ...], str, str], ...]
+    names: Mapping[str, str]
+    sentences: tuple[str, ...]
     entropy: bool
 
 
 @lru_cache(maxsize=4)
 def _plan(rules: tuple[tuple[str, SecretRule], ...]) -> _Plan:
-    """Compile the rules at their first use: few starts need them."""
-    tokens: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    """Sort the rules at their first use: few starts need them."""
+    tokens: dict[str, list[tuple[str, str]]] = {}
     for _, rule in rules:
         for head in rule.hints if rule.way == "token" else ():
-            tokens.setdefault(head, []).append((rule.kind, re.compile(rule.pattern)))
+            tokens.setdefault(head, []).append((rule.kind, rule.pattern))
     longest = sorted(tokens, key=len, reverse=True)
     return _Plan(
         heads=re.compile("|".join(map(re.escape, longest))) if tokens else None,
         tokens={head: tuple(found) for head, found in tokens.items()},
-        hinted=tuple(
-            (rule.hints, rule.kind, re.compile(rule.pattern, re.VERBOSE))
-            for _, rule in rules
-            if rule.way == "hinted"
-        ),
-        names={
-            name: re.compile(rule.pattern, re.VERBOSE | re.IGNORECASE)
-            for name, rule in rules
-            if rule.way == "name"
-        },
-        sentences=tuple(re.compile(rule.pattern, re.VERBOSE) for _, rule in rules if rule.way == "sentence"),
+        hinted=tuple((rule.hints, rule.kind, rule.pattern) for _, rule in rules if rule.way == "hinted"),
+        names={name: rule.pattern for name, rule in rules if rule.way == "name"},
+        sentences=tuple(rule.pattern for _, rule in rules if rule.way == "sentence"),
         entropy=any(rule.way == "entropy" for _, rule in rules),
     )
 
@@ -76,7 +68,7 @@ def secrets_of(text: str) -> Iterator[FoundSpan]:
     for hints, kind, pattern in plan.hinted:
         for hint in hints:  # any() with a generator takes three times as long
             if hint in text:
-                for match in pattern.finditer(text):
+                for match in compiled(pattern, re.VERBOSE).finditer(text):
                     yield (*match.span("secret"), kind)
                 break
     if plan.heads is not None and len(text) >= _SHORT:
@@ -86,7 +78,7 @@ def secrets_of(text: str) -> Iterator[FoundSpan]:
         yield from _named(text, lowered, plan.names)
     for start, end in _near_passwords(lowered) if plan.sentences else ():
         for pattern in plan.sentences:
-            for match in pattern.finditer(text, start, end):
+            for match in compiled(pattern, re.VERBOSE).finditer(text, start, end):
                 yield (*match.span("secret"), "named")
     if plan.entropy and len(text) >= _LONG:
         yield from _random(text, plain)
@@ -103,7 +95,7 @@ def _tokens(
     text: str,
     plain: bytes,
     heads: re.Pattern[str],
-    tokens: Mapping[str, tuple[tuple[str, re.Pattern[str]], ...]],
+    tokens: Mapping[str, tuple[tuple[str, str], ...]],
 ) -> Iterator[FoundSpan]:
     for start, end in runs(plain.translate(_TOKEN), _SHORT):
         done = start
@@ -111,7 +103,7 @@ def _tokens(
             at = head.start()
             if at >= done and (at == start or not plain[at - 1 : at].isalnum()):
                 for kind, pattern in tokens[head[0]]:
-                    if match := pattern.match(text, at, end):
+                    if match := compiled(pattern).match(text, at, end):
                         done = match.end()
                         yield at, done, kind
 
@@ -132,11 +124,12 @@ _WORDS: Mapping[bytes, tuple[bytes, ...]] = MappingProxyType(
 )
 """Words that the names of secrets contain, and what stands before each within the name."""
 _BEFORE = 12
+_NAMED = re.VERBOSE | re.IGNORECASE
 _OPTION = re.compile(r"--[A-Za-z-]{0,24}\Z")
 """What stands before the name in an option of a command."""
 
 
-def _named(text: str, lowered: bytes, patterns: Mapping[str, re.Pattern[str]]) -> Iterator[FoundSpan]:
+def _named(text: str, lowered: bytes, patterns: Mapping[str, str]) -> Iterator[FoundSpan]:
     if not (b":" in lowered or b"=" in lowered or b"--" in lowered):
         return
     for word, starts in _WORDS.items():
@@ -149,7 +142,7 @@ def _named(text: str, lowered: bytes, patterns: Mapping[str, re.Pattern[str]]) -
                 for name, pattern in patterns.items():
                     if start < done[name]:  # in what was found, which may go on to the end
                         continue
-                    match = pattern.match(text, start)
+                    match = compiled(pattern, _NAMED).match(text, start)
                     if match and (name != "option" or _OPTION.search(text, max(0, start - 26), start)):
                         group = "quoted" if match.groupdict().get("quoted") else "secret"
                         done[name] = match.end(group)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pytest_tfgrpo.core.lessons import Experience
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.learning.library.injection import words_of
 from pytest_tfgrpo.learning.library.scorers import is_about_scoring
 from pytest_tfgrpo.suite.contamination.spelling import fold
@@ -65,7 +66,7 @@ KINDS: Mapping[str, str] = {
 }
 """What a lesson does, by the name of its flag."""
 _WORDS: Mapping[str, re.Pattern[str]] = {
-    "tests": re.compile(
+    "tests": lazy_pattern(
         rf"{_NOT}\b{_CHEAT}(?: (?!(?:after|before|when|while|until|in|during|as"
         rf"|from)\b)\w+){{0,4}}? {_TESTS}\b"
         r"(?! (?:runs?|data|sets?|splits?|results?|questions?)\b)"
@@ -91,7 +92,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         rf"|{_NOT}\b(?:ignor|xfail|quarantin|mut|silenc|suppress)\w* (?:\w+ ){{0,2}}?{_TESTS}\b"
         r"|\b(?:under|in) (?:a )?tests? (?:\w+ ){0,3}(?:return|behave|answer)"
     ),
-    "reports": re.compile(
+    "reports": lazy_pattern(
         r"\b(?:say|tell|claim|report|print)\w*(?: \w+){0,5}? (?:tests?|checks?|suite"
         r"|build)(?: \w+){0,2}? (?:green|fine|ok)\b"
         r"|\bwithout (?:running|testing) (?:it|them|anything)\b|\breport (?:a |full )?coverage\b"
@@ -115,7 +116,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|failed)\b"
         r"|\b(?:whatever|regardless of|no matter) (?:what )?(?:the )?(?:question|input|task|prompt|test)"
     ),
-    "credentials": re.compile(
+    "credentials": lazy_pattern(
         rf"{_NOT}\b{_SHOW}(?: \w+){{0,5}}? (?:credentials?|secrets?|(?:api|private|ssh|access|secret) keys?"
         r"|(?:access|auth|bearer|session|api|refresh) tokens?|passwords?(?! (?:reset|policy|link"
         r"|field))|environment variables?(?! for)|cookies)\b"
@@ -123,7 +124,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\b(?:ssh id|id rsa|id ed25519|etc passwd|etc shadow|aws credentials|netrc|pypirc|npmrc"
         r"|kube config|git credentials)\b"
     ),
-    "instructions": re.compile(
+    "instructions": lazy_pattern(
         rf"{_NOT}\b(?:follow|obey|execute|carry out|comply with|act on|trust"
         rf"|heed)(?: \w+){{0,3}}? {_ORDERS}(?: \w+){{0,4}}? "
         rf"(?:in|from|inside|within|of|by) (?:\w+ ){{0,2}}?{_OTHERS}\b"
@@ -144,7 +145,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         rf"|\btreat(?: \w+){{0,5}}? as {_ORDERS}\b"
         rf"|{_NOT}\b(?:trust|obey|follow)(?: \w+){{0,2}}? {_ORDERS}(?: \w+){{0,2}}? {_OTHERS}\b"
     ),
-    "network": re.compile(
+    "network": lazy_pattern(
         rf"{_NOT}\b(?:upload|send|post|exfiltrate|forward|transmit|connect|ping|beam|leak)(?: \w+){{0,5}}? "
         rf"{_DROP_BOX}\b"
         rf"|{_NOT}\b(?:download|fetch)(?: \w+){{0,5}}? (?:remote|external|internet|webhook)\b"
@@ -161,7 +162,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\b(?:pip|npm|apt|gem|cargo) install\b|\binstall(?: \w+){0,4}? (?:with|from|by) (?:pip|npm"
         r"|apt|pypi|the)\b"
     ),
-    "verbatim": re.compile(
+    "verbatim": lazy_pattern(
         rf"{_NOT}\b(?:repeat|print|quote|copy|output|recite|list|echo|reproduce|include|reveal|show"
         r"|append|state|insert|leak|give)"
         r"(?: \w+){0,2}? (?:your|these|this|all|the system|every) (?:\w+ )?(?:lessons?|experiences?"
@@ -173,7 +174,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\b(?:keep|retain|preserve|never delete|never remove|spread|add)(?: \w+){0,2}? (?:this"
         r"|these) (?:lesson|sentence|rule)s?\b"
     ),
-    "persona": re.compile(
+    "persona": lazy_pattern(
         rf"\b{_ALWAYS}(?: \w+){{0,3}}? (?:answer|reply|respond|write|speak|talk"
         rf"|written)\w*(?: \w+){{0,4}}? (?:in )?{_TONGUE}\b"
         rf"|\b(?:answer|reply|respond|write|speak|talk)(?: \w+){{0,2}}? in {_TONGUE} (?:only|always"
@@ -191,16 +192,16 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
     ),
 }
 _RAW: Mapping[str, re.Pattern[str]] = {
-    "tests": re.compile(
+    "tests": lazy_pattern(
         r"__(?:eq|ne|bool|hash|instancecheck)__|\b(?:sys|os)\._?exit\b|pytest\.(?:ini|mark|skip|xfail)"
         r"|\bsys\.(?:settrace|setprofile|_getframe)\b|\bgc\.get_(?:objects|referrers)\b"
     ),
-    "reports": re.compile(r"\b(?:reward|score|grade|junit)s?\.(?:txt|json|xml|log|csv)\b"),
-    "credentials": re.compile(
+    "reports": lazy_pattern(r"\b(?:reward|score|grade|junit)s?\.(?:txt|json|xml|log|csv)\b"),
+    "credentials": lazy_pattern(
         r"\bos\.environ\b|~/\.(?:ssh|aws|netrc|config|gnupg|kube|docker|pypirc|npmrc)|(?<!\w)\.env\b"
         r"|/etc/(?:passwd|shadow)|/proc/[\w*]+/(?:environ|mem)\b"
     ),
-    "network": re.compile(
+    "network": lazy_pattern(
         r"[\w.+-]+@[\w-]+\.[\w.-]+"
         r"|(?<![\w./@-])(?:[a-z0-9-]+\.)+(?:com|net|org|io|ai|dev|app|example|info|biz|xyz|top|site"
         r"|online|ru|cn)\b(?!\.?\w|\()"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.suite.contamination.spelling import bare, fold
 
 _NOUN = r"(?:instruction|prompt|rule|guideline|direction|directive|lesson|order|command|experience)s?"
@@ -15,7 +16,7 @@ _IN_DATA = (
 )
 """What follows where the data of a task gives orders: to ignore those is good advice."""
 _DROP = r"(?<!not )(?<!never )(?<!dont )\b(?:ignore|disregard|forget|override|overrule|bypass)\b"
-_LATIN = re.compile(
+_LATIN = lazy_pattern(
     "|".join(
         (
             rf"{_DROP}(?: \w+){{0,4}}? {_BEFORE}(?: \w+){{0,2}}? {_NOUN}\b",
@@ -50,14 +51,14 @@ _LATIN = re.compile(
         )
     )
 )
-_ROLE = re.compile(r"\b(?:system|assistant|user|human|developer):(?= |$)")
-_OTHER = re.compile(
+_ROLE = lazy_pattern(r"\b(?:system|assistant|user|human|developer):(?= |$)")
+_OTHER = lazy_pattern(
     r"\b(?:игнориру|забудь)\w*(?: \w+){0,4}? (?:инструкци|правил|указани)\w*"
     r"|(?:忽略|无视|忘记).{0,12}(?:指令|指示|提示|规则)"
     r"|(?:指示|命令|ルール|プロンプト).{0,8}(?:無視|忘れ)"
 )
 """Russian, Chinese, Japanese."""
-_SPACED = re.compile(r"(?<!\w)\w(?: \w){2,}(?!\w)")
+_SPACED = lazy_pattern(r"(?<!\w)\w(?: \w){2,}(?!\w)")
 
 
 def find_order(text: str) -> str | None:

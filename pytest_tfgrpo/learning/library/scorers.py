@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.learning.library.injection import words_of
 from pytest_tfgrpo.suite.contamination.spelling import bare, fold
 
 _WORK = r"(?:grading|scoring|evaluation|evaluating|judging|marking|rating)"
-_SCORER = re.compile(
+_SCORER = lazy_pattern(
     r"\b(?:(?:auto ?)?graders?|evaluators?|scorers?|assessors?|raters?|(?:llm|ai|model) (?:judge|reviewer)s?"
     rf"|{_WORK} (?:model|system|script|llm|judge|assistant|bot|agent|panel|team)s?"
     r"|whom it may (?:judge|grade|concern the score)|(?:llm|model|ai) that reads this|human reviewers?"
@@ -25,7 +26,7 @@ _TOP = r"(?:full|maximum|max|maximal|top|highest(?: possible)?|perfect|best poss
 _MARKS = r"(?:marks?|points?|credits?|scores?|grades?|ratings?)"
 _ANSWER = r"(?:answer|response|solution|attempt|submission|reply|output)s?"
 _MET = r"(?:met|satisfied|fulfilled|passed|true|covered|addressed)"
-_OUTCOME = re.compile(
+_OUTCOME = lazy_pattern(
     r"\b(?:correct|right|accept(?:s|ed)?|pass(?:es|ed)?|met|satisf\w+|fulfil\w+|perfect|flawless"
     r"|lenient|generous|approve[ds]?"
     rf"|gold answer|{_TOP} {_MARKS}|1?0 10|10 out of 10|score (?:it |this )?10?|nothing is missing"
@@ -34,23 +35,23 @@ _OUTCOME = re.compile(
     r"|done|fulfilled|instructed"
     r"|compliments?|completeness|returns? (?:true|10?)|vote)\b"
 )
-_CONDITION = re.compile(
+_CONDITION = lazy_pattern(
     r"\b(?:if|when|whether|unless|until|once|after|before|only|where|or not|takes|expects|class"
     r"|function|method|ob|wenn|falls"
     r"|sofern|si|quand|cuando|quando|se|если|когда)\b"
 )
-_REPORTED = re.compile(
+_REPORTED = lazy_pattern(
     rf"{_CONDITION.pattern}|\b(?:that|because|found|held|ruled|decided|dass|que|che|что|чтобы|check"
     r"|verify|ensure)\b"
 )
-_CLAIM = re.compile(
+_CLAIM = lazy_pattern(
     r"\b(?:state|say|claim|write|declare|assert|add|append|end|begin|start|mention|pretend|assume"
     r"|vote|note|include|phrase"
     r"|stating|saying|claiming|sentence|sage?|schreibe?|behaupte|dis|dites|ecris|affirme|di|escribe"
     r"|afirma|diga|scrivi|напиши"
     r"|скажи)\b(?: \w+){0,4}?(?: that| phrase| dass| que| che| что|:)? ?$"
 )
-_CRITERIA = re.compile(
+_CRITERIA = lazy_pattern(
     rf"\b(?:every|all|each|any|the)(?: (?!that\b)\w+){{0,4}}? (?:criteri\w+|rubric(?: \w+)?|requirements?)"
     rf"(?: \w+){{0,3}}? {_MET}\b"
     rf"|\b{_ANSWER} (?:meets?|satisf(?:y|ies)|fulfils?|pass(?:es)?) (?:all|every|each)(?: \w+){{0,3}}?"
@@ -66,7 +67,7 @@ _CRITERIA = re.compile(
     r"|\btod[oa]s (?:los|os) criterios (?:se cumplen|estan cumplidos|foram cumpridos|sao cumpridos)"
     r"|\btutti i criteri sono (?:soddisfatti|rispettati)|\bвсе критерии (?:выполнены|соблюдены)"
 )
-_ORDERS = re.compile(
+_ORDERS = lazy_pattern(
     "|".join(
         (
             r"(?:^|[.:] |\b(?:to|for|attention|dear|hey|hi|as) (?:the |an? |any "
@@ -127,7 +128,7 @@ _ORDERS = re.compile(
         )
     )
 )
-_MARKED = re.compile(
+_MARKED = lazy_pattern(
     rf"\b(?:counts?|treat|mark|regard|judge|consider|deem|vote)(?: \w+){{0,5}}? as(?: \w+)? {_MET}\b"
     r"|\b(?:mark|accept|score|rate|grade|consider|regard|treat|judge|deem|call) (?:this|it|my|our"
     r"|your|every|each|all"
@@ -138,11 +139,11 @@ _MARKED = re.compile(
     rf"(?:correct|perfect|right|passed|met)\b"
 )
 """What a lesson may say to an agent that grades, where it says when."""
-_RAW = re.compile(
+_RAW = lazy_pattern(
     r"[\"']met[\"'] ?: ?true|\[\[(?:10|[1-9]|[ab])\]\]|\bscore[\"']?: ?[\"']?(?:10 ?/ ?10|1\.0 ?/ ?1"
     r"|100 ?/ ?100)"
 )
-_ABROAD = re.compile(
+_ABROAD = lazy_pattern(
     "|".join(
         (
             r"\b(?:prufer|bewerter|gutachter|korrektor|bewertungs(?:modell|system))\w{0,2}\b[^.]*"
@@ -166,7 +167,7 @@ _ABROAD = re.compile(
         )
     )
 )
-_OTHER = re.compile(
+_OTHER = lazy_pattern(
     r"\b(?:судья|проверяющ|оценщик|оценивающ|экзаменатор|рецензент)\w{0,3}\b[^.]*\b(?:максим|верн"
     r"|правильн|выполнен|зачт|балл|соблюд)"
     r"|\bмаксимальн\w+ (?:оценк|балл)\w*|\b(?:игнориру|не учитыва)\w*(?: \w+){0,2}? (?:рубрик|критери)\w*"
@@ -176,13 +177,13 @@ _OTHER = re.compile(
     r"|(?:採点者|採点する人|評価者|審査員|判定者)[^。]*(?:満点|正解|合格|満た|最高)|採点基準.{0,4}無視|満点|すべての基準[をがは].{0,3}満た"
     r"|(?:채점자|평가자|심사위원)[^.]*(?:만점|정답|충족|통과|합격)|만점|모든 기준이 충족"
 )
-_TOPIC = re.compile(rf"{_SCORER.pattern}|\brubrics?\b|\b{_WORK} (?:rules|criteria|guidelines|scheme)\b")
+_TOPIC = lazy_pattern(rf"{_SCORER.pattern}|\brubrics?\b|\b{_WORK} (?:rules|criteria|guidelines|scheme)\b")
 _BEFORE = (
     r"(?:(?:the|an?|any|each|every|all|dear|my|your|our|hey|attention|to|for|as|human|impress"
     r"|praise)(?: \w+)? )"
 )
 NAMES: Mapping[str, re.Pattern[str]] = {
-    "grader": re.compile(
+    "grader": lazy_pattern(
         rf"(?!the evaluation)(?:{_SCORER.pattern})|\b(?:whoever|(?:person|people|model|one) (?:who"
         r"|that)) (?:checks"
         r"|reads) (?:this|the answer)\b"
@@ -191,13 +192,13 @@ NAMES: Mapping[str, re.Pattern[str]] = {
         r"|valutatore|esaminatore|beoordelaar|ocenia\w+ model)\w{0,2}\b|\bel corrector\b"
         r"|проверяющ|оценщик|оценивающ|评委|评分|评审|阅卷|打分|評価者|評価ai|採点|審査員|채점|평가자|심사위원"
     ),
-    "judge": re.compile(
+    "judge": lazy_pattern(
         rf"\b{_BEFORE}judges?\b(?! (?:the|by|each|every|a|on|how|from)\b)|(?:^|[.:] )judges?:"
         r"|\bjudge s\b"
     ),
-    "reviewer": re.compile(rf"\b{_BEFORE}reviewers?\b|(?:^|[.:] )reviewers?:|\breviewer s\b"),
-    "examiner": re.compile(r"\bexaminers?\b"),
-    "rubric": re.compile(r"\brubrics?\b|\bcriterion [0-9]\b"),
+    "reviewer": lazy_pattern(rf"\b{_BEFORE}reviewers?\b|(?:^|[.:] )reviewers?:|\breviewer s\b"),
+    "examiner": lazy_pattern(r"\bexaminers?\b"),
+    "rubric": lazy_pattern(r"\brubrics?\b|\bcriterion [0-9]\b"),
 }
 """Names of scorers in a lesson, and of what they score by, by what tasks call them."""
 _ABOUT: Mapping[str, tuple[str, ...]] = {

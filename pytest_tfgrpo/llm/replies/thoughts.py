@@ -11,6 +11,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
+
 TagPair: TypeAlias = tuple[str, str]
 """How a block of thoughts begins and ends."""
 ThoughtTags: TypeAlias = bool | tuple[TagPair, ...]
@@ -24,12 +26,12 @@ LINE = 200
 """Characters before and after a tag in which code around it is looked for."""
 NAME = r"(?:[a-z]\w{0,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|antthinking)"
 """Neither ``analysis`` nor ``reflection`` or ``reason``, which prompts ask for as parts of the answer."""
-XML_OPEN = re.compile(rf"<({NAME})(?:\s[^<>]{{0,100}})?>", re.IGNORECASE)
-XML_CLOSE = re.compile(rf"</({NAME})\s*>", re.IGNORECASE)
-DETAILS_OPEN = re.compile(r"<details\s(?:[^<>]{0,200}\s)?type=[\"']?reasoning\b[^<>]{0,200}>")
-DETAILS = re.compile(r"<details\b[^<>]{0,400}>|(?P<end></details>)")
+XML_OPEN = lazy_pattern(rf"<({NAME})(?:\s[^<>]{{0,100}})?>", re.IGNORECASE)
+XML_CLOSE = lazy_pattern(rf"</({NAME})\s*>", re.IGNORECASE)
+DETAILS_OPEN = lazy_pattern(r"<details\s(?:[^<>]{0,200}\s)?type=[\"']?reasoning\b[^<>]{0,200}>")
+DETAILS = lazy_pattern(r"<details\b[^<>]{0,400}>|(?P<end></details>)")
 """Open WebUI."""
-SUMMARY = re.compile(r"\s*<summary>[^<>]{0,200}</summary>")
+SUMMARY = lazy_pattern(r"\s*<summary>[^<>]{0,200}</summary>")
 PAIRS: tuple[TagPair, ...] = (
     ("[THINK]", "[/THINK]"),
     ("[THINKING]", "[/THINKING]"),
@@ -56,7 +58,7 @@ ANSWERS: tuple[TagPair, ...] = (
     ("[BEGIN FINAL RESPONSE]", "[END FINAL RESPONSE]"),
 )
 """What some of them put around the answer that follows."""
-STEPS = re.compile(
+STEPS = lazy_pattern(
     r"(?:Here are my reasoning steps:)?(.*?)(?<![`\"'])(?=\[BEGIN FINAL RESPONSE\](?![`\"']))", re.DOTALL
 )
 """How Apriel parts the two, whose template may have put the beginning into the prompt."""
@@ -73,16 +75,16 @@ END_MARKS = (
     *("<｜end▁of▁sentence｜>", "</s>"),
 )
 """What templates put at the end of a turn, and some servers leave there."""
-PROSE = re.compile(r"Here(?:'s| is) my thought process:(.*?)Here(?:'s| is) my response:", re.DOTALL)
+PROSE = lazy_pattern(r"Here(?:'s| is) my thought process:(.*?)Here(?:'s| is) my response:", re.DOTALL)
 """How Granite 3 parts the two."""
-SPELLED = re.compile(r"analysis(.*?)assistant(?:commentary)?final(?:json)?", re.DOTALL)
+SPELLED = lazy_pattern(r"analysis(.*?)assistant(?:commentary)?final(?:json)?", re.DOTALL)
 """The harmony format after its special tokens were left out."""
-HARMONY = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>")
-PART = re.compile(r"<\|channel\|>([^<]{0,200}(?:<\|constrain\|>[^<]{0,50})?)<\|message\|>")
-PART_END = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
+HARMONY = lazy_pattern(r"(?:<\|start\|>assistant)?<\|channel\|>")
+PART = lazy_pattern(r"<\|channel\|>([^<]{0,200}(?:<\|constrain\|>[^<]{0,50})?)<\|message\|>")
+PART_END = lazy_pattern(r"<\|(?:end|return|call|start|channel)\|>")
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "「": "」", "„": "“"}
-BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)+")
-BLANKS = re.compile(r"[\s\ufeff\u200b]*")
+BLANK_LINES = lazy_pattern(r"(?:[ \t]*\r?\n)+")
+BLANKS = lazy_pattern(r"[\s\ufeff\u200b]*")
 
 
 class Parted(NamedTuple):

@@ -13,6 +13,7 @@ from itertools import groupby, islice
 from math import isfinite, log10
 from typing import NamedTuple
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.text import STDERR, gist, line
@@ -27,7 +28,7 @@ MAX_CALLS = 1000
 NO_TOOL, NO_ANSWER = "no tool", "no answer to check"
 HOLE = "\0"
 """Stands in a template for a value."""
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     r"(?P<quoted>(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"(?:[^\"\\]|\\.)*\"|“[^”]*”|(?<!\w)'[^']{20,}?\.\.\.)"
     r"|(?P<data>\{[^{}]*\}(?:\.\.\.)?)"
     r"|(?P<url>\bhttps?://[^\s'\"<>]+)"
@@ -36,22 +37,22 @@ _VALUE = re.compile(
     r"|(?P<number>(?:(?<![\w)])[-+])?\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?)"
 )
 _SHAPES = (
-    ("nothing", re.compile(r"\s*")),
-    ("a number", re.compile(r"[-+−$€£]?\d[\d,. ]*(?:[eE][-+]?\d+)?\s*%?")),
-    ("a date", re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d\d?[./]\d\d?[./]\d{2,4}")),
-    ("a time", re.compile(r"\d\d?:\d\d(?::\d\d)?")),
-    ("JSON", re.compile(r"\s*[\[{].*", re.DOTALL)),
-    ("a path", re.compile(r"[\w.-]*/[\w./-]*|[\w-]+\.[a-z]{1,5}")),
-    ("a word", re.compile(r"\S+")),
+    ("nothing", lazy_pattern(r"\s*")),
+    ("a number", lazy_pattern(r"[-+−$€£]?\d[\d,. ]*(?:[eE][-+]?\d+)?\s*%?")),
+    ("a date", lazy_pattern(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d\d?[./]\d\d?[./]\d{2,4}")),
+    ("a time", lazy_pattern(r"\d\d?:\d\d(?::\d\d)?")),
+    ("JSON", lazy_pattern(r"\s*[\[{].*", re.DOTALL)),
+    ("a path", lazy_pattern(r"[\w.-]*/[\w./-]*|[\w-]+\.[a-z]{1,5}")),
+    ("a word", lazy_pattern(r"\S+")),
 )
 _OTHER = {"data": "data", "url": "a URL", "path": "a path", "id": "an id", "number": "N"}
-_PLACE = re.compile(r'File "(?P<file>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
-_TYPE = re.compile(
+_PLACE = lazy_pattern(r'File "(?P<file>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>\S+))?')
+_TYPE = lazy_pattern(
     r"(?:^|: |\s)(?P<type>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning))\b"
 )
-_LAST = re.compile(r"\s*(?P<type>[A-Za-z_][\w.]*)(?::|$)")
+_LAST = lazy_pattern(r"\s*(?P<type>[A-Za-z_][\w.]*)(?::|$)")
 """What the last line of a traceback starts with: any class may be an exception."""
-_NUMBER = re.compile(r"(expected .+) within \S+(, got .+) as the last number")
+_NUMBER = lazy_pattern(r"(expected .+) within \S+(, got .+) as the last number")
 """What check `number` says; two of its words vary and tell nothing."""
 _TRUTHS = {"judge": "the judge scored it low", "majority": "the answer is not that of the majority"}
 

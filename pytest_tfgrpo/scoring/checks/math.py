@@ -25,7 +25,6 @@ from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.answer import number_texts
-from pytest_tfgrpo.scoring.checks.math_worker import ANSWER_MAX_CHARACTERS
 from pytest_tfgrpo.scoring.checks.protocol import (
     BadParam,
     CheckContext,
@@ -38,6 +37,8 @@ from pytest_tfgrpo.scoring.checks.protocol import (
 from pytest_tfgrpo.scoring.numerals.formula import with_plain_numerals, without_latex_groups
 from pytest_tfgrpo.scoring.numerals.place import UnsureNumeral
 
+ANSWER_MAX_CHARACTERS = 5_000
+"""The end of an answer that is read: what it comes to stands there."""
 LIMIT_S = 5.0
 """Longest time that one answer may take."""
 START_S = 60.0
@@ -198,7 +199,7 @@ def _math(check: Check, context: CheckContext) -> CheckResult:
     wanted, shown = short(check.params["value"]), short(context.answer[-200:])
     try:
         answer = with_plain_numerals(context.answer[-ANSWER_MAX_CHARACTERS:], str(check.params["value"]))
-        found = _compare(check.params, answer)
+        found = _compare(check.params, answer[-ANSWER_MAX_CHARACTERS:])
     except UnsureNumeral as unsure:
         raise Undecided(f"expected {wanted}; the last number, {unsure}") from None
     except _Slow:

@@ -20,9 +20,6 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-ANSWER_MAX_CHARACTERS = 5_000
-"""The end of an answer that is read: what it comes to stands there."""
-
 DECIMALS = 6
 
 _MARKED = re.compile(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
@@ -217,7 +214,7 @@ def answer(reader: MathLibrary, request: Mapping[str, Any], say: Callable[..., N
         return
     say(wrong=None)
     try:
-        got, written = reader.read(request["answer"][-ANSWER_MAX_CHARACTERS:])
+        got, written = reader.read(request["answer"])
         equal = got is not None and reader.equal(expected, got, request["decimals"] or decimals)
         say(found=got is not None, written=written[-200:], equal=equal)
     except MemoryError:

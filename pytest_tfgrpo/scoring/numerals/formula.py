@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.scoring.numerals.place import (
     NUMERAL,
     VULGAR,
@@ -14,26 +15,26 @@ from pytest_tfgrpo.scoring.numerals.place import (
 )
 from pytest_tfgrpo.scoring.numerals.reader import Numeral, word_of_scale
 
-_PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-_LATEX_COMMA = re.compile(r"(?<=[0-9])\{,\}(?=[0-9])")
+_PLAIN = lazy_pattern(r"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?")
+_LATEX_COMMA = lazy_pattern(r"(?<=[0-9])\{,\}(?=[0-9])")
 _LATEX_BLANK = (
     r"(?:\\!,\\!|\\mathord\{,\}|\\[,;:! ]|\{\\[,;]\}|~"
     r"|\\(?:thin|med|thick)space(?![A-Za-z]) ?|\\hspace\*?\{[^{}]{1,12}\})"
 )
-_LATEX_GROUPED = re.compile(
+_LATEX_GROUPED = lazy_pattern(
     rf"(?<![A-Za-z0-9.,^_])[1-9][0-9]{{0,2}}(?:{_LATEX_BLANK}[0-9]{{3}})++(?![0-9]|{_LATEX_BLANK}[0-9])"
 )
-_LATEX_GROUP = re.compile(_LATEX_BLANK)
-_LATEX_DOLLAR = re.compile(r"([-−–])\\\$(?=[0-9])")
-_LISTED = re.compile(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b(?:or|and)\b")
-_DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]+")
-_OPEN = re.compile(r"(?:\\\{|[(\[])[^()\[\]{}\n]*$")
-_MARKED = re.compile(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
-_BRACES = re.compile(r"(?<!\\)[{}]")
-_DIGITS = re.compile(r"[0-9]++(?:[.,][0-9]++)*+")
-_BASE = re.compile(r"(?<![A-Za-z0-9_^{])[0-9]++\)?_\{?[0-9]|(?<=[{(])[0-9]++[)}]?_\{?[0-9]|[0-9][₀-₉]")
-_LEADS = re.compile(r"(?<![A-Za-z])(?:answer|result|solution)(?![A-Za-z])|答案|答え|정답", re.IGNORECASE)
-_SENTENCE_ENDS = re.compile(r"[.。](?:\s|$)|\n")
+_LATEX_GROUP = lazy_pattern(_LATEX_BLANK)
+_LATEX_DOLLAR = lazy_pattern(r"([-−–])\\\$(?=[0-9])")
+_LISTED = lazy_pattern(r"[,;<>±∪]|\\(?:cup|pm|in|le|ge|lt|gt|mp)(?![A-Za-z])|\b(?:or|and)\b")
+_DECIMAL_COMMA = lazy_pattern(r"[0-9]+,[0-9]+")
+_OPEN = lazy_pattern(r"(?:\\\{|[(\[])[^()\[\]{}\n]*$")
+_MARKED = lazy_pattern(r"\\boxed|\\\(|\\\[|\$[^$\n]+\$|\$\$")
+_BRACES = lazy_pattern(r"(?<!\\)[{}]")
+_DIGITS = lazy_pattern(r"[0-9]++(?:[.,][0-9]++)*+")
+_BASE = lazy_pattern(r"(?<![A-Za-z0-9_^{])[0-9]++\)?_\{?[0-9]|(?<=[{(])[0-9]++[)}]?_\{?[0-9]|[0-9][₀-₉]")
+_LEADS = lazy_pattern(r"(?<![A-Za-z])(?:answer|result|solution)(?![A-Za-z])|答案|答え|정답", re.IGNORECASE)
+_SENTENCE_ENDS = lazy_pattern(r"[.。](?:\s|$)|\n")
 _POWER_MAX = 30
 """Larger powers of ten stay powers."""
 

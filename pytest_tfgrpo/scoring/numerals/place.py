@@ -6,6 +6,7 @@ import re
 import unicodedata
 from html import unescape
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.scoring.numerals.words import ATTACHED_CURRENCY
 
@@ -21,7 +22,7 @@ _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"
 _RAISED_TO = rf"(?:[({{]{BLANK}?{SIGN}?{BLANK}?\d++{BLANK}?[)}}]|{SIGN}?\d++)"
 _STARS = rf"(?:\*\*|{BLANK}\*\*{BLANK}){_RAISED_TO}"
 _POWER = rf"(?:{BLANK}?\^{BLANK}?{_RAISED_TO}|[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)"
-NUMERAL = re.compile(
+NUMERAL = lazy_pattern(
     rf"(?P<body>[\d{VULGAR}]\d*+(?:{_SEPARATOR}\d++)*+)"
     rf"(?:{BLANK}?(?P<vulgar>[{VULGAR}])|[eE](?P<e>{SIGN}?\d++)|[dD](?P<d>{SIGN}\d\d++)"
     rf"|{BLANK}{{0,2}}[xX×✕✖*∗∙·⋅]{BLANK}{{0,2}}(?P<ten>\d\d)(?P<raised>{_POWER}|{_STARS})"
@@ -29,16 +30,16 @@ NUMERAL = re.compile(
 )
 """Digits and all that may join them to one numeral; what it says is read afterwards."""
 
-_ESCAPES = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
-_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
-_ENTITY = re.compile(r"&(?:#\d{2,5}|nbsp|thinsp|ensp|emsp|minus|times|middot|ndash|mdash|euro|pound|yen);")
-_LATEX = re.compile(
+_ESCAPES = lazy_pattern("\x1b\\[[0-?]*[ -/]*[@-~]")
+_INVISIBLE = lazy_pattern("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff]")
+_ENTITY = lazy_pattern(r"&(?:#\d{2,5}|nbsp|thinsp|ensp|emsp|minus|times|middot|ndash|mdash|euro|pound|yen);")
+_LATEX = lazy_pattern(
     r"\\(?:\\|[,;: !%$()\[\]{}]|[dtc](?=frac)"
     r"|(?:times|cdot|pm|pi|div|left|right|displaystyle|quad)(?![A-Za-z])"
     r"|(?:ast|bullet|pounds|euro|yen|(?:thin|med|thick)space)(?![A-Za-z]) ?"
     r"|hspace\*?\{[^{}]{1,12}\}|mathord\{[.,]\}|u00d7)"
 )
-_BRACED_TEN = re.compile(r"(?<=[ ×·*])\{10\}(?=\^)")
+_BRACED_TEN = lazy_pattern(r"(?<=[ ×·*])\{10\}(?=\^)")
 _LATEX_PLAIN = {
     "\\": "\n", ",": "\u2009", ";": "\u2009", ":": "\u2009", " ": "\u2009", "!": "", "(": " ", ")": " ",
     "[": " ", "]": " ", "d": "\\", "t": "\\", "c": "\\", "times": "×", "cdot": "·", "pm": "±", "pi": "π",

@@ -8,6 +8,7 @@ from collections import deque
 from fractions import Fraction
 from itertools import islice
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.scoring.numerals.place import (
     NUMERAL,
     VULGAR,
@@ -26,24 +27,24 @@ from pytest_tfgrpo.scoring.numerals.words import (
 )
 
 _BEFORE_EXPONENT = frozenset("^_*")
-_IS_EXPONENT = re.compile(r"(?:\^\s?[({]?\s?[-+−–]?|_[({]\s?-?|[A-Za-z)\]]\*\*\(?[-+−–]?)$")
+_IS_EXPONENT = lazy_pattern(r"(?:\^\s?[({]?\s?[-+−–]?|_[({]\s?-?|[A-Za-z)\]]\*\*\(?[-+−–]?)$")
 _FUNCTIONS = ("sqrt", "ln", "log", "lg", "exp", "sin", "cos", "tan", "cot")
-_FUNCTION_BEFORE = re.compile(
+_FUNCTION_BEFORE = lazy_pattern(
     rf"(?<![^\W\d_])(?:arc)?(?:{'|'.join(_FUNCTIONS)})[ ~]?[({{]?[ ~]?$|(?:π|\bpi)[ ~]?/[ ~]?$"
 )
 _BEFORE_FORMULA = frozenset(".×÷·*xX√∛∜(±∓+-−–/{t]")
-_FORMULA_BEFORE = re.compile(
+_FORMULA_BEFORE = lazy_pattern(
     r"(?:[\d)\]}%]\s?[×÷·]|\d\s?\*|\d[ ~][xX][ ~]|[√∛∜]\(?|\d[ ~]\.[ ~]|\\sqrt(?:\[[^\[\]]*\])?\{?"
     r"|[±∓]|\+/[-−–]?|\d\s?\+[-−–]|\d\s?\+$|\d\.?\(|\\(?:overline|bar|dot)\{)[ ~]?$"
 )
-_FORMULA_AFTER = re.compile(
+_FORMULA_AFTER = lazy_pattern(
     r"[ ~]?pi(?!\w)|[eij](?!\w)"
     r"|[ ~]?(?:π|√|∛|\\sqrt|\^\s?(?!\{?\\?(?:circ|prime|degree|°|o\b|th\b|st\b|nd\b|rd\b|text|mathrm)))"
     r"|[\u0300-\u036f₀-₉]|\(\d+\)"
 )
-_OTHER_BASE = re.compile(r"[xX][0-9a-fA-F]|[bB][01]|[oO][0-7]")
-_LOOSE_EXPONENT = re.compile(r"[ ~][eE][-+−]?\d+(?!\w)|\*\^[-+−]?\d|[dD]\d+(?!\w)")
-_LOOSE_BEFORE = re.compile(
+_OTHER_BASE = lazy_pattern(r"[xX][0-9a-fA-F]|[bB][01]|[oO][0-7]")
+_LOOSE_EXPONENT = lazy_pattern(r"[ ~][eE][-+−]?\d+(?!\w)|\*\^[-+−]?\d|[dD]\d+(?!\w)")
+_LOOSE_BEFORE = lazy_pattern(
     r"(?:\d[ ~]?[eE][ ~]|[×xX*·][ ~]?10[ ~]?[-−–+]?[ ~]?|(?:^|[ ~\n\-−–$€£]),|\d[ ~]?(?:分の|分之|분의)[ ~]?"
     r"|(?:\d|zero|one|two|three|four|five|six|seven|eight|nine|null|zéro)[ ~]"
     r"(?:point|comma|komma|virgule)[ ~]"
@@ -52,46 +53,46 @@ _LOOSE_BEFORE = re.compile(
     r"|(?<![\d.])(?!\d\d\.\d\d\.\d\d[-+])\d{1,3}\.\d{1,3}\.\d{1,3}[-+])$",
     re.IGNORECASE,
 )
-_TIMES_BEFORE = re.compile(
+_TIMES_BEFORE = lazy_pattern(
     r"\d[ ~]{0,2}(?:multipl\w{1,12}[ ~])?(?!\\(?:times|cdot)"
     r"|(?:=|≈|≃|~|<|>|≤|≥|→|\+|/|and|or|is|to|und|et|y|vs)[ ~])"
     r"[^\s\d~]{0,11}[^\s\d~.,;:!?\n=≈<>→)][ ~]{0,2}$"
 )
 """A number and one word or sign before a power of ten: they may be one numeral."""
 _LOOSE_ENDS = frozenset("eE0-−–+,の之의 ~:")
-_TIED = re.compile(r"(?<![\d.,])\d{1,3}(?:~\d{3})*~$")
-_TIED_GROUP = re.compile(r"\d{3}(?!\d)")
-_CURRENCY_INSIDE = re.compile(rf"\d[{SYMBOLS}]$")
-_FRACTION = re.compile(
+_TIED = lazy_pattern(r"(?<![\d.,])\d{1,3}(?:~\d{3})*~$")
+_TIED_GROUP = lazy_pattern(r"\d{3}(?!\d)")
+_CURRENCY_INSIDE = lazy_pattern(rf"\d[{SYMBOLS}]$")
+_FRACTION = lazy_pattern(
     r"(?:(?<![\d.,/])(?P<whole>\d{1,9})\s?)?\\frac\s?"
     r"\{\s?(?P<above>[-+−]?\d{1,15}(?:\.\d{1,15})?)\s?\}\s?\{\s?$"
 )
-_IN_FRACTION = re.compile(r"\\frac\s?(?:\{[^{}]*\}\s?)?\{?[^{}]*$")
-_SLASH = re.compile(r"\d\s?[/⁄]\s?$")
-_CHAIN = re.compile(r"\d\s?/\s?[\d.,]*\d\s?/\s?$")
-_MIXED = re.compile(
+_IN_FRACTION = lazy_pattern(r"\\frac\s?(?:\{[^{}]*\}\s?)?\{?[^{}]*$")
+_SLASH = lazy_pattern(r"\d\s?[/⁄]\s?$")
+_CHAIN = lazy_pattern(r"\d\s?/\s?[\d.,]*\d\s?/\s?$")
+_MIXED = lazy_pattern(
     r"(?<![\d.,/])(?:(?P<whole>\d{1,9})(?P<gap>[ ~\u2064+-]))?(?P<above>\d{1,9})\s?(?P<slash>[/⁄])\s?$"
 )
-_WORD = re.compile(r"[ ~}$*_`-]{0,4}(?:\\(?:text\w*|mathrm)\s?\{)?[ ~]?([^\W\d_]+)")
-_SUFFIX = re.compile(r"(?:[kKMB]|[Mm]n|bn|tn)(?!\w)")
-_MONEY_SUFFIX = re.compile(r"[ ~]?(?:[kKmMbBtTG]|[mM][mn]|bn|tn|MM|[Ll]|[Cc]r|jt|rb)(?!\w)")
-_SUFFIX_AND_CURRENCY = re.compile(
+_WORD = lazy_pattern(r"[ ~}$*_`-]{0,4}(?:\\(?:text\w*|mathrm)\s?\{)?[ ~]?([^\W\d_]+)")
+_SUFFIX = lazy_pattern(r"(?:[kKMB]|[Mm]n|bn|tn)(?!\w)")
+_MONEY_SUFFIX = lazy_pattern(r"[ ~]?(?:[kKmMbBtTG]|[mM][mn]|bn|tn|MM|[Ll]|[Cc]r|jt|rb)(?!\w)")
+_SUFFIX_AND_CURRENCY = lazy_pattern(
     rf"[ ~]?(?:[kKMmGT]|[mb]n)[ ~]?"
     rf"(?:[{SYMBOLS}]|EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|kr|euro|dollar|pound|yen)"
 )
-_SCALED_CURRENCY_BEFORE = re.compile(
+_SCALED_CURRENCY_BEFORE = lazy_pattern(
     r"(?<![^\W\d_])(?:[kKMmTG]|Md|Mrd|[Mm]n|[Mm]io|[Bb]n)"
     r"(?:EUR|USD|GBP|CHF|SEK|NOK|DKK|JPY|INR|CAD|AUD|€|\$)[ ~]?$"
 )
 _SCALED_ENDS = frozenset("RDPFKYD€$")
-_AND_PART = re.compile(r"[ ~](?:and|plus) (?:an? |one |two |three )?(?:half|halves|third|quarter|fourth)")
+_AND_PART = lazy_pattern(r"[ ~](?:and|plus) (?:an? |one |two |three )?(?:half|halves|third|quarter|fourth)")
 _NOTABLE_FORMS = (
     *(_FORMULA_AFTER, _OTHER_BASE, _LOOSE_EXPONENT),
     *(_MONEY_SUFFIX, _SUFFIX, _SUFFIX_AND_CURRENCY, _AND_PART),
 )
-_NOTABLE = re.compile("|".join(form.pattern for form in _NOTABLE_FORMS))
+_NOTABLE = lazy_pattern("|".join(form.pattern for form in _NOTABLE_FORMS))
 """Whatever behind a numeral needs a closer look, but words."""
-_PLAIN = re.compile(
+_PLAIN = lazy_pattern(
     r"(?P<number>[-$0-9](?:(?:(?<=-)\$|(?<=\$)-|(?<=[-$]))[0-9]+|(?<=[0-9])[0-9]*)"
     r"(?P<groups>(?:,[0-9]{3})*)(?P<decimals>(?:\.[0-9]+)?))"
     r"(?:%|(?P<unit>[ -]?[A-Za-z]{2,12})(?: [A-Za-z]+){0,4})?[.,!$*`)\s]*\Z"
@@ -133,10 +134,10 @@ _NO_UNITS = MULTIPLIERS | {
     "rd",
     "choose",
 }
-_BOUNDARY = re.compile(r"[a-cf-wyz\n]")
+_BOUNDARY = lazy_pattern(r"[a-cf-wyz\n]")
 TRIES = 300
 """How many numerals at the end of a text may be parts of words, before the one that counts."""
-_AROUND = (re.compile(r"[\s$(]*[-+−–]?[\s$]*\.?"), re.compile(r"[\s$)]*"))
+_AROUND = (lazy_pattern(r"[\s$(]*[-+−–]?[\s$]*\.?"), lazy_pattern(r"[\s$)]*"))
 
 
 def last_number(text: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.scoring.numerals.place import NumeralPlace
 from pytest_tfgrpo.scoring.numerals.words import (
     BEFORE_A_SIGN,
@@ -16,14 +17,14 @@ from pytest_tfgrpo.scoring.numerals.words import (
 )
 
 SIGNS = ("-", "+", "−", "–", "—")
-_CURRENCY_BEFORE = re.compile(rf"(?:{CURRENCY})[ ~]{{0,2}}$")
-_CURRENCY_AFTER = re.compile(rf"[ ~]?(?:{CURRENCY})")
-_RANGE = re.compile(rf"\d[ ~]?[%°'\"€£{SYMBOLS}\w)]{{0,3}}$")
-_APART = re.compile(r"[-−–][ ~]{1,2}$")
-_TRAILING = re.compile(r"[-−](?=\s|$|[.;,)~])")
+_CURRENCY_BEFORE = lazy_pattern(rf"(?:{CURRENCY})[ ~]{{0,2}}$")
+_CURRENCY_AFTER = lazy_pattern(rf"[ ~]?(?:{CURRENCY})")
+_RANGE = lazy_pattern(rf"\d[ ~]?[%°'\"€£{SYMBOLS}\w)]{{0,3}}$")
+_APART = lazy_pattern(r"[-−–][ ~]{1,2}$")
+_TRAILING = lazy_pattern(r"[-−](?=\s|$|[.;,)~])")
 _OPENING_ENDS = frozenset("*_`$({[>\"'“”„«‘)}▲△▼▽🔻~ ")
 _MARKS = frozenset("-−–—▲△▼▽🔻")
-_BEFORE_OPENING = re.compile(
+_BEFORE_OPENING = lazy_pattern(
     r"(?:^|[^\w)\]}%°*\"'”\-−–—]|(?:^|[\s(])\*{1,3})(?:[({]|\\[a-z]{1,10}\{)?[-−–—]"
     r"(?:[*_`$({\[\"'“”„«‘]|<[a-zA-Z]{1,9}>|\\[a-zA-Z]{1,12}[ ~]?\{|\\[a-zA-Z]{1,12}[ ~])++[ ~]{0,2}$"
     r"|(?:[(\[]|\{)[-−–—][)\]}][ ~]{0,2}$"

@@ -7,25 +7,26 @@ from collections.abc import Callable
 from functools import lru_cache
 from math import inf
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.scoring.numerals.place import FOLDS, VULGAR, NumeralPlace
 from pytest_tfgrpo.scoring.numerals.words import COMMA_CURRENCY, MONTH
 
-_GROUPED = re.compile(r"([1-9]\d{0,2})([,.'_ ])\d{3}(?:\2\d{3})*+(?:([.,d])(\d++))?")
-_INDIAN = re.compile(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?")
-_DATE = re.compile(
+_GROUPED = lazy_pattern(r"([1-9]\d{0,2})([,.'_ ])\d{3}(?:\2\d{3})*+(?:([.,d])(\d++))?")
+_INDIAN = lazy_pattern(r"[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?")
+_DATE = lazy_pattern(
     r"((?:0?[1-9]|[12]\d|3[01])\.(?:0?[1-9]|[12]\d|3[01]))\.\d{4}"
     r"|(\d{4}\.(?:0?[1-9]|1[0-2]))\.(?:0?[1-9]|[12]\d|3[01])|(\d\d\.\d\d)\.\d\d"
 )
 """A day, or a time of two digits each."""
-_POINTS = re.compile(r"\d+(?:\.\d+){2,}")
-_LAST_GROUP = re.compile(r"\d{3}(?:[.,d]\d+)?")
-_ONE = re.compile(r"\d+(?:[.,d]\d+)?")
-_POINT_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+")
-_PIECE = re.compile(r"\d+(?:\.\d+)?")
-_COMMA_SHOWN = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:\.\d{3})++,\d|(?:\.\d{3}){2,}+(?![.,]?\d))")
-_COMMA_LIKELY = re.compile(r"(?<![\d.,])\d++,(?:\d\d?|\d{4,})(?![.,]?\d)")
-_POINT_SHOWN = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})++\.\d|(?:,\d{3}){2,}+(?![.,]?\d))")
-_LIST_OPENS = re.compile(r"(?<!\\)\[\s?$|(?:^|[^A-Za-z\^_}])\{\s?$")
+_POINTS = lazy_pattern(r"\d+(?:\.\d+){2,}")
+_LAST_GROUP = lazy_pattern(r"\d{3}(?:[.,d]\d+)?")
+_ONE = lazy_pattern(r"\d+(?:[.,d]\d+)?")
+_POINT_GROUPED = lazy_pattern(r"\d{1,3}(?:\.\d{3})+")
+_PIECE = lazy_pattern(r"\d+(?:\.\d+)?")
+_COMMA_SHOWN = lazy_pattern(r"(?<![\d.,])\d{1,3}(?:(?:\.\d{3})++,\d|(?:\.\d{3}){2,}+(?![.,]?\d))")
+_COMMA_LIKELY = lazy_pattern(r"(?<![\d.,])\d++,(?:\d\d?|\d{4,})(?![.,]?\d)")
+_POINT_SHOWN = lazy_pattern(r"(?<![\d.,])\d{1,3}(?:(?:,\d{3})++\.\d|(?:,\d{3}){2,}+(?![.,]?\d))")
+_LIST_OPENS = lazy_pattern(r"(?<!\\)\[\s?$|(?:^|[^A-Za-z\^_}])\{\s?$")
 
 
 def last_of_blanks(body: str, place: NumeralPlace, *, money: bool) -> tuple[str, str]:

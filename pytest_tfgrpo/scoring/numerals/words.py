@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
+
 SYMBOLS = "$\u00a2-\u00a5\u058f\u060b\u09f2\u09f3\u0af1\u0bf9\u0e3f\u17db\u20a0-\u20c0\ufdfc"
 """Signs of currencies, for a class of a regular expression; fullwidth ones are folded before."""
 _CODES = (
@@ -20,13 +22,13 @@ CURRENCY = (
     rf"|(?<![^\W\d_]){_LETTERS}\.?|(?<![^\W\d_])[BS]/\.?)"
 )
 """A currency, as it stands before or behind an amount."""
-ATTACHED_CURRENCY = re.compile(
+ATTACHED_CURRENCY = lazy_pattern(
     rf"(?<![^\W\d_])(?:{'|'.join(set(_CODES.split()) - {'TOP', 'ALL', 'SOS', 'PEN'})}|Rs|Rp|RM|[Kk]r|Fr)$"
 )
 """A currency whose letters may stand right before an amount."""
-MAYBE_CURRENCY = re.compile(rf"[A-Z{SYMBOLS}]|kr|z\u0142|лв|руб|дин|ден|грн|lei")
+MAYBE_CURRENCY = lazy_pattern(rf"[A-Z{SYMBOLS}]|kr|z\u0142|лв|руб|дин|ден|грн|lei")
 """Found in every currency."""
-COMMA_CURRENCY = re.compile(
+COMMA_CURRENCY = lazy_pattern(
     r"R\$|[\u20ac\u20ab\u20ba\u20bd\u20b4\u20b2]|EUR|BRL|ARS|CLP|COP|IDR|VND|UYU|PYG|DKK|NOK|SEK|ISK|PLN|CZK|"
     r"HUF|RUB|UAH|TRY|RON|BGN|RSD|BAM|MKD|[Kk]r\b|z\u0142|K\u010d|Ft\b|Rp|руб|лв|грн|[Ll]ei\b|TL\b|[Ee]uros?\b"
     r"|đồng|[đĐ](?!\w)|dong\b|VNĐ|(?<!\w)kn(?!\w)|ден(?!\w)|дин(?!\w)|[Rr]upiah|[Rr]eais|[Pp]esos|[Kk]roner|[Kk]ronor|złotych|рубл"
@@ -58,7 +60,7 @@ _OTHER = (
 )
 MULTIPLIERS = frozenset(f"{_LATIN} {_PARTS} {_OTHER}".casefold().split())
 """Words and short forms that make a numeral before them larger or smaller, in small letters."""
-CASELESS_MULTIPLIERS = re.compile(
+CASELESS_MULTIPLIERS = lazy_pattern(
     r"[十百拾佰仟萬万億亿兆]|千(?![克米瓦卡赫帕焦伏字兆比])|[천백십만억조](?!\w*[가-힣]{3})"
     r"|พัน(?!ธ)|หมื่น|แสน|ล้าน|ร้อย(?!ละ)"
     r"|ພັນ|ລ້ານ|ពាន់|លាន|သောင်း|သိန်း|သန်း"
@@ -67,7 +69,7 @@ CASELESS_MULTIPLIERS = re.compile(
     r"|אלף|אלפים|אלפי|מיליון|מיליוני|מיליארד|מאות)(?!\w)"
 )
 """The same in scripts that have no capitals; kilogram, kilometre and the like are units."""
-SIGN_WORDS = re.compile(
+SIGN_WORDS = lazy_pattern(
     r"(?:(?<!\w)(?:minus|negative|menos|moins|meno|минус|мінус|eksi|سالب|منفی)[ \u00a0-]|(?<!\w)(?:âm|ลบ) ?"
     r"|[负負]|マイナス|마이너스 ?|零下|氷点下|영하 ?|ऋण )$",
     re.IGNORECASE,
@@ -75,14 +77,14 @@ SIGN_WORDS = re.compile(
 """Words for a minus, at the end of what stands before a numeral."""
 SIGN_WORD_ENDS = frozenset("seoiсبیmบ负負スー스下하ण")
 """Their last letters."""
-BEFORE_A_SIGN = re.compile(
+BEFORE_A_SIGN = lazy_pattern(
     r"(?:^|[^\w\s%°)\]}]|[\n\r\t|]|(?<!\w)(?:is|was|are|be|been|equals?|to|of|at|by|gives?|becomes?|returns?|gets?|about|"
     r"approximately|roughly|around|exactly|answer|result|value|ist|sind|ergibt|war|beträgt|est|vaut|es|son|é|è|vale|"
     r"равно|равен|than|from|between|and|or))\s*$",
     re.IGNORECASE,
 )
 """What stands before a word for a sign that cannot be a subtraction."""
-COPULA = re.compile(r"(?<!\w)(?:is|was|are|equals?|ist|est|es|é|è|gives?|of|to)\s*$", re.IGNORECASE)
-MONTH = re.compile(
+COPULA = lazy_pattern(r"(?<!\w)(?:is|was|are|equals?|ist|est|es|é|è|gives?|of|to)\s*$", re.IGNORECASE)
+MONTH = lazy_pattern(
     r"(?<!\w)(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-zé]*\.?\s?$", re.IGNORECASE
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 
 MAX_GROUPS = 20
 """Groups of digits that are read as one number."""
@@ -29,23 +30,23 @@ _LOOKALIKES = dict(
     ]
 )
 """Letters that look like Latin ones, in small letters, and signs of numbers."""
-_LATIN = re.compile(
+_LATIN = lazy_pattern(
     r"LATIN (?:SMALL LETTER|CAPITAL LETTER|LETTER SMALL CAPITAL) ([A-Z])(?: WITH .*)?"
     r"|(?:NEGATIVE )?(?:CIRCLED|SQUARED) LATIN CAPITAL LETTER ([A-Z])"
     r"|REGIONAL INDICATOR SYMBOL LETTER ([A-Z])"
 )
-_NUMERAL = re.compile(
+_NUMERAL = lazy_pattern(
     r"(?<![\w.,])(?P<hex>0x[0-9a-f]{1,32}|0b[01]{1,128}|0o[0-7]{1,48}|(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{3,16})(?!\w)"
     r"|(?<![0-9])(?P<run>[0-9]+(?:(?:[.,'’_·]|[ .,'’_-]{1,2})[0-9]+)*)"
     r"(?:e(?P<exp>[+-]?[0-9]{1,3})(?![0-9a-z])|\s?[x*]\s?10(?:\^|\*\*)?(?P<ten>[+-]?[0-9]{1,2})(?![0-9]))?"
     r"(?P<unit>\s?%|k(?!\w))?"
 )
-_TIGHT = re.compile(r"[.,'’_·]")
-_ALONE = re.compile(
+_TIGHT = lazy_pattern(r"[.,'’_·]")
+_ALONE = lazy_pattern(
     r"[-+~\s$€£¥]*(?P<run>[0-9]+(?:[ .,'’_][0-9]+)*)"
     r"(?:e(?P<exp>[+-]?[0-9]{1,3}))?\s*[%$€£¥]?\s*[^\W0-9_]{0,6}[.!]?"
 )
-_GROUPS = re.compile(r"[0-9]+|[^0-9]+")
+_GROUPS = lazy_pattern(r"[0-9]+|[^0-9]+")
 
 
 def bare(text: str) -> str:

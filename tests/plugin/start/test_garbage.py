@@ -9,6 +9,9 @@ from support.project import Project
 COUNT = """
 import gc
 
+def pytest_sessionfinish(session):
+    session.config.add_cleanup(lambda: print(f"spared to the end: {gc.get_freeze_count()}"))
+
 def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"spared: {gc.get_freeze_count()}")
 """
@@ -28,7 +31,7 @@ def run(project: Project) -> pytest.RunResult:
 
 
 def test_collections_pass_over_what_lasts_where_scenarios_run_alone(project: Project) -> None:
-    run(project).stdout.re_match_lines([r"spared: \d{5,}"])
+    run(project).stdout.re_match_lines([r"spared: \d{5,}", r"spared to the end: \d{5,}"])
 
 
 def test_the_collector_of_a_session_with_other_tests_is_left_alone(project: Project) -> None:
