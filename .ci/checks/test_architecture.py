@@ -43,6 +43,7 @@ HOMES = {
     "jsonschema": {"core/wire/schema.py"},
     "referencing": {"core/wire/schema.py"},
     "yaml": {"suite/documents/yaml_text.py"},
+    "numpy": {"numerics/arrays.py"},
     "regex": {"scoring/checks/patterns.py"},
     "jinja2": {"report/page/template.py"},
     "math_verify": {"scoring/checks/math_worker.py"},

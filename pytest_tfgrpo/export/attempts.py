@@ -7,15 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.export.index import RunIndex
 from pytest_tfgrpo.export.messages import RolloutMessages, completion_of
-from pytest_tfgrpo.numerics.arrays import Reals
+from pytest_tfgrpo.numerics.arrays import Reals, np
 from pytest_tfgrpo.numerics.rl.advantages import grpo_advantage, rloo_advantage
 from pytest_tfgrpo.privacy.redact import MARK, find_secret
 from pytest_tfgrpo.suite.prompt import prompt_again

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE
 from pytest_tfgrpo.core.settings.runs import LIMIT, SEED, TASK_ID
 from pytest_tfgrpo.engine.request import out_folder
+from pytest_tfgrpo.runs.earlier_runs import dev_before
 from pytest_tfgrpo.runs.schedule import outline, plan
 from pytest_tfgrpo.runs.seeds import draw
 from pytest_tfgrpo.runs.splits import with_dev
@@ -89,8 +90,6 @@ def limited(scenarios: Sequence[Scenario], settings: Settings) -> tuple[list[Sce
 
 def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] | None:
     """Return the ids of the dev scenarios of the run to resume; None where it cannot be read."""
-    from pytest_tfgrpo.runs.earlier_runs import dev_before
-
     out = out_folder(root, settings)
     task = TASK_ID.of(settings) or default_task_id(root.name)
     return None if out is None else dev_before(out, task, resume)

@@ -17,8 +17,12 @@ from pytest_tfgrpo.core.settings import Settings, is_gated
 from pytest_tfgrpo.core.settings.agents import RECORD
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MIN_MEAN, GATES
 from pytest_tfgrpo.core.settings.learning import TEMPERATURE_EVAL
+from pytest_tfgrpo.gate.baseline import compared_stamps, load, locate, why_unfair
 from pytest_tfgrpo.launch.choice import is_reference
+from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.privacy.redact import redact
+from pytest_tfgrpo.runs.journal.journal_contents import read_log
+from pytest_tfgrpo.runs.splits import split_lines
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout, Run
@@ -112,7 +116,6 @@ class Launch:
         job = self.prepared.job
         if self.settings.learning or job.partial_selection or not is_gated(self.settings):
             return frozenset()
-        from pytest_tfgrpo.gate.baseline import compared_stamps, why_unfair
 
         stamps, temperature = compared_stamps(job), TEMPERATURE_EVAL.of(self.settings)
         live = job.reference is not None
@@ -140,7 +143,6 @@ class Launch:
     ) -> Conclusion:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
         from pytest_tfgrpo.report.conclusion import conclude
-        from pytest_tfgrpo.runs.splits import split_lines
 
         splits = split_lines(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
@@ -181,7 +183,6 @@ class Launch:
         if not file:
             return []
         from pytest_tfgrpo.recording.writing import describe, record
-        from pytest_tfgrpo.runs.journal.journal_contents import read_log
 
         rest = [*judged]
         if folder is not None and run.status != "complete":
@@ -196,7 +197,6 @@ class Launch:
 def open_launch(request: RunRequest) -> Launch:
     """Return a launch, its baselines opened; raises TfgrpoError on any misuse, before a call is made."""
     from pytest_tfgrpo.engine.preparation.prepare import prepare
-    from pytest_tfgrpo.metrics.looks import merged
 
     root, settings, partial = request.root, request.settings, request.partial
     baseline = stored_baseline(settings, root)
@@ -238,7 +238,6 @@ def stored_baseline(settings: Settings, root: Path) -> Baseline | None:
 def _baseline(name: str | None, root: Path) -> Baseline | None:
     if not name or is_reference(name, root):
         return None
-    from pytest_tfgrpo.gate.baseline import load, locate
 
     return load(locate(name, root))
 

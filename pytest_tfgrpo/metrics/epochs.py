@@ -22,6 +22,7 @@ from pytest_tfgrpo.core.report_blocks import (
 )
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.metrics.looks import final_variant
+from pytest_tfgrpo.metrics.named import SweepMetrics
 from pytest_tfgrpo.metrics.passes import Passes
 from pytest_tfgrpo.metrics.used import UsedInSweep
 from pytest_tfgrpo.metrics.values import GT, NOBODY, Criteria, criteria_of
@@ -81,8 +82,6 @@ def epoch_row(
     total_reward alike, and no gt_score. Tokens and cost count all rollouts made for the sweep, latency those
     that are not errors.
     """
-    from pytest_tfgrpo.metrics.named import SweepMetrics
-
     phase, measured = result.phase, SweepMetrics(criteria=criteria)
     used, passes, served = _once(result, measured)
     metrics, left_out = measured.figures(families)

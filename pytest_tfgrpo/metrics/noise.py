@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import Bounds, Gain
 from pytest_tfgrpo.core.scenarios import given_families
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
+from pytest_tfgrpo.numerics.arrays import np
 from pytest_tfgrpo.numerics.stats import mean_interval
 
 Z95 = 1.959963984540054
@@ -119,7 +120,6 @@ def _row(sweep: PhaseResult) -> SweepNoise | None:
     scores = [known for group in sweep.counted if len(known := _known(group)) > 1]
     if not scores:
         return None
-    import numpy as np
 
     variances = [float(np.var(known, ddof=1)) for known in scores]
     n = len(scores)

@@ -1,14 +1,28 @@
-"""The types of arrays, and how arrays of callers are checked. Numpy is imported in functions: types need
-none."""
+"""The types of arrays, how arrays of callers are checked, and numpy, loaded when something computes."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+else:
+
+    class _Numpy:
+        """Numpy, loaded with the first name that somebody reads: few starts compute anything."""
+
+        def __getattr__(self, name: str) -> Any:
+            import numpy
+
+            found = getattr(numpy, name)
+            setattr(self, name, found)  # the next time it is found at once
+            return found
+
+    np = _Numpy()
+
+__all__ = ["Bools", "Floats", "Ints", "Reals", "finite", "mask_of", "np", "reals", "same_shape", "usable"]
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 Ints: TypeAlias = "npt.NDArray[np.intp]"
@@ -22,8 +36,6 @@ def reals(**values: npt.ArrayLike) -> list[Reals]:
 
     Raises ValueError with the name of an array that holds no real numbers.
     """
-    import numpy as np
-
     arrays = {name: np.asarray(value) for name, value in values.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "fiub":
@@ -42,8 +54,6 @@ def same_shape(shape: tuple[int, ...], **arrays: npt.NDArray[np.generic]) -> Non
 
 def mask_of(mask: npt.ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     """Return a mask as booleans, all True for None; raises ValueError for a value that is neither 0 nor 1."""
-    import numpy as np
-
     if mask is None:
         return np.ones(shape, dtype=np.bool_)
     found = np.asarray(mask)
@@ -59,8 +69,6 @@ def finite(mask: Bools | None = None, **arrays: npt.NDArray[np.floating]) -> Non
 
     `mask` is True where a value counts; it has the arrays' shape.
     """
-    import numpy as np
-
     for name, array in arrays.items():
         bad = ~np.isfinite(array)
         if mask is not None:

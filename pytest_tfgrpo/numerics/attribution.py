@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.numerics.resampling import student_quantile, student_tail
 from pytest_tfgrpo.numerics.stats import zero_event_bound
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MIN_ARM = 30
 """Groups with the lesson, and groups without, below which its effect is not yet estimable."""

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints, np
 
 _TINY = 1e-12
 

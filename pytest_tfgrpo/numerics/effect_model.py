@@ -17,9 +17,7 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
-from pytest_tfgrpo.numerics.arrays import Bools, Floats
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, np
 from pytest_tfgrpo.numerics.cells import Cells
 
 MOST_WEIGHT = 60.0

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np
-
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints, np
 from pytest_tfgrpo.numerics.cells import Cells, kinds_of
 from pytest_tfgrpo.numerics.effect_model import (
     EffectFit,

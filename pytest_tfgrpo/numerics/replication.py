@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.numerics.resampling import student_quantile
 from pytest_tfgrpo.numerics.stats import mean_interval
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MIN_SEEDS = 3
 """Two seeds say next to nothing of how much seeds differ."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.numerics.planning import NO_SPREAD
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _DECIMALS = 12
 _ENUMERATE = 13

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from pytest_tfgrpo.numerics.arrays import np
 from pytest_tfgrpo.numerics.planning import normal_quantile
 from pytest_tfgrpo.numerics.stats import MIN_RESAMPLED, rare_event_bound
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 CELLS = 1000
 """Steps of the grid of candidate means; a bound gives away at most one of them."""

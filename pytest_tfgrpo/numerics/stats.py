@@ -22,7 +22,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics import resampling
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL, NO_SPREAD, normal_quantile
 
 if TYPE_CHECKING:
@@ -93,7 +94,6 @@ def mean_interval(
 
 def _vector(values_K: npt.ArrayLike, support: tuple[float, float]) -> Floats:
     """Return values as a vector; raises ValueError on a matrix and on values outside `support`."""
-    import numpy as np
 
     x_K = np.asarray(values_K, dtype=np.float64)
     if x_K.ndim != 1:
@@ -107,9 +107,6 @@ def _of_scenarios(
     x_K: Floats, support: tuple[float, float], alpha: float, seed: int, resamples: int
 ) -> Interval:
     """Return the mean over scenarios and its interval, where each scenario is a unit."""
-    import numpy as np
-
-    from pytest_tfgrpo.numerics import resampling
 
     n = x_K.size
     mean = float(x_K.mean()) if n else math.nan
@@ -142,9 +139,6 @@ def _of_families(
     resamples: int,
 ) -> Interval:
     """Return the mean over scenarios and its interval, where some scenarios share a family."""
-    import numpy as np
-
-    from pytest_tfgrpo.numerics import resampling
 
     sum_F, size_F = _by_family(x_K, families_K)
     mean, n = float(x_K.mean()), x_K.size
@@ -179,7 +173,6 @@ def effective_families(families_K: Sequence[Hashable]) -> float:
 
 def _by_family(x_K: Floats, families_K: Sequence[Hashable]) -> tuple[Floats, Floats]:
     """Return sum and size of each family, in the order in which the families come."""
-    import numpy as np
 
     places: dict[Hashable, int] = {}
     place_K = [places.setdefault(family, len(places)) for family in families_K]
@@ -218,9 +211,6 @@ def one_sided_p(
     Never Be Zero"), so that p is never 0. Under 8 effective families the scenarios are the units. Without any
     value p is 1. Raises ValueError on a matrix and on values not finite.
     """
-    import numpy as np
-
-    from pytest_tfgrpo.numerics import resampling
 
     x_K = np.asarray(differences_K, dtype=np.float64) - shift
     if x_K.ndim != 1 or not np.isfinite(x_K).all():
@@ -246,7 +236,6 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure": valid under any dependence. Raises
     ValueError on a matrix and on values outside [0, 1].
     """
-    import numpy as np
 
     p = np.asarray(p_M, dtype=np.float64)
     known = ~np.isnan(p)
@@ -346,7 +335,6 @@ def mean_of(values_K: Sequence[float]) -> float:
     """Return the mean of at least one value."""
     if len(values_K) < MIN_INTERVAL:
         return _in_order(values_K) / len(values_K)
-    import numpy as np
 
     return float(np.mean(values_K))
 
@@ -368,8 +356,6 @@ def _in_order(values_K: Sequence[float]) -> float:
 
 def _few_differ(x_K: Floats, effective: float) -> bool:
     """Return whether most values agree and too few differ for a sign-flip or bootstrap interval."""
-    from pytest_tfgrpo.numerics import resampling
-
     differ = x_K.size - int(resampling.distinct(x_K)[1].max())
     return differ < (MIN_SIGNS if effective < MIN_BCA else MIN_RESAMPLED) and 2 * differ <= x_K.size
 

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
 from pytest_tfgrpo.core.settings.agents import ACTOR, OPTIMIZER, RECORD
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.supplied import Supplied
+from pytest_tfgrpo.launch.agents import Agent, agents_of
+from pytest_tfgrpo.launch.launch import open_launch
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.plugin import hook_calls
 from pytest_tfgrpo.plugin.distributed import RUN_ID
 
@@ -61,9 +67,6 @@ def prepare(
 
     `budget` and the `slots` of endpoints are those that it shares with others.
     """
-    from pytest_tfgrpo.engine.request import RunRequest
-    from pytest_tfgrpo.launch.launch import open_launch
-
     agent, scenarios = pick.agent, pick.scenarios
     settings = agent.settings
     _require_known_environment(os.environ)
@@ -91,16 +94,12 @@ def prepare(
 
 def one_agent(settings: Settings) -> tuple[Agent, ...]:
     """Return the settings as those of a single actor."""
-    from pytest_tfgrpo.launch.agents import Agent
-
     return (Agent(settings=settings),)
 
 
 @usage_errors()
 def open_agents(config: pytest.Config, settings: Settings) -> tuple[Agent, ...]:
     """Return the agents of an invocation, a run each."""
-    from pytest_tfgrpo.launch.agents import agents_of
-
     run_id = getattr(config, "workerinput", {}).get(RUN_ID)
     return agents_of(settings, config.rootpath, resume=config.getoption("tfgrpo_resume", None), run_id=run_id)
 
@@ -109,8 +108,6 @@ def _supplied(
     config: pytest.Config, agent: Agent, kinds: Mapping[str, CheckKind], scenarios: Sequence[Scenario]
 ) -> Supplied:
     """Return what hooks supply; raises pytest.UsageError when one breaks."""
-    from pytest_tfgrpo.engine.supplied import Supplied
-
     settings = agent.settings
     actor, optimizer, named = ACTOR.of(settings), OPTIMIZER.of(settings), ("name", "identity")
     return Supplied(
@@ -160,7 +157,6 @@ def _own_agents(config: pytest.Config, scenarios: Sequence[Scenario]) -> Actor |
 @usage_errors()
 def open_tracing(config: pytest.Config, settings: Settings) -> None:
     """Open where the run's spans go; raises pytest.UsageError without the extra, or for a bad variable."""
-    from pytest_tfgrpo.core.keys.agent_list import listed_agents
     from pytest_tfgrpo.telemetry.sinks.otel import open_telemetry
 
     actors: list[str | None] = [agent.spec for agent in listed_agents(ACTOR.of(settings))]
@@ -183,7 +179,6 @@ def shared_budget(settings: Settings, runs: int) -> Budget | None:
     """Return what several runs may spend together; None for a single one, which has its own."""
     if runs < 2:
         return None
-    from pytest_tfgrpo.llm.limits.budget import Budget
 
     return Budget(settings.values)
 

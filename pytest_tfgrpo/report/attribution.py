@@ -16,6 +16,7 @@ from pytest_tfgrpo.learning.attribution.exposures import (
     known_lessons,
     record_of,
 )
+from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.learning.attribution.effects import LessonEffect
@@ -101,8 +102,6 @@ def attribution_lines(value: AttributionBlock | None, width: int, *, every: bool
         f"{counts[verdict]} {WORDS.get(verdict, verdict)}" for verdict in ORDER if counts[verdict]
     )
     if set(counts) == {"not_estimable"}:
-        from pytest_tfgrpo.numerics.attribution import MIN_ARM
-
         told = f"not yet known: it takes {MIN_ARM} groups with a lesson and {MIN_ARM} without"
     text = f"{told}; each left out of {value['lesson_dropout']:.0%} of the training groups at random"
     if not value["groups"]:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
+from pytest_tfgrpo.sandbox.bases import lay_base, open_base
 from pytest_tfgrpo.sandbox.removal import open_folder, remove
+from pytest_tfgrpo.sandbox.tree_writer import TreeWriter
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
@@ -108,9 +110,6 @@ class Workspace:
 
     def _lay_project(self, archive: WorkspaceArchive) -> None:
         """Write the project, and what belongs to it, where links of the project lead nowhere else."""
-        from pytest_tfgrpo.sandbox.bases import lay_base, open_base
-        from pytest_tfgrpo.sandbox.tree_writer import TreeWriter
-
         lay_base(open_base(archive), self._path, self.links)
         with TreeWriter(self._path) as writer:
             for attachment in self._attachments:

@@ -8,27 +8,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import (
-    RUNS,
-    SCENARIO_SUFFIXES,
-    USUAL_SUFFIXES,
-    WORKSPACES_PREFIX,
-    read_plain,
-)
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, USUAL_SUFFIXES, read_plain
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.sandbox.paths import holds_journal
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.suite.records import checked
 from pytest_tfgrpo.suite.scenario import build_scenario
 from pytest_tfgrpo.suite.scenario_files import Suite, load_scenarios
+from pytest_tfgrpo.suite.scenario_paths import SKIPPED, holds_runs, scenario_paths
 
 Source: TypeAlias = str | Path | Scenario | Mapping[str, Json]
 """A scenario file or a folder of them, relative to the root; a scenario, as a record or as in a file."""
-SKIPPED = frozenset({"__pycache__", "build", "dist", "node_modules", "venv"})
-"""Folders that hold no suite, as for pytest; so are folders of runs."""
-OTHERS = (".", WORKSPACES_PREFIX)
-"""Starts of the names of others."""
 
 
 def collect(root: Path, sources: Iterable[Source], kinds: Mapping[str, CheckKind]) -> list[Scenario]:
@@ -58,7 +48,7 @@ def uncollected(root: Path, places: Sequence[Path], ids: Iterable[str]) -> list[
     wanted, found = set(ids), set[str]()
     for at, folders, names in os.walk(root):
         here = Path(at)
-        folders[:] = [f for f in folders if f not in SKIPPED and f[0] != "." and not _holds_runs(here / f)]
+        folders[:] = [f for f in folders if f not in SKIPPED and f[0] != "." and not holds_runs(here / f)]
         for path in (here / name for name in names):
             if any(path.is_relative_to(place) for place in places):
                 continue
@@ -94,16 +84,3 @@ def _checked(scenario: Scenario, root: Path, kinds: Mapping[str, CheckKind]) -> 
             "can call; run it with pytest --tfgrpo, or add checks to it"
         )
     return checked(scenario, root, kinds)
-
-
-def scenario_paths(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            if path.name not in SKIPPED and not path.name.startswith(OTHERS) and not _holds_runs(path):
-                yield from scenario_paths(path)
-        elif path.name.endswith(SCENARIO_SUFFIXES):
-            yield path
-
-
-def _holds_runs(folder: Path) -> bool:
-    return holds_journal(folder) or any((task / RUNS).is_dir() for task in folder.iterdir() if task.is_dir())

@@ -12,8 +12,8 @@ from support.journals import write_run
 
 from pytest_tfgrpo.core.errors import RecordingError, SettingError
 from pytest_tfgrpo.core.settings import Settings, resolve
-from pytest_tfgrpo.gate import baseline as baselines
 from pytest_tfgrpo.gate.named_gates import OpenGate
+from pytest_tfgrpo.launch import launch as launching
 from pytest_tfgrpo.launch.choice import limited, phases_of, planned, select
 from pytest_tfgrpo.launch.launch import Launch, is_gated, read_gates
 from pytest_tfgrpo.launch.running import RunResult
@@ -151,8 +151,8 @@ COST = {"gate_max_cost_per_success_usd": "1"}
 def test_items_are_excused_where_a_gate_that_can_fail_judges_their_mean(
     flags: dict[str, Any], fields: dict[str, Any], excused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baselines, "compared_stamps", lambda job: {})
-    monkeypatch.setattr(baselines, "why_unfair", lambda baseline, **_: "" if baseline == "fair" else "stamps")
+    monkeypatch.setattr(launching, "compared_stamps", lambda job: {})
+    monkeypatch.setattr(launching, "why_unfair", lambda baseline, **_: "" if baseline == "fair" else "stamps")
     assert " ".join(sorted(launch_of(settings_of(**flags), **fields).excused)) == excused
 
 

@@ -10,6 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
+from pytest_tfgrpo.core.keys.list_values import domains, limits, listed, variables
+
 C = TypeVar("C", bound=str)
 TASK_ID_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 TASK_ID_LENGTH = 64
@@ -36,8 +39,6 @@ def parse_actor(value: Any) -> str:
     """Return the spec of an actor, or a list of agents, which is read elsewhere."""
     text = "\n".join(map(str, value)) if isinstance(value, list) else parse_text(value)
     if any(mark in text for mark in ",\n="):
-        from pytest_tfgrpo.core.keys.agent_list import listed_agents  # few starts need it
-
         listed_agents(text)
     return parse_text(text)
 
@@ -160,13 +161,6 @@ def listed_values(kind: str) -> Callable[[Any], str]:
     """Return a parser of a text that lists paths, names, limits or agents of domains."""
 
     def parse(value: Any) -> str:
-        from pytest_tfgrpo.core.keys.list_values import (  # few starts need them
-            domains,
-            limits,
-            listed,
-            variables,
-        )
-
         text = "\n".join(map(str, value)) if isinstance(value, list) else parse_text(value)
         entries = {"paths": listed, "names": variables, "limits": limits, "domains": domains}[kind](text)
         if not entries:

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from pytest_tfgrpo.core.python.dataclass import maker_of
+
 T = TypeVar("T")
 
 Json: typing.TypeAlias = Any
@@ -321,8 +323,6 @@ def _quick_record(cls: type) -> QuickReader:
 
 def _compiled(cls: type) -> QuickReader:
     """Return a reader of one record, of a class of slots, which looks at its fields without a loop."""
-    from pytest_tfgrpo.core.python.dataclass import maker_of
-
     hints = get_type_hints(cls)
     known = dataclasses.fields(cls)
     space: dict[str, Any] = {"Refused": NotAsWritten, "MISSING": dataclasses.MISSING, "_make": maker_of(cls)}

@@ -44,12 +44,14 @@ from pytest_tfgrpo.runs.journal.journal_contents import (
     read_to_resume,
 )
 from pytest_tfgrpo.runs.resumable import find_resumable
+from pytest_tfgrpo.runs.splits import shortage
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from pytest_tfgrpo.sandbox.programs.sandbox_settings import require_apart, require_sandbox
 from pytest_tfgrpo.sandbox.run_workspaces import temporary_folder
 from pytest_tfgrpo.scoring.checks.hidden.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.scoring.rewarders.additional import require_rewarders
 from pytest_tfgrpo.scoring.rewarders.judge import JudgeRewarder
+from pytest_tfgrpo.suite.families import ungrouped
 from pytest_tfgrpo.suite.packs import load_packs, pack_for
 
 if TYPE_CHECKING:
@@ -435,10 +437,6 @@ def _advice(request: RunRequest, people: Components) -> Iterator[str]:
     if people.user is not None and not played:
         yield "the model that plays users is not used: no scenario has a user"
     if any(phase.trains for phase in request.phases):
-        from pytest_tfgrpo.runs.splits import shortage
-
         yield from filter(None, [shortage(scenarios, settings.values)])
     if settings.learning or sets_gate(settings.values):
-        from pytest_tfgrpo.suite.families import ungrouped
-
         yield from filter(None, [ungrouped(scenarios)])

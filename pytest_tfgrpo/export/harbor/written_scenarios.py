@@ -11,10 +11,10 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.schema import pointer
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.collection import scenario_paths
 from pytest_tfgrpo.suite.documents.document import Problem, Refused
 from pytest_tfgrpo.suite.scenario import Invalid, Loader
 from pytest_tfgrpo.suite.scenario_files import Candidate, candidates_in, read_scenarios_text
+from pytest_tfgrpo.suite.scenario_paths import scenario_paths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

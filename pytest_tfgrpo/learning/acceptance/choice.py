@@ -7,8 +7,6 @@ from math import sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
-import numpy as np
-
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN, LIBRARY_CAP
 from pytest_tfgrpo.core.wire.stamp import identify
@@ -20,7 +18,7 @@ from pytest_tfgrpo.learning.acceptance.evidence import (
 from pytest_tfgrpo.learning.acceptance.pool import ALPHA, Pool, PoolUnit
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.library import carry_out, is_trim
-from pytest_tfgrpo.numerics.arrays import Bools, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Ints, np
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
 from pytest_tfgrpo.numerics.pooled_effects import cross_fitted, normal_cdf
 

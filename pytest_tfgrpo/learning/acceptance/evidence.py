@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-import numpy as np
-
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group
@@ -20,7 +18,7 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.stamp import seed_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.retrieval import MIN_RELEVANCE, raw_score, relevances
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints, np
 from pytest_tfgrpo.numerics.cells import Cells, cells_of
 from pytest_tfgrpo.numerics.effect_model import EffectPrior
 from pytest_tfgrpo.numerics.pooled_effects import PooledEffects, pooled_effects

@@ -6,18 +6,18 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import fsum
-from typing import Literal, NamedTuple, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Exposure
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, Ints, np
 from pytest_tfgrpo.numerics.attribution import Effect, Trials, draws_for, estimate
 from pytest_tfgrpo.numerics.stats import holm
 
-Codes: TypeAlias = npt.NDArray[np.intp]
+if TYPE_CHECKING:
+    pass
+
+Codes: TypeAlias = Ints
 EffectDecision: TypeAlias = Literal["helpful", "harmful", "unclear", "not_estimable"]
 ALPHA = 0.05
 """Level of the claims that a lesson helps or harms, over all lessons together."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytest_tfgrpo.core.lessons import LessonTrial, Library
 from pytest_tfgrpo.core.records import Phase, PhaseResult
 from pytest_tfgrpo.learning.attribution.exposures import content_key
+from pytest_tfgrpo.numerics.attribution import MIN_ARM
 from pytest_tfgrpo.runs.job import Job
 
 SETTLED = 0.05
@@ -23,7 +24,6 @@ def probed(job: Job, phase: Phase, library: Library, results: Sequence[PhaseResu
     """
     if phase.mode != "train" or not phase.lesson_dropout or not library.experiences:
         return frozenset()
-    from pytest_tfgrpo.numerics.attribution import MIN_ARM
 
     groups, since, known = _groups(job), _first_epochs(results), latest_trials(results)
     started = {content_key(e) for e in job.library.experiences}

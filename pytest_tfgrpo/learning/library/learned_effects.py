@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.lessons import LearnedEffects, Library
 from pytest_tfgrpo.core.settings.agents import JUDGE_WEIGHT
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json, from_wire
+from pytest_tfgrpo.numerics.effect_model import EffectPrior, EffectSpread
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.numerics.effect_model import EffectPrior
@@ -63,8 +64,6 @@ def prior_for(library: Library, *, series: str, measure: str) -> EffectPrior | N
 
     So an equal run, or a replay, starts from what the run started from that it repeats.
     """
-    from pytest_tfgrpo.numerics.effect_model import EffectPrior, EffectSpread
-
     found: EffectPrior | None = None
     for known in library.effects:
         if known.measure != measure:

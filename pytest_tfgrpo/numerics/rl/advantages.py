@@ -7,12 +7,14 @@ NaN means not scored: such a rollout gets NaN and has no influence on its group.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints, Reals, np, reals
+from pytest_tfgrpo.numerics.rl.normalise import whiten
+from pytest_tfgrpo.numerics.rl.returns import gae_tokens
 
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Ints, Reals, reals
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Scale = Literal["group", "batch", "none"]
 Singleton = Literal["zero", "raw"]
@@ -120,9 +122,6 @@ def reinforce_plus_plus(
     Hu et al. 2025, "REINFORCE++", as verl computes it: tokens that are masked are passed over. Raises
     ValueError as `returns.gae_tokens` does, and as `normalise.whiten` where fewer than two tokens count.
     """
-    from pytest_tfgrpo.numerics.rl.normalise import whiten  # each run needs this module, but not these
-    from pytest_tfgrpo.numerics.rl.returns import gae_tokens
-
     (rewards,) = reals(rewards_BT=rewards_BT)
     found = gae_tokens(rewards, np.zeros_like(rewards), mask_BT, gamma=gamma, lam=1.0)[1]
     return whiten(found, mask_BT, mask_eps=mask_eps), found

@@ -5,12 +5,12 @@ Every aggregate in use is a weighted sum, whose weights depend on the mask alone
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, np, usable
 
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, usable
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Aggregate = Literal[
     "token-mean",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Reals, finite, np, reals, usable
 
-from pytest_tfgrpo.numerics.arrays import Reals, finite, reals, usable
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 KlKind = Literal["k1", "k2", "k3", "abs"]
 

@@ -7,15 +7,15 @@ tokens that were sampled. What the reference stops (the clipped ratio of CISPO) 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, Unpack
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Bools, Floats, Reals, finite, mask_of, reals, same_shape, usable
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, Reals, finite, mask_of, np, reals, same_shape, usable
 from pytest_tfgrpo.numerics.rl.aggregation import Aggregate, Empty, row_weights
 from pytest_tfgrpo.numerics.rl.divergence import KlKind, estimate, kl_gradient
 from pytest_tfgrpo.numerics.rl.surrogates import KINDS, Clipping, PolicyKind, Surrogate, surrogate
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Level = Literal["token", "sequence"]
 USUAL_AGGREGATE: dict[PolicyKind, Aggregate] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Reals, finite, mask_of, np, reals
 
-from pytest_tfgrpo.numerics.arrays import Reals, finite, mask_of, reals
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def whiten(

@@ -7,19 +7,20 @@ martingale's.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Floats, Ints, finite, same_shape
+from pytest_tfgrpo.numerics.arrays import Floats, Ints, finite, np, same_shape
 from pytest_tfgrpo.numerics.resampling import student_quantile
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MIN_ESS = 50.0
 """Effective decisions below which nothing is estimated: the interval would not hold."""
 SUM = 1e-3
 """By how much probabilities that were rounded may miss 1."""
-LEAST = float(np.nextafter(0.0, 1.0))
+LEAST = math.ulp(0.0)
 PRIOR = 1.0
 """Decisions that the mean of all arms counts for in the mean of one."""
 

@@ -5,12 +5,12 @@ Rafailov et al. 2023, "Direct Preference Optimization". Axis ``_P`` runs over pa
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Reals, finite, np, reals, same_shape
 
-from pytest_tfgrpo.numerics.arrays import Reals, finite, reals, same_shape
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 PreferenceKind = Literal["sigmoid", "ipo", "hinge", "robust", "nca"]
 

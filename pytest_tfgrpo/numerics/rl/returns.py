@@ -10,12 +10,12 @@ Estimation"; Espeholt et al. 2018, "IMPALA".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import Bools, Ints, Reals, finite, mask_of, np, reals, same_shape
 
-from pytest_tfgrpo.numerics.arrays import Bools, Ints, Reals, finite, mask_of, reals, same_shape
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Ended = Literal["terminated", "truncated"]
 BLOCK = 1 << 17

@@ -6,14 +6,14 @@ share plus its own, so that a context that was never seen starts from what holds
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from pytest_tfgrpo.numerics.arrays import Floats, Ints, finite, same_shape
+from pytest_tfgrpo.numerics.arrays import Floats, Ints, finite, np, same_shape
 from pytest_tfgrpo.numerics.rl.advantages import Scale, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.rl.losses import policy_loss
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 HALVINGS = 40
 """After these a step that is still too large is not made."""

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import numpy as np
-
-from pytest_tfgrpo.numerics.arrays import Bools, Reals
+from pytest_tfgrpo.numerics.arrays import Bools, Reals, np
 
 PolicyKind = Literal["ppo", "grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "gspo"]
 KINDS: tuple[PolicyKind, ...] = ("ppo", "grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "gspo")

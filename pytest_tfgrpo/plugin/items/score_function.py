@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
+from pytest_tfgrpo.core.named_figures import NAME, as_figure, as_scale
+from pytest_tfgrpo.core.named_scores import NamedScore
+from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.texts.text import cut
+
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.named_scores import Better, NamedScore
 
@@ -69,11 +74,6 @@ def score(
 
 def _note(name: str, value: object, why: str, scale: tuple[str, object, object]) -> None:
     """Keep a named score of the running test function; raises ValueError."""
-    from pytest_tfgrpo.core.named_figures import NAME, as_figure, as_scale
-    from pytest_tfgrpo.core.named_scores import NamedScore
-    from pytest_tfgrpo.core.texts.named_values import short
-    from pytest_tfgrpo.core.texts.text import cut
-
     known = _running[-1].named
     if not NAME.fullmatch(name):
         raise ValueError(

@@ -6,12 +6,10 @@ Shapes: N trajectories, in the order in which they are scored and join the histo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.numerics.arrays import Bools, Floats
+from pytest_tfgrpo.numerics.arrays import Bools, Floats, np
 from pytest_tfgrpo.production.rewards.evidence import (
     EFFICIENCY,
     NEUTRAL,
@@ -29,7 +27,10 @@ from pytest_tfgrpo.production.rewards.history import (
 )
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS, is_sufficient
 
-Whole = NDArray[np.int64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Whole: TypeAlias = "NDArray[np.int64]"
 """Numbers whose sums are exact."""
 
 

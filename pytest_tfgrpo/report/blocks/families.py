@@ -8,6 +8,7 @@ from typing import TypedDict
 from pytest_tfgrpo.core.report_blocks import ComparisonFigures
 from pytest_tfgrpo.core.texts.text import interval, plural, scenarios_of
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, figures
+from pytest_tfgrpo.numerics.agreement import intraclass_correlation
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.numerics.stats import effective_families
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
@@ -37,7 +38,6 @@ def _value(at: BlockSources) -> FamiliesBlock | None:
     known = set(compared.families_K)
     if not compared.ids or (len(known) == len(compared.ids) and known.isdisjoint(taught)):
         return None
-    from pytest_tfgrpo.numerics.agreement import intraclass_correlation
 
     return {
         "scenarios": len(compared.ids),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.records import JudgeResult, Run
 from pytest_tfgrpo.core.report_blocks import Calibration, JudgeBlock, LabelsBlock, Opinions
 from pytest_tfgrpo.core.texts.text import interval, line, number, plural, signed, table, wrapped
+from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 
 PASSED = 0.5
@@ -74,8 +75,6 @@ def _opinions(opinions: Sequence[JudgeResult]) -> Opinions:
 
 def _calibration(judged: Sequence[Judged]) -> Calibration:
     """Return the agreement of the judge with checks; null where it is unknown."""
-    from pytest_tfgrpo.numerics.agreement import cohen_kappa, spearman, wilson_interval
-
     pairs = [
         (one.gt_score, one.opinion.score)
         for one in judged

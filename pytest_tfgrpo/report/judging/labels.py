@@ -21,6 +21,8 @@ from pytest_tfgrpo.core.wire.stamp import SEED_BITS, identify, seed_of, stamp
 from pytest_tfgrpo.metrics.comparison import Sweeps, compare
 from pytest_tfgrpo.metrics.looks import evaluations
 from pytest_tfgrpo.metrics.significance import ALPHA, Claim
+from pytest_tfgrpo.numerics.agreement import wilson_interval
+from pytest_tfgrpo.numerics.rectified import rectify, true_share
 from pytest_tfgrpo.numerics.stats import mean_interval
 from pytest_tfgrpo.report.judging.judge import PASSED
 from pytest_tfgrpo.scoring.judge.prompt import shown
@@ -246,8 +248,6 @@ def _rectified(
     sample: Sample, tasks: Sequence[DrawnTask], labels: Mapping[str, float], level: float = 0.95
 ) -> Rectified:
     """Return the gain as labels of some tasks correct it."""
-    from pytest_tfgrpo.numerics.rectified import rectify
-
     return rectify(
         sample.gains_K,
         sample.families_K,
@@ -281,8 +281,6 @@ def _correction(task: DrawnTask, labels: Mapping[str, float]) -> float:
 
 def _arm(name: str, tasks: Sequence[DrawnTask], labels: Mapping[str, float], n: int) -> LabelledArm:
     """Return how far the judge agrees with the labels of one sweep."""
-    from pytest_tfgrpo.numerics.agreement import wilson_interval
-
     pairs = [(labels[one.item], one.score) for task in tasks for one in task.arms[n]]
     alike = sum((human >= PASSED) == (score >= PASSED) for human, score in pairs)
     return {
@@ -301,8 +299,6 @@ def what_if(run: Run, accuracies: Sequence[tuple[float, float]]) -> str:
     good answers, so Rogan and Gladen's estimate, which is linear, holds scenario by scenario. Raises
     JournalError without a judged scenario, SettingError on a judge no better than chance.
     """
-    from pytest_tfgrpo.numerics.rectified import true_share
-
     sweeps = sweeps_of(run)
     compared, known = compare(sweeps.rows_before, sweeps.rows_after), {s.id: s for s in run.scenarios}
     judged_K = [known[id_].truth == "judge" for id_ in compared.ids]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import CheckResult, Frame
 from pytest_tfgrpo.core.scenarios import Check, Task
 from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.sandbox.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

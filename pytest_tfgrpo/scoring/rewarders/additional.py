@@ -14,7 +14,7 @@ from pytest_tfgrpo.core.errors import RewarderError, SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import cut
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.scoring.rewarders.judge import JudgeRewarder
@@ -74,7 +74,6 @@ def require_rewarders(rewarders: Sequence[Rewarder]) -> None:
 
 def columns_of(rewarder: Rewarder, batch: RewardBatch) -> ScoreColumns:
     """Return what a rewarder gives a batch; raises RewarderError when it breaks its contract."""
-    import numpy as np
 
     n = len(batch.rollouts)
     try:
@@ -104,7 +103,6 @@ def columns_of(rewarder: Rewarder, batch: RewardBatch) -> ScoreColumns:
 
 def _told(rewarder: Rewarder, batch: RewardBatch, result: Sequence[Any]) -> ScoreColumns:
     """Return the columns of results with reasons or parts."""
-    import numpy as np
 
     name = rewarder.name
     own = [math.nan] * len(result)

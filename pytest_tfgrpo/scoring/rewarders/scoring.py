@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.scoring.rewarders.additional import ScoreColumns, columns_of
 from pytest_tfgrpo.scoring.rewarders.ground_truth import gt_scores
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 NOTHING: Mapping[str, Any] = {}
@@ -26,7 +25,6 @@ def batch_of(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> 
 
     Raises ValueError when they do not.
     """
-    import numpy as np
 
     gt_N = np.array(gt_scores(rollouts, scenarios), dtype=np.float64)
     return RewardBatch(
@@ -52,7 +50,6 @@ def score(
     extra = () if given else extra
     if not extra and len({rollout.group_id for rollout in rollouts}) == len(rollouts):
         return tuple(_alone(rollout, scenarios) for rollout in rollouts)
-    import numpy as np
 
     from pytest_tfgrpo.scoring.rewarders.relative_rank import rank
 
@@ -131,7 +128,6 @@ def group_of(rollouts: Sequence[Rollout], scores: Sequence[Score], scenario: Sce
 
 
 def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
-    import numpy as np
 
     places: dict[str, int] = {}
     index_N = np.fromiter(
@@ -146,7 +142,6 @@ def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
 def _weighted(gt_N: Floats, weighted: Sequence[tuple[float, Floats]]) -> Floats:
     if not any(weight for weight, _ in weighted):
         return gt_N
-    import numpy as np
 
     sum_N, weight_N = gt_N.copy(), np.ones_like(gt_N)
     for weight, values_N in weighted:

@@ -10,10 +10,12 @@ Axes: ``_P`` runs over postings (a sequence in a text), ``_C`` over pairs of tex
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+from pytest_tfgrpo.numerics.arrays import np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 LENGTH = 3
 """Words of a sequence. Wording variants of one question share 3 words in a row in 1 of 200 pairs."""
@@ -28,8 +30,8 @@ MIN_CONTAINED_SHARED = 8
 _PAIRS = 4_000_000
 """Most pairs counted; sequences that more texts share are left out first."""
 
-Places = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
+Places: TypeAlias = "npt.NDArray[np.int64]"
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 

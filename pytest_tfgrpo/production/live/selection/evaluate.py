@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.numerics.arrays import np
+from pytest_tfgrpo.numerics.resampling import student_quantile
+from pytest_tfgrpo.numerics.rl import offpolicy
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus
 from pytest_tfgrpo.production.live.selection.rewards import FAILURE
 from pytest_tfgrpo.production.live.selection.selector import CONTROL_SHARE, PointPolicy, SelectorState
@@ -112,9 +115,6 @@ def evaluate(
     each run had that arm with probability .1 + .9 p, and another with .9 p. They are left out where they did
     not all take one arm, and where arms were other ones then.
     """
-    import numpy as np
-
-    from pytest_tfgrpo.numerics.rl import offpolicy
 
     arms = sorted(state.points[point].arms)
     left_out, rows = Counter[str](), []
@@ -277,8 +277,6 @@ def control_difference(rollouts: Iterable[LiveRollout], *, quantity: WorthBy = "
 
 
 def _welch(selected: list[float], control: list[float]) -> tuple[float, float]:
-    from pytest_tfgrpo.numerics.resampling import student_quantile
-
     centre, parts = 0.0, []
     for sign, side in ((1, selected), (-1, control)):
         values = [*side, 0.0, 1.0]

@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import Literal
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.numerics.agreement import spearman
+from pytest_tfgrpo.numerics.arrays import np
+from pytest_tfgrpo.numerics.stats import holm
 from pytest_tfgrpo.production.live.records import LiveRollout, LiveStatus
 from pytest_tfgrpo.production.live.selection.evaluate import value_of
 from pytest_tfgrpo.production.live.selection.rewards import FAILURE, OutcomeReward, TraceReward
@@ -97,8 +100,6 @@ def reward_agreement(rollouts: Iterable[LiveRollout]) -> RewardAgreement:
 
     Where the reward is the score, it is ``trace_v2`` that is compared: what runs without a score could have.
     """
-    from pytest_tfgrpo.numerics.agreement import spearman
-
     pairs, inferred = [], False
     for run in rollouts:
         score = None if run.trace is None else run.trace.score
@@ -183,7 +184,6 @@ def _change_p(earlier: Sequence[float], late: Sequence[float]) -> float:
         return 1.0
     if {*values} == {low, high}:
         return _fisher(sum(v == high for v in earlier), len(earlier), sum(v == high for v in late), len(late))
-    import numpy as np
 
     all_N, wanted = np.array(values), math.fsum(late)
     shuffled = np.random.default_rng(0).permuted(np.tile(all_N, (RESAMPLES, 1)), axis=1)
@@ -206,7 +206,6 @@ def _adjusted(found: Sequence[CategoryTrend]) -> tuple[CategoryTrend, ...]:
     """Return trends with p adjusted for the number of categories that have one; a steady one counts as 1."""
     if all(one.p is None for one in found):
         return tuple(found)
-    from pytest_tfgrpo.numerics.stats import holm
 
     p_C = holm([math.nan if one.change is None else 1.0 if one.p is None else one.p for one in found])
     return tuple(

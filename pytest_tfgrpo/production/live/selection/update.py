@@ -15,6 +15,21 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
+from pytest_tfgrpo.numerics.arrays import np
+from pytest_tfgrpo.numerics.rl.advantages import grpo_advantage, rloo_advantage
+from pytest_tfgrpo.numerics.rl.losses import explained_variance, value_loss
+from pytest_tfgrpo.numerics.rl.normalise import whiten
+from pytest_tfgrpo.numerics.rl.returns import gae_packed, pack
+from pytest_tfgrpo.numerics.rl.softmax import (
+    ArmPolicy,
+    Decisions,
+    arm_kl,
+    ppo_step,
+    probabilities,
+    raise_shares,
+    reinforce_step,
+    within_kl,
+)
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveRollout, LiveStatus, LiveUpdate
 from pytest_tfgrpo.production.live.selection.critic import Visit
 from pytest_tfgrpo.production.live.selection.evidence import ArmEvidence, ArmReturn
@@ -196,11 +211,6 @@ def _reason(batch: _Batch) -> str:
 def _judged(batch: _Batch) -> _Judged:
     """Return the steps with their advantages: by GAE and whitened over the batch for ppo, else the advantage
     of the run among those of its category."""
-    import numpy as np
-
-    from pytest_tfgrpo.numerics.rl.advantages import grpo_advantage, rloo_advantage
-    from pytest_tfgrpo.numerics.rl.normalise import whiten
-    from pytest_tfgrpo.numerics.rl.returns import gae_packed, pack
 
     state, used = batch.state, batch.used
     category_K = [state.category(one.category) for one in used]
@@ -243,9 +253,6 @@ def _improved(
     batch: _Batch, judged: _Judged, evidence: Mapping[str, ArmEvidence]
 ) -> tuple[dict[str, PointPolicy], dict[str, float]]:
     """Return the points' policies after the step, and its metrics; each point counts by its steps."""
-    import numpy as np
-
-    from pytest_tfgrpo.numerics.rl.softmax import Decisions
 
     points, totals = dict(batch.state.points), Counter[str]()
     for name in sorted({step.point for step in judged.step_N}):
@@ -266,16 +273,6 @@ def _improved(
 def _moved(
     batch: _Batch, point: PointPolicy, decisions: Decisions, advantage_N: Floats, evidence: ArmEvidence
 ) -> tuple[PointPolicy, dict[str, float]]:
-    import numpy as np
-
-    from pytest_tfgrpo.numerics.rl.softmax import (
-        ArmPolicy,
-        arm_kl,
-        ppo_step,
-        probabilities,
-        reinforce_step,
-        within_kl,
-    )
 
     arms, categories, algorithm = sorted(point.arms), batch.state.categories, batch.learning.algorithm
     rate = RATES[algorithm]
@@ -313,9 +310,6 @@ def _kept_open(
     point: PointPolicy, categories: Sequence[str], policy: ArmPolicy, evidence: ArmEvidence
 ) -> ArmPolicy:
     """Return the policy with the share of each arm that is not shown worse, for new categories too."""
-    import numpy as np
-
-    from pytest_tfgrpo.numerics.rl.softmax import ArmPolicy, raise_shares
 
     stamps = [point.arms[arm] for arm in sorted(point.arms)]
     rows = evidence.least_shares((None, *categories), stamps)
@@ -338,8 +332,6 @@ def _point_of(point: PointPolicy, categories: Sequence[str], policy: ArmPolicy) 
 
 def _of_rewards(batch: _Batch, judged: _Judged) -> dict[str, float]:
     """Return how well the critic knew the returns, and their mean reward."""
-    from pytest_tfgrpo.numerics.rl.losses import explained_variance, value_loss
-
     rewards = [one.reward for one in batch.used]
     value_N, return_N = judged.value_N, judged.return_N
     found = {
