@@ -249,7 +249,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
             "xdist",
         )
     )
-    brought = {"yaml": "pyyaml", "referencing": "jsonschema", **optional}
+    brought = {"packaging": "pytest", "referencing": "jsonschema", "yaml": "pyyaml", **optional}
     foreign = {
         found.target.partition(".")[0]
         for _, found in each()

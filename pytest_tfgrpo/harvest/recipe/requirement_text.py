@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
@@ -18,6 +21,8 @@ REQUIREMENT = re.compile(
 """A requirement by name; none of a URL, a path or an option, which no lock with hashes can hold."""
 OWN = re.compile(r"\.(?:/)?(?:\[(?P<extras>[A-Za-z0-9._,\s-]*)\])?")
 """The project itself with extras, as pip takes it: ``.[test]``."""
+PATCHES = 50
+"""More than any minor version of Python has had."""
 DEPTH = 5
 """Requirements files that include each other."""
 LINTERS = frozenset((
@@ -208,47 +213,23 @@ def _bounds(part: str) -> list[str]:
 
 
 def allows(specifier: str, version: tuple[int, int]) -> bool:
-    """Return whether a ``requires-python`` allows a minor version; what is no range allows all.
+    """Return whether a ``requires-python`` allows a release of a minor version; what is no range allows all.
 
     Poetry's ``||`` stands between ranges of which one has to.
     """
-    return any(_allows(one, version) for one in specifier.split("||"))
+    releases = ["{}.{}.{}".format(*version, patch) for patch in range(PATCHES)]
+    return any(any(map(_range(one).contains, releases)) for one in specifier.split("||"))
 
 
-def _allows(specifier: str, version: tuple[int, int]) -> bool:
-    for part in re.split(r"[,\s]+", re.sub(r"([<>=!~^])\s+", r"\1", specifier.strip())):
-        found = re.fullmatch(r"(===?|~=|!=|<=|>=|<|>|\^|~)?v?([0-9]+)(?:\.([0-9]+))?([.0-9*a-z]*)", part)
-        if found is not None and not _fits(found, version):
-            return False
-    return True
-
-
-def _fits(found: re.Match[str], version: tuple[int, int]) -> bool:
-    kind, rest = found[1] or "==", found[4].strip(".")
-    if found[3] is None:  # 3, 3.*: of a major version
-        mine, theirs = (version[0], 0), (int(found[2]), 0)
-        if kind in (">=", "<", ">"):
-            mine = version
-    else:
-        mine, theirs = version, (int(found[2]), int(found[3]))
-    exact = bool(rest) and rest != "*" and set(rest) - set("0.*")
-    match kind:
-        case ">=":
-            return mine >= theirs
-        case "~" | "~=" if found[3] is not None and (kind == "~" or rest not in ("", "*")):
-            return mine == theirs
-        case "^" | "~=" | "~":
-            return mine >= theirs and mine[0] == theirs[0]
-        case ">":
-            return mine > theirs or (bool(exact) and mine == theirs)
-        case "<=":
-            return mine <= theirs
-        case "<":
-            return mine < theirs or (bool(exact) and mine == theirs)
-        case "!=":
-            return mine != theirs or rest not in ("", "*")
-        case _:
-            return mine == theirs
+def _range(text: str) -> SpecifierSet:
+    """Return what can be read of a range, ``^3.8``, ``~3.8``, ``3`` and old ``<3.9.*`` among it."""
+    found = SpecifierSet()
+    for part in re.split(r"[,\s]+", re.sub(r"([<>=!~^])\s+", r"\1", text.strip())):
+        of_major = re.sub(r"^(==)?v?([0-9]+)$", r"==\2.*", part)
+        for bound in _bounds(re.sub(r"^(<=?|>=?|~=?|\^)(.*?)(\.\*)+$", r"\1\2", of_major)):
+            with suppress(InvalidSpecifier):
+                found &= SpecifierSet(bound)
+    return found
 
 
 def _names(text: str | None) -> list[str]:
