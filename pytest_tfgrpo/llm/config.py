@@ -19,7 +19,10 @@ BASE_URL = f"https://{HOSTED}/v1"
 BASE_URL_ENV = "OPENAI_BASE_URL"
 KEY_ENV = "OPENAI_API_KEY"
 OURS = frozenset(
-    {"max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format", "stream", "tools"}
+    (
+        *("max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format"),
+        *("stream", "stream_options", "tools"),
+    )
 )
 """Members of a request that ``extra_body`` must not change: the input, and what it may cost."""
 

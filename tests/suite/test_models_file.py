@@ -158,6 +158,10 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
             "5: #/endpoints/x/extra_body/messages: 'messages' is not for extra_body",
         ),
         (
+            "endpoints:\n  x:\n    base_url: http://h\n    extra_body: {stream_options: {a: 1}}",
+            "4: #/endpoints/x/extra_body/stream_options: 'stream_options' is not for extra_body",
+        ),
+        (
             "endpoints:\n  x:\n    base_url: http://h\n    headers: {Host: evil}",
             "4: #/endpoints/x/headers/Host: 'Host' is set by the client",
         ),

@@ -37,10 +37,7 @@ def asks_for_stream(words: str) -> bool:
 
 def by_stream(body: bytes) -> bytes:
     """Return a request, a JSON object, that asks for the same by stream, with the usage at its end."""
-    asked = load_json(body)
-    options = asked.get("stream_options")
-    options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    return encoded({**asked, "stream": True, "stream_options": options})
+    return encoded({**load_json(body), "stream": True, "stream_options": {"include_usage": True}})
 
 
 def is_stream(body: bytes) -> bool:

@@ -78,13 +78,13 @@ async def test_a_server_that_only_streams_is_asked_by_stream_at_once_and_from_th
 
 
 def test_an_endpoints_own_words_on_streams_neither_stand_twice_nor_turn_the_usage_off() -> None:
-    own = {"stream": False, "stream_options": {"include_usage": False, "chunk_ms": 5}}
+    own = {"stream": False, "stream_options": {"include_usage": False}}
     request_body = json.dumps({**own, "model": "m", "messages": []}).encode()
     pairs = json.loads(by_stream(request_body), object_pairs_hook=list)
     assert sorted(key for key, _ in pairs) == ["messages", "model", "stream", "stream_options"]
     asked = dict(pairs)
     assert asked["stream"] is True
-    assert dict(asked["stream_options"]) == {"include_usage": True, "chunk_ms": 5}
+    assert dict(asked["stream_options"]) == {"include_usage": True}
 
 
 def test_a_server_that_cannot_stream_is_not_taken_for_one_that_only_does() -> None:
