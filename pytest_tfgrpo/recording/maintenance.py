@@ -42,23 +42,26 @@ from pytest_tfgrpo.recording.lines import (
 
 def stat(path: Path) -> Iterator[str]:
     """Yield what is in a recording, for a reader; raises RecordingError."""
-    recording = Recording.open(path)
-    header = recording.header
-    if header is None:
+    numbered = lines_of(path)
+    first = next(numbered, None)
+    if first is None:
         raise RecordingError(f"there is no recording {path}, or it is empty; record one with --tfgrpo-record")
+    with naming(path, first.number):
+        header = decode_header(first.text)
     names = {actor.stamp: line(actor.name, 60) for actor in header.actors}
     entries: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     scenarios: dict[tuple[str, str], set[str]] = {}
-    for key, (_, text) in recording.lines.items():
-        entry = recording.entry(key)
+    for number, text in numbered:
+        with naming(path, number):
+            entry = decode(text)
         if isinstance(entry, RolloutEntry):
             who = "rollouts", f"{names.get(entry.actor, 'unknown')} {entry.actor[:6]}"
         else:
-            who = "model calls", line(entry.model, 60) if entry else ""
+            who = "model calls", line(entry.model, 60)
         entries[who] += 1
         sizes[who] += len(text) + 1
-        scenarios.setdefault(who, set()).add(key[0])
+        scenarios.setdefault(who, set()).add(key_of(entry)[0])
     yield f"{path}: rollouts: {header.rollouts}, model calls: {header.calls}, redacted: {header.redacted}"
     yield f"  created {header.created}, updated {header.updated}, {path.stat().st_size} bytes"
     rows = [

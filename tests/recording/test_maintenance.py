@@ -1,5 +1,6 @@
 """Upkeep of a recording: what it tells of itself, what it finds wrong, what it removes."""
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,17 @@ def test_a_recording_tells_what_is_in_it(tmp_path: Path) -> None:
         ["rollouts", "openai:other"],
         ["rollouts", "python:agent:solve"],
     ]
+
+
+def test_a_recording_is_not_held_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([make_entry(scenario=f"s{n}", answer="x" * 50_000) for n in range(40)]))
+    tracemalloc.start()
+    try:
+        assert " 40 " in list(stat(path))[-1]
+        assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 2
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_recorded_is_sound(tmp_path: Path) -> None:
