@@ -110,7 +110,7 @@ def planned(compared: Comparison, last: PhaseResult) -> PlannedSweep:
     Judged by the spread of the differences where there is one, else by the widest that scores can have.
     """
     scenarios, rollouts = len(last.phase.scenarios), last.phase.rollouts
-    measured = compared.difference.low is not None and compared.difference.std > 0 and scenarios > 0
+    measured = compared.difference.low is not None and compared.difference.std > 0
     return {
         "scenarios": scenarios,
         "rollouts": rollouts,

@@ -106,9 +106,8 @@ def _chosen(known: Iterable[Scenario], share: float) -> set[str]:
     for family, tasks in families.items():
         free = [task for task in tasks if task not in bound]
         wanted = (within if family in several else share) * len(free) - seed_of("dev", family) / 2**SEED_BITS
-        most = len(free) - (1 < len(free) == len(tasks))  # training needs one to learn from
         free.sort(key=lambda task: seed_of("dev", family, task))
-        chosen |= set(free[: min(math.ceil(wanted), most)])
+        chosen |= set(free[: math.ceil(wanted)])  # of two or more never all: the share is at most a half
     return {s.id for s in train if task_of[s.id] in chosen}
 
 

@@ -70,21 +70,21 @@ def _change(found: FileDifference) -> FileChange:
 def make_again(workspace: Workspace, changes: tuple[FileChange, ...]) -> None:
     """Do to a fresh workspace what an agent did to one like it; raises ProviderError.
 
-    What is gone goes first: a folder may stand where a file or a link was.
+    Changes come sorted by name, so a file that is gone goes before what stands below its name.
     """
     with _writer(workspace.path) as writer:
-        for change in sorted(changes, key=lambda change: not _is_gone(change)):
+        for change in changes:
             try:
                 check_name(change.name)
-                if _is_gone(change):
-                    writer.delete(change.name)
-                elif change.link is not None:
+                if change.link is not None:
                     check_link(change.name, change.link)
                     writer.link(change.name, change.link)
+                elif change.text is not None:
+                    writer.file(change.name, change.text.encode(), executable=change.executable)
+                elif change.hex is not None:
+                    writer.file(change.name, bytes.fromhex(change.hex), executable=change.executable)
                 else:
-                    text = (change.text or "").encode()
-                    data = bytes.fromhex(change.hex) if change.hex is not None else text
-                    writer.file(change.name, data, executable=change.executable)
+                    writer.delete(change.name)
             except (OSError, ValueError) as error:
                 raise ProviderError(
                     f"cannot restore the file {change.name!r} of a recording: {error}", "workspace"
@@ -96,7 +96,3 @@ def _writer(folder: Path) -> TreeWriter:
         return TreeWriter(folder)
     except OSError as error:
         raise ProviderError(f"cannot write to the workspace {folder}: {error}", "workspace") from error
-
-
-def _is_gone(change: FileChange) -> bool:
-    return change.text is None and change.hex is None and change.link is None

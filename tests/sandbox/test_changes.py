@@ -1,6 +1,7 @@
 """What an agent did to its workspace: kept, and made again elsewhere."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,15 @@ def test_nothing_is_restored_through_a_link(archive: WorkspaceArchive, tmp_path:
     workspace = project(tmp_path, "work", archive)
     make_again(workspace, (FileChange(name="packages/cart.py", text="x"), FileChange(name="latest/a")))
     assert (workspace.path / "shop" / "cart.py").read_text() == "total = 1\n"
+
+
+def test_a_folder_becomes_a_file_again(archive: WorkspaceArchive, tmp_path: Path) -> None:
+    workspace = project(tmp_path, "work", archive)
+    shutil.rmtree(workspace.path / "shop")
+    (workspace.path / "shop").write_text("a file")
+    found = changes_in(workspace)
+    assert found is not None
+    other = project(tmp_path, "other", archive)
+    make_again(other, found)
+    assert changes_in(other) == found
+    assert (other.path / "shop").read_text() == "a file"

@@ -200,10 +200,11 @@ def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalConte
     path = folder / JOURNAL
     events = scan(path)
     first, end = next(events, (None, 0))
+    on_file = RolloutsOnFile(path)
     log = JournalContents(
         path=path,
         header=header_of(path, first),
-        rollouts=RolloutsOnFile(path),
+        rollouts=on_file,
         lines=1,
         end=end,
         settled_groups=settled,
@@ -213,7 +214,7 @@ def read_log(folder: Path, settled: SettledGroups | None = None) -> JournalConte
         offset, log.lines, log.end = log.end, event.n, end
         try:
             _require_known(known, event)
-            _take(log, event, offset)
+            _take(log, on_file, event, offset)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{path}:{event.n}: event {event.event!r} cannot be read: {error}") from error
     return log
@@ -251,14 +252,16 @@ def header_of(path: Path, first: Event | None) -> Mapping[str, Any]:
     return header
 
 
-def _take(log: JournalContents, event: Event, offset: int) -> None:
+def _take(log: JournalContents, on_file: RolloutsOnFile, event: Event, offset: int) -> None:
     data = event.data
     match event.event:
         case "rollout":
             rollout = from_wire(Rollout, data)
             log.require_open(rollout.group_id)
             log.drop(rollout.rollout_id, unless=rollout)
-            _keep(log, rollout, offset)
+            on_file.put(rollout, offset)
+            if rollout.status == "error" and rollout.failure is not None and rollout.failure.code in AWAY:
+                log.away.add(rollout.rollout_id)
         case "judgement":
             rollout_id = data.pop("rollout_id")
             log.require_open(rollout_id.rpartition(".r")[0])
@@ -298,16 +301,6 @@ def _take(log: JournalContents, event: Event, offset: int) -> None:
             log.phases[result.phase.epoch] = result
         case "finish":
             log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
-
-
-def _keep(log: JournalContents, rollout: Rollout, offset: int) -> None:
-    """Take a rollout whose line begins at an offset."""
-    if isinstance(log.rollouts, RolloutsOnFile):
-        log.rollouts.put(rollout, offset)
-    else:
-        log.rollouts[rollout.rollout_id] = rollout
-    if rollout.status == "error" and rollout.failure is not None and rollout.failure.code in AWAY:
-        log.away.add(rollout.rollout_id)
 
 
 def _settle(log: JournalContents, settled: SettledGroups, group: Group) -> None:
