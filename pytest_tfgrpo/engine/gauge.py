@@ -25,6 +25,33 @@ RunStage = Literal["starting", "sweep", "learning"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SweepReading:
+    """How far a sweep is at one moment."""
+
+    planned: int = 0
+    done: int = 0
+    """Rollouts that are there; an answer that serves both sides of a pair is one of each."""
+    free: int = 0
+    """Of those to come, how many nobody is asked for: the other side's answers serve them."""
+    failed: int = 0
+    errors: int = 0
+    mean: float | None = None
+    """Mean gt_score of the scored groups."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptsReading:
+    """The attempts of a run at one moment."""
+
+    ages_s: tuple[float, ...]
+    """How long each attempt in flight has taken so far."""
+    mean_s: float | None
+    """Mean time of those that ended; None while none has."""
+    longest_s: float
+    """The longest time of one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
     """What a run does at one moment."""
 
@@ -35,22 +62,8 @@ class Reading:
     """Which of the steps of the run goes on, from 1; 0 before the first."""
     phase: Phase | None
     """The sweep that goes on or has just ended; of a pair the final one."""
-    planned: int
-    """Rollouts of the sweep."""
-    done: int
-    """Of them, those that are there; an answer that serves both sides of a pair is one of each."""
-    free: int
-    """Of those to come, how many nobody is asked for: the other side's answers serve them."""
-    failed: int
-    errors: int
-    mean: float | None
-    """Mean gt_score of the scored groups of the sweep."""
-    ages_s: tuple[float, ...]
-    """How long each attempt in flight has taken so far."""
-    latency_s: float | None
-    """Mean time of an attempt of the run; None while none has ended."""
-    longest_s: float
-    """The longest time of an attempt of the run."""
+    sweep: SweepReading
+    attempts: AttemptsReading
     after_s: float | None
     """Mean time from the end of a training sweep to the end of its epoch; None while none has ended."""
     since_s: float
@@ -70,6 +83,81 @@ class Reading:
     """Batches that are waited for."""
 
 
+class SweepCount:
+    """Counts the rollouts of one sweep, or of both sides of a pair."""
+
+    def __init__(
+        self,
+        arms: Sequence[Phase] = (),
+        shared: Collection[str] = (),
+        settled: Sized = (),
+        done: Sequence[Group] = (),
+    ) -> None:
+        """Of the `arms` the last is the final one; the groups `done` are there already."""
+        self._arms, self._shared, self._settled = tuple(arms), shared, settled
+        self._served = sum(len(group.rollouts) for group in done if group.shared)
+        self.done = self._served + sum(len(group.rollouts) for group in done)
+        self._failed = self._errors = self._scored = 0
+        self._gt_sum = 0.0
+
+    def finish(self, rollout: Rollout) -> None:
+        """Count a rollout with its checks."""
+        serves = len(self._arms) > 1 and rollout.scenario_id in self._shared
+        self._served += serves
+        self.done += 1 + serves
+        self._failed += rollout.status == "failed"
+        self._errors += rollout.status == "error"
+
+    def score(self, group: Group) -> None:
+        """Count the scores of a group; of a pair only those of the final side."""
+        if group.epoch == self._arms[-1].epoch:
+            known = [score.gt_score for score in group.scores if score.gt_score is not None]
+            self._scored += len(known)
+            self._gt_sum += sum(known)
+
+    def read(self) -> SweepReading:
+        """Return how far the sweep is; which rollouts serve both sides shows on the way."""
+        planned = sum(arm.planned for arm in self._arms)
+        twice = self._arms[0].rollouts * len(self._shared) if len(self._arms) > 1 else 0
+        return SweepReading(
+            planned=planned - sum(arm.rollouts for arm in self._arms) * len(self._settled),
+            done=self.done,
+            free=max(twice - self._served, 0),
+            failed=self._failed,
+            errors=self._errors,
+            mean=self._gt_sum / self._scored if self._scored else None,
+        )
+
+
+class AttemptTimes:
+    """How long the attempts of a run take."""
+
+    def __init__(self) -> None:
+        """Know of none."""
+        self._in_flight: dict[str, float] = {}
+        self._count, self._sum_s, self._longest_s = 0, 0.0, 0.0
+
+    def begin(self, rollout_id: str) -> None:
+        """Say that an attempt begins."""
+        self._in_flight[rollout_id] = monotonic()
+
+    def end(self, rollout_id: str) -> None:
+        """Say that an attempt has ended."""
+        took_s = monotonic() - self._in_flight.pop(rollout_id)
+        self._count += 1
+        self._sum_s += took_s
+        if took_s > self._longest_s:
+            self._longest_s = took_s
+
+    def read(self, now: float) -> AttemptsReading:
+        """Return the times at `now`."""
+        return AttemptsReading(
+            ages_s=tuple(now - began for began in tuple(self._in_flight.values())),
+            mean_s=self._sum_s / self._count if self._count else None,
+            longest_s=self._longest_s,
+        )
+
+
 class Gauge:
     """What a run does; the engine writes, any thread reads."""
 
@@ -80,13 +168,9 @@ class Gauge:
         self._step = self._groups = 0
         self._since = self._began
         self._phase: Phase | None = None
-        self._arms: tuple[Phase, ...] = ()
-        self._shared: Collection[str] = ()
-        self._settled: Sized = ()
-        self._done = self._served = self._failed = self._errors = self._scored = 0
-        self._gt_sum = self._spent_usd = 0.0
-        self._in_flight: dict[str, float] = {}
-        self._attempts, self._attempts_s, self._longest_s = 0, 0.0, 0.0
+        self._sweep = SweepCount()
+        self.attempts = AttemptTimes()
+        self._spent_usd = 0.0
         self._after: list[float] = []
         self._calls: Calls | None = None
         self._budget: Budget | None = None
@@ -119,49 +203,27 @@ class Gauge:
         self, arms: Sequence[Phase], *, shared: Collection[str], settled: Sized, done: Sequence[Group]
     ) -> None:
         """Say that a sweep begins, of which the groups `done` are there already."""
-        self._arms, self._shared, self._settled = tuple(arms), shared, settled
-        self._served = sum(len(group.rollouts) for group in done if group.shared)
-        self._done, self._failed, self._errors, self._scored, self._gt_sum = 0, 0, 0, 0, 0.0
-        self._done = self._served + sum(len(group.rollouts) for group in done)
+        self._sweep = SweepCount(arms, shared, settled, done)
         if arms[-1].mode != "dev":
             self._since = monotonic()
         self._phase, self._stage = arms[-1], "sweep"
 
     def resume(self, rollouts: int) -> None:
         """Count rollouts of the sweep that are on file, of which nobody looks at the results."""
-        self._done += rollouts
+        self._sweep.done += rollouts
 
     def learn(self, groups: int) -> None:
         """Say that an epoch learns from as many groups with mixed results."""
         self._groups, self._since, self._stage = groups, monotonic(), "learning"
         self._answered = self._calls.answered if self._calls is not None else 0
 
-    def attempt(self, rollout_id: str) -> None:
-        """Say that an attempt begins."""
-        self._in_flight[rollout_id] = monotonic()
-
-    def end(self, rollout_id: str) -> None:
-        """Say that an attempt has ended."""
-        took_s = monotonic() - self._in_flight.pop(rollout_id)
-        self._attempts += 1
-        self._attempts_s += took_s
-        if took_s > self._longest_s:
-            self._longest_s = took_s
-
     def finish(self, rollout: Rollout) -> None:
         """Count a rollout with its checks."""
-        serves = len(self._arms) > 1 and rollout.scenario_id in self._shared
-        self._served += serves
-        self._done += 1 + serves
-        self._failed += rollout.status == "failed"
-        self._errors += rollout.status == "error"
+        self._sweep.finish(rollout)
 
     def score(self, group: Group) -> None:
         """Count the scores of a group of the sweep; of a pair only those of the final side."""
-        if group.epoch == self._arms[-1].epoch:
-            known = [score.gt_score for score in group.scores if score.gt_score is not None]
-            self._scored += len(known)
-            self._gt_sum += sum(known)
+        self._sweep.score(group)
 
     def pay(self, rollout: Rollout) -> None:
         """Count what an attempt has cost."""
@@ -176,15 +238,8 @@ class Gauge:
             stage=self._stage,
             step=self._step,
             phase=self._phase,
-            planned=self._planned(),
-            done=self._done,
-            free=max(self._twice() - self._served, 0),
-            failed=self._failed,
-            errors=self._errors,
-            mean=self._gt_sum / self._scored if self._scored else None,
-            ages_s=tuple(now - began for began in tuple(self._in_flight.values())),
-            latency_s=self._attempts_s / self._attempts if self._attempts else None,
-            longest_s=self._longest_s,
+            sweep=self._sweep.read(),
+            attempts=self.attempts.read(now),
             after_s=sum(self._after) / len(self._after) if self._after else None,
             since_s=now - self._since,
             groups=self._groups,
@@ -192,15 +247,6 @@ class Gauge:
             answered=calls.answered - self._answered if calls is not None else 0,
             spent_usd=self._spent_usd + (calls.spent_usd if calls is not None else 0.0),
             limits=budget.limits if budget is not None else {},
-            allowed=tuple(slots.state() for slots in self._slots if slots.concurrency.calls),
+            allowed=tuple(slots.state() for slots in self._slots if slots.concurrency.seen.calls),
             batches=tuple(batch for batches in self._batches for batch in batches.progress),
         )
-
-    def _planned(self) -> int:
-        """Return how many rollouts the sweep has; which of them serve both sides shows on the way."""
-        rollouts = sum(arm.planned for arm in self._arms)
-        return rollouts - sum(arm.rollouts for arm in self._arms) * len(self._settled)
-
-    def _twice(self) -> int:
-        """Return how many rollouts serve both sides: their scenario has one prompt."""
-        return self._arms[0].rollouts * len(self._shared) if len(self._arms) > 1 else 0

@@ -1,6 +1,7 @@
 """The gauge says at any moment what the engine does."""
 
 import asyncio
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Frame, Phase, Rollout, Trajectory
 from pytest_tfgrpo.engine import gauge as gauges
 from pytest_tfgrpo.engine.engine import Engine
-from pytest_tfgrpo.engine.gauge import Gauge, Reading
+from pytest_tfgrpo.engine.gauge import AttemptsReading, Gauge, Reading
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.runs.job import Job
@@ -42,10 +43,10 @@ def test_each_sweep_is_counted_from_its_first_rollout_to_its_last(tmp_path: Path
     assert list(steps) == [1, 2, 3]
     for found in steps.values():
         assert {reading.stage for reading in found} == {"sweep"}
-        assert [reading.done for reading in found] == list(range(1, len(found) + 1))
-        assert {reading.planned for reading in found} == {len(found)}
-        assert all(len(reading.ages_s) <= 2 for reading in found)
-    assert seen[-1].ages_s == ()
+        assert [reading.sweep.done for reading in found] == list(range(1, len(found) + 1))
+        assert {reading.sweep.planned for reading in found} == {len(found)}
+        assert all(len(reading.attempts.ages_s) <= 2 for reading in found)
+    assert seen[-1].attempts.ages_s == ()
     assert [reading.phase.label for reading in seen if reading.phase][-1] == "epoch3-eval"
 
 
@@ -53,10 +54,10 @@ def test_an_answer_that_serves_both_sides_of_a_pair_counts_for_each(tmp_path: Pa
     """Which scenarios have one prompt shows on the way, and does not change how many rollouts there are."""
     job = make_job(ScriptedActor(three_or_not), tmp_path, concurrency=2, job_optimizer=NoOptimizer())
     final = [reading for reading in readings(job, Gauge()) if reading.step == 3]
-    assert [reading.done for reading in final] == list(range(2, 2 * len(final) + 1, 2))
-    assert {reading.planned for reading in final} == {2 * len(final)}
-    assert final[0].free > 0
-    assert final[-1].free == 0
+    assert [reading.sweep.done for reading in final] == list(range(2, 2 * len(final) + 1, 2))
+    assert {reading.sweep.planned for reading in final} == {2 * len(final)}
+    assert final[0].sweep.free > 0
+    assert final[-1].sweep.free == 0
 
 
 def test_the_mean_of_a_pair_is_that_of_its_final_side(tmp_path: Path) -> None:
@@ -66,8 +67,8 @@ def test_the_mean_of_a_pair_is_that_of_its_final_side(tmp_path: Path) -> None:
 
     gauge = Gauge()
     seen = readings(make_job(ScriptedActor(answer), tmp_path, concurrency=2), gauge)
-    assert gauge.read().mean == 1.0
-    assert {reading.mean for reading in seen if reading.step == 3} <= {None, 1.0}
+    assert gauge.read().sweep.mean == 1.0
+    assert {reading.sweep.mean for reading in seen if reading.step == 3} <= {None, 1.0}
 
 
 def test_failures_cost_and_means_are_of_what_ended(tmp_path: Path) -> None:
@@ -80,8 +81,8 @@ def test_failures_cost_and_means_are_of_what_ended(tmp_path: Path) -> None:
     gauge = Gauge()
     readings(make_job(ScriptedActor(answer), tmp_path, epochs=2), gauge)
     end = gauge.read()
-    assert end.mean == pytest.approx((end.done - end.failed) / end.done)
-    assert end.errors == 0
+    assert end.sweep.mean == pytest.approx((end.sweep.done - end.sweep.failed) / end.sweep.done)
+    assert end.sweep.errors == 0
     assert end.spent_usd > 0
     assert end.spent_usd % 0.25 == 0
 
@@ -99,9 +100,9 @@ def test_the_latency_of_attempts_is_known_once_one_has_ended(
         return "3"
 
     seen = readings(make_job(ScriptedActor(answer), tmp_path, concurrency=1), gauge)
-    assert early[0].latency_s is None
-    assert early[0].ages_s == (0.0,)
-    assert (seen[-1].latency_s, seen[-1].longest_s) == (30, 30)
+    assert early[0].attempts.mean_s is None
+    assert early[0].attempts.ages_s == (0.0,)
+    assert (seen[-1].attempts.mean_s, seen[-1].attempts.longest_s) == (30, 30)
     assert seen[-1].at_s == 30 * len(early)
 
 
@@ -128,8 +129,9 @@ def test_learning_is_a_stage_of_its_own_whose_time_is_known_afterwards(
 def shown(gauge: Gauge) -> dict[str, object]:
     """Return what a reading says but for times."""
     reading = gauge.read()
-    names = ("stage", "step", "planned", "done", "free", "failed", "errors", "mean", "groups", "answered")
-    return {name: getattr(reading, name) for name in names} | {"usd": reading.spent_usd}
+    names = ("stage", "step", "groups", "answered")
+    own = {name: getattr(reading, name) for name in names}
+    return own | asdict(reading.sweep) | {"usd": reading.spent_usd}
 
 
 def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> None:
@@ -181,14 +183,14 @@ def test_attempts_in_flight_have_an_age_and_the_others_a_mean_and_a_longest(
     now = 100.0
     monkeypatch.setattr(gauges, "monotonic", lambda: now)
     gauge = Gauge()
-    gauge.attempt("a")
+    gauge.attempts.begin("a")
     now = 101.0
-    gauge.attempt("b")
-    assert (gauge.read().ages_s, gauge.read().latency_s, gauge.read().longest_s) == ((1.0, 0.0), None, 0.0)
-    gauge.end("a")
+    gauge.attempts.begin("b")
+    assert gauge.read().attempts == AttemptsReading(ages_s=(1.0, 0.0), mean_s=None, longest_s=0.0)
+    gauge.attempts.end("a")
     now = 104.0
-    gauge.end("b")
-    assert (gauge.read().ages_s, gauge.read().latency_s, gauge.read().longest_s) == ((), 2.0, 3.0)
+    gauge.attempts.end("b")
+    assert gauge.read().attempts == AttemptsReading(ages_s=(), mean_s=2.0, longest_s=3.0)
     gauge.enter(1)
     assert gauge.read().after_s is None, "nothing was learned yet"
     gauge.learn(0)

@@ -55,8 +55,9 @@ def told_of(job: Job, folder: Path, *, retell: bool = True) -> tuple[Counter[str
 
 
 def figures(reading: Reading) -> tuple[object, ...]:
-    mean = reading.mean and round(reading.mean, 9)
-    return (reading.planned, reading.done, reading.failed, reading.errors, mean, round(reading.spent_usd, 9))
+    now = reading.sweep
+    mean = now.mean and round(now.mean, 9)
+    return (now.planned, now.done, now.failed, now.errors, mean, round(reading.spent_usd, 9))
 
 
 def files(folder: Path) -> tuple[Any, Any]:

@@ -70,11 +70,11 @@ class Attempts:
     async def _ask(self, slot: Slot) -> AttemptResult:
         context = self._context
         actor = context.executor.place(slot.actor or context.job.actor)
-        context.gauge.attempt(slot.rollout_id)
+        context.gauge.attempts.begin(slot.rollout_id)
         try:
             user = None if slot.user is None else slot.user()
             ended = await attempt(actor, slot.call, partial(self._ledger.cancel, slot), slot.within, user)
         finally:
-            context.gauge.end(slot.rollout_id)
+            context.gauge.attempts.end(slot.rollout_id)
         self._ended[slot.rollout_id] = ended
         return ended

@@ -47,13 +47,13 @@ def _parts(now: Reading, plan: Plan, name: str) -> list[Part]:
     calls = now.asked.get("judge", 0)
     if calls:
         parts.append(Part(f", {calls} at the judge", "", "4"))
-    if now.stage == "sweep" and now.mean is not None:
-        parts.append(Part(f", mean {number(now.mean)}", f", mean {number(now.mean, 2)}", "2"))
-    if now.failed:
-        told = f", {now.failed} no answer"
+    if now.stage == "sweep" and now.sweep.mean is not None:
+        parts.append(Part(f", mean {number(now.sweep.mean)}", f", mean {number(now.sweep.mean, 2)}", "2"))
+    if now.sweep.failed:
+        told = f", {now.sweep.failed} no answer"
         parts.append(Part(told, told, colour="yellow"))
-    if now.errors:
-        told = f", {plural(now.errors, 'error')}"
+    if now.sweep.errors:
+        told = f", {plural(now.sweep.errors, 'error')}"
         parts.append(Part(told, told, colour="red"))
     return [*parts, *_endpoints(now), *_cost(now), *_left(remaining(now, plan))]
 
@@ -98,10 +98,11 @@ def _stage(now: Reading) -> list[Part]:
         asked = now.asked.get("learn", 0)
         parts += [Part(f", {asked} in flight", f", {asked} in flight")] if asked else []
         return [*parts, Part(f", {clock(now.since_s)}", "", "3")]
-    parts.append(Part(f" {now.done} of {now.planned}", f" {now.done}/{now.planned}", "3"))
-    if now.ages_s:
-        waits = f" for {clock(max(now.ages_s))}" if now.latency_s is None else ""
-        parts.append(Part(f", {len(now.ages_s)} in flight{waits}", "", "8"))
+    done, planned = now.sweep.done, now.sweep.planned
+    parts.append(Part(f" {done} of {planned}", f" {done}/{planned}", "3"))
+    if now.attempts.ages_s:
+        waits = f" for {clock(max(now.attempts.ages_s))}" if now.attempts.mean_s is None else ""
+        parts.append(Part(f", {len(now.attempts.ages_s)} in flight{waits}", "", "8"))
     return parts
 
 

@@ -34,7 +34,8 @@ class Plan:
         before = sum(self.rollouts[: max(now.step - 1, 0)])
         at = self.rollouts[now.step - 1] if now.step else 0
         swept = now.stage == "sweep" and now.phase is not None and now.phase.mode != "dev"
-        part = at * now.done / now.planned if swept and now.planned else at * (now.stage != "starting")
+        done, planned = now.sweep.done, now.sweep.planned
+        part = at * done / planned if swept and planned else at * (now.stage != "starting")
         return (before + part) / max(sum(self.rollouts), 1)
 
 
@@ -49,7 +50,7 @@ class Remaining:
 
 def remaining(now: Reading, plan: Plan) -> Remaining | None:
     """Return how long the run still takes; None while no attempt has ended."""
-    latency = now.latency_s
+    latency = now.attempts.mean_s
     if latency is None or not now.step:
         return None
     seconds = _of_sweep(now, plan, latency) if now.stage == "sweep" else 0.0
@@ -66,8 +67,8 @@ def remaining(now: Reading, plan: Plan) -> Remaining | None:
 
 def _of_sweep(now: Reading, plan: Plan, latency_s: float) -> float:
     """Return how long the sweep still takes: places are never free while an attempt waits for one."""
-    rest = [_rest_s(age, now) for age in now.ages_s]
-    waiting = max(now.planned - now.done - now.free - len(rest), 0)
+    rest = [_rest_s(age, now) for age in now.attempts.ages_s]
+    waiting = max(now.sweep.planned - now.sweep.done - now.sweep.free - len(rest), 0)
     work = (sum(rest) + waiting * latency_s) / plan.concurrency
     last = latency_s if waiting else max(rest, default=0.0)
     return max(work, last)
@@ -75,5 +76,5 @@ def _of_sweep(now: Reading, plan: Plan, latency_s: float) -> float:
 
 def _rest_s(age_s: float, now: Reading) -> float:
     """Return how long an attempt of an age still takes: up to the mean, else up to the longest so far."""
-    usual = now.latency_s or 0.0
-    return usual - age_s if age_s < usual else max(now.longest_s - age_s, 0.0)
+    usual = now.attempts.mean_s or 0.0
+    return usual - age_s if age_s < usual else max(now.attempts.longest_s - age_s, 0.0)
