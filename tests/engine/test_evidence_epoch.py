@@ -334,7 +334,7 @@ def test_a_rollout_on_file_of_it_says_nothing_about_the_provider(mode: Any, told
 def test_the_live_page_counts_attempts_and_calls_none_of_them_an_error() -> None:
     plan = {"epoch": 1, "mode": "evidence", "rollouts": 4, "scenarios": ["a", "b"], "sizes": {"a": 4, "b": 2}}
     figures = PhaseFigures(plan, {"a": 0, "b": 1})
-    assert (figures.label, figures.planned) == ("epoch1-evidence", 6)
+    assert (figures.plan.label, figures.planned) == ("epoch1-evidence", 6)
     figures.group(0, [{"gt_score": None, "reward": 0.5}])
     figures.group(1, [{"gt_score": None, "reward": None}])
     assert figures.marks(2) == f"{WAITING}{ERROR}"

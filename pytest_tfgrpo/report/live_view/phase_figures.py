@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum, isnan, nan
 from typing import Any
 
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import phase_label
 from pytest_tfgrpo.core.wire.wire import Json
 
@@ -14,6 +15,45 @@ OUTCOMES = ("", "ok", "failed", "error", "cancelled")
 """Statuses of a rollout by their code; 0: not made yet."""
 SCORED, ERROR, WAITING = "0123456789a", "e", "."
 """Marks of a scenario: its mean in tenths, only errors, nothing scored yet."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhasePlan:
+    """What a phase is to do."""
+
+    epoch: int
+    mode: str
+    concurrent: bool
+    each: int
+    """Rollouts of a scenario at most."""
+    rows: Mapping[int, int]
+    """Place of a scenario in the phase, in order, by its number in the run."""
+    rollouts: int
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any], places: Mapping[str, int], dev_rollouts: int) -> PhasePlan:
+        """Read one of the `phases` of a header; raises KeyError and TypeError."""
+        each = dev_rollouts or plan["rollouts"]
+        listed = plan["dev" if dev_rollouts else "scenarios"]
+        sizes: Mapping[str, int] = {} if dev_rollouts else plan.get("sizes", {})
+        return cls(
+            epoch=plan["epoch"],
+            mode="dev" if dev_rollouts else plan["mode"],
+            concurrent=bool(plan.get("concurrent", False)),
+            each=each,
+            rows={places[id_]: row for row, id_ in enumerate(listed)},
+            rollouts=sum(sizes.values()) if sizes else len(listed) * each,
+        )
+
+    @property
+    def is_dev(self) -> bool:
+        """Whether it is what the dev split does after an epoch."""
+        return self.mode == "dev"
+
+    @property
+    def label(self) -> str:
+        """Its name, as items and messages have it."""
+        return f"epoch{self.epoch}-dev" if self.is_dev else phase_label(self.epoch, self.mode)
 
 
 class PhaseFigures:
@@ -24,19 +64,12 @@ class PhaseFigures:
 
         `places` are the numbers of the scenarios of the run. Raises KeyError and TypeError.
         """
-        self.is_dev = dev_rollouts > 0
-        self.epoch: int = plan["epoch"]
-        self.mode: str = "dev" if self.is_dev else plan["mode"]
-        self.concurrent: bool = bool(plan.get("concurrent", False))
-        self.each: int = dev_rollouts or plan["rollouts"]
-        self.scenarios = [places[id_] for id_ in plan["dev" if self.is_dev else "scenarios"]]
-        self._row = {place: row for row, place in enumerate(self.scenarios)}
-        self._codes = bytearray(len(self.scenarios) * self.each)
-        sizes: Mapping[str, int] = {} if self.is_dev else plan.get("sizes", {})
-        self._whole = sum(sizes.values()) if sizes else len(self._codes)
+        self.plan = PhasePlan.of(plan, places, dev_rollouts)
+        scenarios = len(self.plan.rows)
+        self._codes = bytearray(scenarios * self.plan.each)
         self._counts = [0] * len(OUTCOMES)
-        self._means = array("d", [nan]) * len(self.scenarios)
-        self._errors_only = bytearray(len(self.scenarios))
+        self._means = array("d", [nan]) * scenarios
+        self._errors_only = bytearray(scenarios)
         self._scored: tuple[int, float | None] | None = None
         self._shared = 0
         self.status = self.reason = ""
@@ -46,14 +79,9 @@ class PhaseFigures:
         self.usd = 0.0
 
     @property
-    def label(self) -> str:
-        """Its name, as items and messages have it."""
-        return f"epoch{self.epoch}-dev" if self.is_dev else phase_label(self.epoch, self.mode)
-
-    @property
     def planned(self) -> int | None:
         """Rollouts of the plan, without those that another sweep makes for it; None where lessons decide."""
-        return None if self.is_dev else self._whole - self._shared * self.each
+        return None if self.plan.is_dev else self.plan.rollouts - self._shared * self.plan.each
 
     @property
     def done(self) -> int:
@@ -69,9 +97,10 @@ class PhaseFigures:
     def rollout(self, place: int, index: int, status: str) -> bool:
         """Count a rollout, or put it in the place of an earlier attempt; return whether it is the first."""
         code = OUTCOMES.index(status)
-        at = self._row[place] * self.each + index
-        if not 0 <= index < self.each:
-            raise ValueError(f"rollout {index} of {self.each}")
+        each = self.plan.each
+        at = self.plan.rows[place] * each + index
+        if not 0 <= index < each:
+            raise ValueError(f"rollout {index} of {each}")
         before, self._codes[at] = self._codes[at], code
         self._counts[before] -= before > 0
         self._counts[code] += code > 0
@@ -80,13 +109,13 @@ class PhaseFigures:
     def group(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
         """Take the scores of a scenario's group."""
         known = [s["gt_score"] for s in scores if s["gt_score"] is not None]
-        row, self._scored = self._row[place], None
+        row, self._scored = self.plan.rows[place], None
         self._means[row] = fsum(known) / len(known) if known else nan
         self._errors_only[row] = all(s.get("reward", s["gt_score"]) is None for s in scores)
 
     def share(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
         """Take the scores of a group of the final sweep that serves this phase too: nothing is asked here."""
-        self._shared += isnan(self._means[self._row[place]])
+        self._shared += isnan(self._means[self.plan.rows[place]])
         self.group(place, scores)
 
     def pay(self, tokens: int, usd: float | None) -> None:
@@ -97,7 +126,7 @@ class PhaseFigures:
 
     def mean_of(self, place: int) -> float | None:
         """Return the mean gt_score of a scenario; None while there is none."""
-        row = self._row.get(place)
+        row = self.plan.rows.get(place)
         return None if row is None or isnan(self._means[row]) else self._means[row]
 
     def scored(self) -> tuple[int, float | None]:
@@ -119,15 +148,15 @@ class PhaseFigures:
         """Return what a reader sees of it."""
         scored, mean = self.scored()
         return {
-            "label": self.label,
-            "mode": self.mode,
+            "label": self.plan.label,
+            "mode": self.plan.mode,
             "status": self.status,
             "reason": self.reason,
             "done": self.done,
             "planned": self.planned,
             "failed": self._counts[OUTCOMES.index("failed")],
             "errors": self._counts[OUTCOMES.index("error")],
-            "scenarios": len(self.scenarios),
+            "scenarios": len(self._means),
             "scored": scored,
             "mean": mean,
             "lessons": self.lessons,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from math import fsum
 from typing import Any
 
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD, CONCURRENCY
 from pytest_tfgrpo.core.texts.text import line
@@ -26,6 +28,65 @@ KEPT = 4_000
 """Characters of one that are kept: few failures are shown of those that come."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScenarioNames:
+    """The scenarios of a run by their numbers."""
+
+    ids: Sequence[str]
+    domains: Sequence[str]
+    places: Mapping[str, int]
+    """Numbers by id."""
+
+    @classmethod
+    def of(cls, scenarios: Sequence[Mapping[str, Any]]) -> ScenarioNames:
+        """Read those of a header; raises KeyError and TypeError."""
+        ids = [s["id"] for s in scenarios]
+        return cls(ids, [s["domain"] for s in scenarios], {id_: n for n, id_ in enumerate(ids)})
+
+    def id(self, place: int) -> str:
+        """Return the id of a scenario as it is shown."""
+        return line(self.ids[place], LONGEST)
+
+
+class LessonFigures:
+    """What a run has learned so far."""
+
+    def __init__(self, library: Mapping[str, Any]) -> None:
+        """Start with the library of a header."""
+        self.candidate: int | None = None
+        """Lessons that the dev split is about to decide on."""
+        self._texts = _texts(library)
+        self._latest: deque[dict[str, Json]] = deque(maxlen=LESSONS)
+        self._learned = 0
+
+    def revise(self, data: Mapping[str, Any]) -> int:
+        """Take a revision of the library; return how many lessons there are now."""
+        self.candidate = None
+        for operation in data["applied"]:
+            new, targets = operation["experience"], operation["targets"]
+            text = self._texts.get(targets[0], targets[0]) if new is None else new["summary32"]
+            self._learned += 1
+            self._latest.append(
+                {
+                    "epoch": data["epoch"],
+                    "kind": str(operation["kind"]),
+                    "polarity": "" if new is None else str(new["polarity"]),
+                    "domain": "" if new is None else line(new["domain"], LONGEST),
+                    "text": line(text, LONGEST),
+                }
+            )
+        self._texts = _texts(data["library"])
+        return len(self._texts)
+
+    def state(self) -> dict[str, Json]:
+        """Return what a reader sees of it, the latest first."""
+        return {
+            "lessons": list(self._latest)[::-1],
+            "learned": self._learned,
+            "candidate": self.candidate,
+        }
+
+
 class RunFigures:
     """What is known of a run so far."""
 
@@ -35,18 +96,13 @@ class RunFigures:
         settings = header["settings"]
         self._budget = {"usd": BUDGET_USD.of(settings), "tokens": BUDGET_TOKENS.of(settings)}
         self._most_at_once = most_at_once(CONCURRENCY.recorded(settings) or 0)
-        known = header["scenarios"]
-        self._ids: list[str] = [s["id"] for s in known]
-        self._domains: list[str] = [s["domain"] for s in known]
-        self._places = {id_: n for n, id_ in enumerate(self._ids)}
+        self._names = ScenarioNames.of(header["scenarios"])
         self.phases = self._planned(header["phases"], 2 * int(EVAL_ROLLOUTS.of(settings) or 1))
-        self._by_key = {(phase.epoch, phase.is_dev): phase for phase in self.phases}
+        self._by_key = {(phase.plan.epoch, phase.plan.is_dev): phase for phase in self.phases}
         self._current = self.phases[0] if self.phases else None
         self._failures: deque[tuple[int, str, int, str, str]] = deque(maxlen=FAILURES)
-        self._lessons: deque[dict[str, Json]] = deque(maxlen=LESSONS)
-        self._texts = _texts(header["library"])
-        self._learned = self._failed = 0
-        self._candidate: int | None = None
+        self._lessons = LessonFigures(header["library"])
+        self._failed = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self._seen_at = header["started_at"]
         self._warnings: Sequence[str] = header.get("warnings", ())
@@ -55,9 +111,9 @@ class RunFigures:
     def _planned(self, phases: Sequence[Mapping[str, Any]], dev_rollouts: int) -> list[PhaseFigures]:
         found = []
         for plan in phases:
-            found.append(PhaseFigures(plan, self._places))
+            found.append(PhaseFigures(plan, self._names.places))
             if plan.get("dev"):
-                found.append(PhaseFigures(plan, self._places, dev_rollouts=dev_rollouts))
+                found.append(PhaseFigures(plan, self._names.places, dev_rollouts=dev_rollouts))
         return found
 
     def take(self, event: Event) -> None:
@@ -71,14 +127,14 @@ class RunFigures:
                 self._group(data)
             case "abandoned":
                 phase = self._phase(data)
-                if phase.rollout(self._places[data["scenario_id"]], data["index"], ""):
+                if phase.rollout(self._names.places[data["scenario_id"]], data["index"], ""):
                     phase.pay(data["tokens"], data["cost_usd"])
             case "call":
                 self._call(data)
             case "candidate":
-                self._candidate = len(data["applied"])
+                self._lessons.candidate = len(data["applied"])
             case "revision":
-                self._revision(data)
+                self._by_key[data["epoch"], False].lessons = self._lessons.revise(data)
             case "settled":
                 self._by_key[data["epoch"], False].settled = True
             case "phase":
@@ -92,51 +148,33 @@ class RunFigures:
         return self._by_key[data["epoch"], data["mode"] == "dev"]
 
     def _rollout(self, data: Mapping[str, Any], at: str) -> None:
-        phase, place = self._phase(data), self._places[data["scenario_id"]]
+        phase, place = self._phase(data), self._names.places[data["scenario_id"]]
         phase.rollout(place, data["index"], data["status"])
         phase.pay(data["tokens"], data["cost_usd"])
-        if not phase.concurrent:
+        if not phase.plan.concurrent:
             self._current = phase
         if at:
             self._recent.append((_seconds(at), float(data["latency_ms"]) / 1000))
         if (text := _why(data)) is not None:
             self._failed += 1
             kind = "wrong" if data["status"] == "ok" else data["status"]
-            self._failures.append((place, phase.label, data["index"], kind, text[:KEPT]))
+            self._failures.append((place, phase.plan.label, data["index"], kind, text[:KEPT]))
 
     def _group(self, data: Mapping[str, Any]) -> None:
-        place = self._places[data["scenario_id"]]
+        place = self._names.places[data["scenario_id"]]
         own = self._phase(data)
         own.group(place, data["scores"])
         for id_, status in data["rollouts"]:  # a test function or the judge may have changed it
             own.rollout(place, int(id_.rpartition(".r")[2]), status)
         if data.get("shared"):
             for phase in self.phases:
-                if phase.concurrent:
+                if phase.plan.concurrent:
                     phase.share(place, data["scores"])
 
     def _call(self, data: Mapping[str, Any]) -> None:
         phase, usage = self._by_key[data["epoch"], False], data["usage"]
         phase.calls += 1
         phase.pay(0 if usage is None else usage["prompt"] + usage["completion"], data["cost_usd"])
-
-    def _revision(self, data: Mapping[str, Any]) -> None:
-        self._candidate = None
-        for operation in data["applied"]:
-            new, targets = operation["experience"], operation["targets"]
-            text = self._texts.get(targets[0], targets[0]) if new is None else new["summary32"]
-            self._learned += 1
-            self._lessons.append(
-                {
-                    "epoch": data["epoch"],
-                    "kind": str(operation["kind"]),
-                    "polarity": "" if new is None else str(new["polarity"]),
-                    "domain": "" if new is None else line(new["domain"], LONGEST),
-                    "text": line(text, LONGEST),
-                }
-            )
-        self._texts = _texts(data["library"])
-        self._by_key[data["epoch"], False].lessons = len(self._texts)
 
     def _end(self, epoch: int, status: str, reason: str) -> None:
         for phase in (self._by_key.get((epoch, False)), self._by_key.get((epoch, True))):
@@ -171,8 +209,8 @@ class RunFigures:
 
     def names(self) -> list[str]:
         """Return the ids of the scenarios that the current phase draws, in order."""
-        places = self._current.scenarios[:TILES] if self._current else []
-        return [line(self._ids[place], LONGEST) for place in places]
+        places = islice(self._current.plan.rows, TILES) if self._current else ()
+        return [self._names.id(place) for place in places]
 
     def state(self, now: float) -> dict[str, Json]:
         """Return what a reader sees at the time `now`, seconds since 1970; its size has a bound."""
@@ -194,16 +232,14 @@ class RunFigures:
             **self._by_scenario(),
             "failures": self._latest_failures(),
             "failed": self._failed,
-            "lessons": list(self._lessons)[::-1],
-            "learned": self._learned,
-            "candidate": self._candidate,
+            **self._lessons.state(),
             "warnings": [line(str(text), 3 * LONGEST) for text in self._warnings],
         }
 
     def _latest_failures(self) -> list[dict[str, Json]]:
         return [
             {
-                "scenario": line(self._ids[place], LONGEST),
+                "scenario": self._names.id(place),
                 "phase": phase,
                 "index": index,
                 "kind": kind,
@@ -220,12 +256,12 @@ class RunFigures:
         phase = self._current
         if phase is None:
             return {"marks": "", "lowest": [], "domains": []}
-        scored = [(mean, place) for place in phase.scenarios if (mean := phase.mean_of(place)) is not None]
+        scored = [(mean, place) for place in phase.plan.rows if (mean := phase.mean_of(place)) is not None]
         lowest = sorted(row for row in scored if row[0] < 1)[:LOWEST]
-        control = next((p for p in self.phases if p.mode in ("early", "baseline")), None)
+        control = next((p for p in self.phases if p.plan.mode in ("early", "baseline")), None)
         domains: dict[str, list[list[float]]] = {}
-        for place in phase.scenarios:
-            known = domains.setdefault(self._domains[place], [[], [], []])
+        for place in phase.plan.rows:
+            known = domains.setdefault(self._names.domains[place], [[], [], []])
             known[0].append(place)
             if (mean := phase.mean_of(place)) is not None:
                 known[1].append(mean)
@@ -234,7 +270,7 @@ class RunFigures:
         return {
             "marks": phase.marks(TILES),
             "lowest": [
-                [line(self._ids[place], LONGEST), line(self._domains[place], LONGEST), mean]
+                [self._names.id(place), line(self._names.domains[place], LONGEST), mean]
                 for mean, place in lowest
             ],
             "domains": [
