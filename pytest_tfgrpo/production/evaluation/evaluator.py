@@ -28,10 +28,9 @@ from pytest_tfgrpo.production.evaluation.inputs import (
     trajectory_of,
     waited_enough,
 )
-from pytest_tfgrpo.production.evaluation.kept_history import load_history, save_history
+from pytest_tfgrpo.production.evaluation.kept_history import KeptHistory
 from pytest_tfgrpo.production.rewards.components import FurtherComponent, further_claims
 from pytest_tfgrpo.production.rewards.evidence import RewardClaim, RewardEvidence, gather
-from pytest_tfgrpo.production.rewards.history import RewardHistory
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS, TrajectoryReward, reward
 from pytest_tfgrpo.production.view.rows import slim_reward
 from pytest_tfgrpo.production.view.view import REWARDS, TRAJECTORIES, LoopView, event_at
@@ -47,8 +46,6 @@ MOST_COMPONENTS = 60
 """Components of one reward; what others claim beyond that does not count."""
 _AT_ONCE = 512
 """Events whose rewards are published together."""
-_SAVE_AFTER, _SAVE_S = 5000, 86400.0
-"""Rewards, and seconds, after which the history is kept: long before RL_REWARDS lets go of one."""
 _RECENT = 4096
 """Rewards that are taken back where their trajectories were forgotten while they were in hand."""
 _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -62,6 +59,29 @@ class RewardParts:
     """Of the components that count, by name."""
     further: Mapping[str, FurtherComponent] = field(default_factory=dict)
     """Components that a project adds, by name."""
+
+
+class ArrivalWatermark:
+    """Where streams are not stored in one order, an event waits for those that arrived before it."""
+
+    def __init__(self, view: LoopView, settle_s: float, clock: Callable[[], float]) -> None:
+        """An event waits `settle_s`."""
+        self.settle_s = settle_s
+        self._view, self._clock = view, clock
+        self._seen: deque[tuple[float, float]] = deque()
+        """When the newest arrival was seen, and which."""
+        self._settled = float("-inf")
+
+    def read(self) -> float:
+        """Return the time of arrival up to which nothing can come any more that arrived before."""
+        now = self._clock()
+        marks = ", ".join("?" for _ in INPUTS)
+        newest = self._view.rows(f"SELECT max(at) FROM streams WHERE name IN ({marks})", INPUTS)[0][0]
+        if newest is not None and (not self._seen or self._seen[-1][1] < newest):
+            self._seen.append((now, newest))
+        while self._seen and self._seen[0][0] <= now - self.settle_s:
+            self._settled = self._seen.popleft()[1]
+        return self._settled
 
 
 class Evaluator:
@@ -87,9 +107,10 @@ class Evaluator:
         """
         self._bus, self._view = bus, view
         self._parts = parts or RewardParts()
-        self._settle_s = (0.0 if bus.atomic else SETTLE_S) if settle_s is None else settle_s
-        self._wait_h = wait_h
-        self._clock, self._wall = clock, wall
+        self._watermark = ArrivalWatermark(
+            view, (0.0 if bus.atomic else SETTLE_S) if settle_s is None else settle_s, clock
+        )
+        self._wait_h, self._wall = wait_h, wall
         self._lease = Lease(bus, JOB, owner, ttl_s=ttl_s, clock=clock)
         self._generation = -1
         """Of the view, when the history was built; -1: it has to be."""
@@ -98,17 +119,11 @@ class Evaluator:
         self._recent: deque[tuple[str, str]] = deque(maxlen=_RECENT)
         """Events with rewards, and their trajectories."""
         self._state = EvaluatorState()
-        self._history = RewardHistory()
-        self._saved = 0
-        """Ordinal of the newest reward in the history that is kept."""
-        self._save_at = float("-inf")
+        self._kept = KeptHistory(bus, view, clock=clock)
         self._ahead: dict[str, Json] = {}
         """Rewards on the bus that the state does not know, by id."""
         self._pending: dict[str, Mapping[str, Json]] = {}
         """Newest rewards that the view does not have yet, by trajectory."""
-        self._seen: deque[tuple[float, float]] = deque()
-        """When the newest arrival was seen, and which."""
-        self._settled = float("-inf")
 
     def step(self) -> int:
         """Take some events into account; return how many. Raises BusError, after which it goes on."""
@@ -116,8 +131,8 @@ class Evaluator:
             self._generation = -1
             return 0
         self._view.catch_up(self._bus)
-        upto = self._watermark()
-        if not self._settle_s:
+        upto = self._watermark.read()
+        if not self._watermark.settle_s:
             self._view.catch_up(self._bus)  # streams are read in turn: now all of them are, up to then
         if self._view.generation != self._generation:
             self._load()
@@ -143,7 +158,7 @@ class Evaluator:
     def close(self) -> None:
         """Let another process go on at once."""
         if self._lease.held:
-            self._save()
+            self._kept.save(self._state.ordinal, self._generation)
         self._lease.release()
         self._generation = -1
 
@@ -154,8 +169,7 @@ class Evaluator:
         self._ahead = {
             key: one for key, one in self._ahead.items() if one["metadata"]["ordinal"] > self._state.ordinal
         }
-        if self._clock() >= self._save_at or self._state.ordinal - self._saved >= _SAVE_AFTER:
-            self._save()
+        self._kept.save_if_due(self._state.ordinal, self._generation)
 
     def _load(self) -> None:
         """Begin where the last evaluator was."""
@@ -165,8 +179,7 @@ class Evaluator:
             return
         self._loaded = generation
         self._pending = {}
-        self._history, self._saved = load_history(self._bus, self._view, self._state.ordinal)
-        self._save_at = float("-inf")
+        self._kept.load(self._state.ordinal)
         self._ahead = {
             key: json.loads(slim)
             for key, slim in self._view.rows(
@@ -197,24 +210,6 @@ class Evaluator:
         self._recent.clear()
         return True
 
-    def _save(self) -> None:
-        """Keep the history, so that the next start needs few rewards, and none that are gone."""
-        if self._generation >= 0 and self._state.ordinal > self._saved:
-            save_history(self._bus, self._view, self._history, self._state.ordinal, self._generation)
-            self._saved = self._state.ordinal
-            self._save_at = self._clock() + _SAVE_S
-
-    def _watermark(self) -> float:
-        """Return the time of arrival up to which nothing can come any more that arrived before."""
-        now = self._clock()
-        marks = ", ".join("?" for _ in INPUTS)
-        newest = self._view.rows(f"SELECT max(at) FROM streams WHERE name IN ({marks})", INPUTS)[0][0]
-        if newest is not None and (not self._seen or self._seen[-1][1] < newest):
-            self._seen.append((now, newest))
-        while self._seen and self._seen[0][0] <= now - self._settle_s:
-            self._settled = self._seen.popleft()[1]
-        return self._settled
-
     def _evaluate(self, inputs: Sequence[EvaluatorInput]) -> list[BusEvent]:
         self._pending = {}
         further = self._said_of(inputs)
@@ -234,7 +229,9 @@ class Evaluator:
             return None
         key = trajectory["trajectory_id"]
         previous = self._pending.get(key) or newest_reward(self._view, key, self._state)
-        scored = reward(self._evidence(trajectory, further), self._history, self._parts.weights, previous)
+        scored = reward(
+            self._evidence(trajectory, further), self._kept.history, self._parts.weights, previous
+        )
         if not isinstance(scored, TrajectoryReward) or (
             previous is not None and not scored.differs(previous)
         ):
@@ -244,7 +241,7 @@ class Evaluator:
         payload["metadata"]["ordinal"] = self._state.ordinal
         stored = self._ahead.get(payload["reward_id"])
         self._pending[key] = slim_reward(payload) if stored is None else stored
-        self._history.join(self._pending[key])
+        self._kept.history.join(self._pending[key])
         event = _event(payload)
         self._recent.append((event.id, key))
         return None if stored is not None else event

@@ -8,7 +8,9 @@ audit event of forgetting was the newest: what was built before a later one name
 from __future__ import annotations
 
 import json
+import time
 import zlib
+from collections.abc import Callable
 
 from pytest_tfgrpo.core.errors import RevisionConflict
 from pytest_tfgrpo.core.wire.wire import Json
@@ -18,6 +20,37 @@ from pytest_tfgrpo.production.view.view import HISTORY, LoopView
 from pytest_tfgrpo.storage.event_store import STATE, change
 
 _PAGE = 1000
+_SAVE_AFTER, _SAVE_S = 5000, 86400.0
+"""Rewards, and seconds, after which the history is kept: long before RL_REWARDS lets go of one."""
+
+
+class KeptHistory:
+    """The history of an evaluator, kept so that the next start needs few rewards, and none that are gone."""
+
+    def __init__(self, bus: Bus, view: LoopView, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know no reward yet; `clock` is in seconds."""
+        self._bus, self._view, self._clock = bus, view, clock
+        self.history = RewardHistory()
+        self._saved = 0
+        """Ordinal of the newest reward in the history that is kept."""
+        self._save_at = float("-inf")
+
+    def load(self, ordinal: int) -> None:
+        """Begin with the rewards up to one of them; raises BusError."""
+        self.history, self._saved = load_history(self._bus, self._view, ordinal)
+        self._save_at = float("-inf")
+
+    def save_if_due(self, ordinal: int, generation: int) -> None:
+        """Keep it after many rewards, or a day; raises BusError."""
+        if self._clock() >= self._save_at or ordinal - self._saved >= _SAVE_AFTER:
+            self.save(ordinal, generation)
+
+    def save(self, ordinal: int, generation: int) -> None:
+        """Keep it up to a reward, unless it has to be built anew; raises BusError."""
+        if generation >= 0 and ordinal > self._saved:
+            save_history(self._bus, self._view, self.history, ordinal, generation)
+            self._saved = ordinal
+            self._save_at = self._clock() + _SAVE_S
 
 
 def load_history(bus: Bus, view: LoopView, ordinal: int) -> tuple[RewardHistory, int]:

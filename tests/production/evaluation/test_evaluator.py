@@ -27,7 +27,7 @@ from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.evaluation import evaluator as evaluator_module
+from pytest_tfgrpo.production.evaluation import kept_history
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts, evaluator_lag
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
@@ -408,7 +408,7 @@ def test_the_history_is_kept_at_once_after_a_start_then_once_a_day_and_once_more
     bus: Bus, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     saved: list[int] = []
-    monkeypatch.setattr(evaluator_module, "save_history", lambda *args: saved.append(args[3]))
+    monkeypatch.setattr(kept_history, "save_history", lambda *args: saved.append(args[3]))
     clock = Clock()
     evaluator = start(bus, clock=clock)
     for name, later_s, expected in (
@@ -429,7 +429,7 @@ def test_the_history_is_kept_at_once_after_a_start_then_once_a_day_and_once_more
     evaluator.close()
     assert saved == [1, 3, 5]
     publish(bus, [trajectory("f", **DONE)])
-    monkeypatch.setattr(evaluator_module, "_SAVE_AFTER", 2)
+    monkeypatch.setattr(kept_history, "_SAVE_AFTER", 2)
     run(evaluator)
     publish(bus, [trajectory("g", **DONE)])
     run(evaluator)
