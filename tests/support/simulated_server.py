@@ -34,8 +34,8 @@ def fixed(number: int) -> Concurrency:
     class Fixed(Concurrency):
         def end(self, place: SlotPlace, outcome: str, **_: float) -> None:
             self.in_flight -= 1
-            self.calls += 1
-            self.refused += outcome == "refused"
+            self.seen.calls += 1
+            self.seen.refused += outcome == "refused"
 
     return Fixed(number, number)
 

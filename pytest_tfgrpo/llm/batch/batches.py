@@ -59,6 +59,43 @@ class BatchedCall:
     answer: asyncio.Future[Reply]
 
 
+class CallGathering:
+    """Calls that wait for others, to be submitted together."""
+
+    def __init__(self, gather_s: float, submit: Callable[[list[BatchedCall]], None]) -> None:
+        """Each call restarts the wait of `gather_s`, up to `GATHERINGS` times."""
+        self._gather_s, self._submit = gather_s, submit
+        self._calls: list[BatchedCall] = []
+        self._bytes = 0
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, call: BatchedCall) -> None:
+        """Take a call; where a file is full it is submitted first."""
+        loop = asyncio.get_running_loop()
+        if len(self._calls) >= MOST_CALLS or self._bytes + len(call.line) > MOST_BYTES:
+            self._close()
+        if not self._calls:
+            self._since = loop.time()
+        self._calls.append(call)
+        self._bytes += len(call.line)
+        self.stop()
+        last = self._since + (GATHERINGS - 1) * self._gather_s
+        self._timer = loop.call_at(min(loop.time(), last) + self._gather_s, self._close)
+
+    def stop(self) -> None:
+        """Submit nothing by itself any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _close(self) -> None:
+        """Submit what is still wanted."""
+        calls = [call for call in self._calls if not call.answer.done()]
+        self._calls, self._bytes = [], 0
+        if calls:
+            self._submit(calls)
+
+
 class Batches:
     """Makes the calls of one model in batches; used on one event loop only."""
 
@@ -80,10 +117,7 @@ class Batches:
         self._standing = standing
         self._pace = pace
         self._asked: Counter[str] = Counter()
-        self._gathered: list[BatchedCall] = []
-        self._bytes = 0
-        self._since = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._gathering = CallGathering(batching.gather_s, self._begin)
         self._tasks: set[asyncio.Task[None]] = set()
         self._earlier: dict[str, asyncio.Task[BatchResults]] = {}
         self._reached = asyncio.Lock()
@@ -138,8 +172,7 @@ class Batches:
 
     async def aclose(self) -> None:
         """Wait no longer; cancel what nobody can collect, as the run has no folder."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._gathering.stop()
         tasks, left = [*self._tasks, *self._earlier.values()], [*self._progress]
         while running := [task for task in tasks if not task.done()]:
             for task in running:
@@ -184,32 +217,13 @@ class Batches:
         call = BatchedCall(key, line % (key.encode(), body), asyncio.get_running_loop().create_future())
         if len(call.line) > MOST_BYTES:
             raise BatchFailed(f"the request has {len(body)} bytes; a batch takes {MOST_BYTES}", "rejected")
-        self._gather(call)
+        self._gathering.add(call)
         return await call.answer
 
-    def _gather(self, call: BatchedCall) -> None:
-        loop = asyncio.get_running_loop()
-        if len(self._gathered) >= MOST_CALLS or self._bytes + len(call.line) > MOST_BYTES:
-            self._close()
-        if not self._gathered:
-            self._since = loop.time()
-        self._gathered.append(call)
-        self._bytes += len(call.line)
-        if self._timer is not None:
-            self._timer.cancel()
-        gather_s = self._batching.gather_s
-        self._timer = loop.call_at(
-            min(loop.time(), self._since + (GATHERINGS - 1) * gather_s) + gather_s, self._close
-        )
-
-    def _close(self) -> None:
-        """Submit what was gathered and is still wanted."""
-        calls = [call for call in self._gathered if not call.answer.done()]
-        self._gathered, self._bytes = [], 0
-        if calls:
-            task = asyncio.create_task(self._carry_out(calls))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _begin(self, calls: list[BatchedCall]) -> None:
+        task = asyncio.create_task(self._carry_out(calls))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _carry_out(self, calls: list[BatchedCall]) -> None:
         """Submit a batch and answer its calls."""

@@ -64,6 +64,31 @@ def with_batches(wanted: int, asked: object) -> int:
     return max(wanted, BATCHED) if getattr(asked, "batched", False) else wanted
 
 
+class LimitSeen:
+    """What an endpoint has shown."""
+
+    def __init__(self, limit: int) -> None:
+        """It starts with this limit."""
+        self.calls = self.refused = 0
+        self.lowest = self.highest = limit
+        """Of the limit since the first refusal or slowdown; before, only what it grew to."""
+
+
+class LatencyWindow:
+    """The answers at one level."""
+
+    def __init__(self, after: int = 0) -> None:
+        """They are to calls `after` this number."""
+        self.after = after
+        self.latencies_s: list[float] = []
+        self.full = False
+        """Whether all places were taken at some time."""
+
+    def median_s(self) -> float:
+        """Return the median latency."""
+        return sorted(self.latencies_s)[len(self.latencies_s) // 2]
+
+
 class Concurrency:
     """How many calls may be in flight at one endpoint."""
 
@@ -71,17 +96,15 @@ class Concurrency:
         """`start` calls may be in flight at first, `most` at any time."""
         self.limit = min(start, most)
         """Calls that may be in flight now."""
-        self.in_flight = self.calls = self.refused = 0
-        self.lowest = self.highest = self.limit
-        """Of the limit since the first refusal or slowdown; before, only what it grew to."""
+        self.in_flight = 0
+        self.seen = LimitSeen(self.limit)
         self.found = False
         """Whether the endpoint has shown a limit."""
         self.held_until = 0.0
         """No call begins before this time of the caller's clock."""
         self._most = most
-        self._numbers = self._window_from = 0
-        self._latencies: list[float] = []
-        self._full = False
+        self._numbers = 0
+        self._window = LatencyWindow()
         self._step, self._probe_calls = 0, PROBE_CALLS
         self._answered = self.limit
         """Calls since the last cut; before it, enough for none to count as soon after another."""
@@ -98,7 +121,7 @@ class Concurrency:
     def begin(self) -> SlotPlace:
         """Take a place for a call that begins."""
         self.in_flight += 1
-        self._full = self._full or self.in_flight >= self.limit
+        self._window.full = self._window.full or self.in_flight >= self.limit
         self._numbers += 1
         return SlotPlace(number=self._numbers)
 
@@ -115,16 +138,16 @@ class Concurrency:
         self.in_flight -= 1
         if outcome == "lost":
             return
-        self.calls += 1
+        self.seen.calls += 1
         if outcome == "refused":
-            self.refused += 1
+            self.seen.refused += 1
             self._refuse(place, wait_s, now)
             return
         self._refused_in_row = 0
         self._answered += 1
-        if place.number > self._window_from:
-            self._latencies.append(latency_s)
-            if len(self._latencies) >= self._window_size():
+        if place.number > self._window.after:
+            self._window.latencies_s.append(latency_s)
+            if len(self._window.latencies_s) >= self._window_size():
                 self._close_window()
 
     def _window_size(self) -> int:
@@ -132,9 +155,6 @@ class Concurrency:
         if self.found and not self._step:
             return max(self._probe_calls, self.limit)
         return max(WINDOW_LEAST, self.limit // 2)
-
-    def _reset_window(self) -> None:
-        self._latencies, self._window_from, self._full = [], self._numbers, False
 
     def _refuse(self, place: SlotPlace, wait_s: float, now: float) -> None:
         self.held_until = max(self.held_until, now + wait_s)
@@ -162,14 +182,14 @@ class Concurrency:
 
     def _cut(self) -> None:
         if not self.found:
-            self.found, self.lowest, self.highest = True, self.limit, self.limit
+            self.found, self.seen.lowest, self.seen.highest = True, self.limit, self.limit
         self._step = self._answered = 0
-        self._reset_window()
+        self._window = LatencyWindow(self._numbers)
 
     def _close_window(self) -> None:
         """Judge the level by its answers: grow, hold, or cut."""
-        latency_s, full = sorted(self._latencies)[len(self._latencies) // 2], self._full
-        self._reset_window()
+        latency_s, full = self._window.median_s(), self._window.full
+        self._window = LatencyWindow(self._numbers)
         if self._is_slow(latency_s):
             return
         if not full or self.limit >= self._most:
@@ -207,4 +227,5 @@ class Concurrency:
 
     def _set(self, limit: int) -> None:
         self.limit = max(1, min(limit, self._most))
-        self.lowest, self.highest = min(self.lowest, self.limit), max(self.highest, self.limit)
+        self.seen.lowest = min(self.seen.lowest, self.limit)
+        self.seen.highest = max(self.seen.highest, self.limit)

@@ -140,11 +140,11 @@ class AdaptiveSlots:
         return EndpointUse(
             endpoint=self.endpoint,
             concurrency=known.limit,
-            lowest=known.lowest,
-            highest=known.highest,
+            lowest=known.seen.lowest,
+            highest=known.seen.highest,
             found=known.found,
-            calls=known.calls,
-            refused=known.refused,
+            calls=known.seen.calls,
+            refused=known.seen.refused,
         )
 
 
@@ -159,7 +159,7 @@ def adaptive_slots(models: Iterable[Completer]) -> tuple[AdaptiveSlots, ...]:
 
 def endpoint_uses(models: Iterable[Completer]) -> tuple[EndpointUse, ...]:
     """Return what was found out about the endpoints of `models` that adapt and were called."""
-    return tuple(slots.use() for slots in adaptive_slots(models) if slots.concurrency.calls)
+    return tuple(slots.use() for slots in adaptive_slots(models) if slots.concurrency.seen.calls)
 
 
 def failover_warnings(models: Iterable[Completer]) -> list[str]:

@@ -113,7 +113,7 @@ def test_a_call_without_a_word_on_the_load_changes_nothing() -> None:
     concurrency = Concurrency()
     for _ in range(500):
         concurrency.end(concurrency.begin(), "lost")
-    assert (concurrency.limit, concurrency.in_flight, concurrency.calls) == (START, 0, 0)
+    assert (concurrency.limit, concurrency.in_flight, concurrency.seen.calls) == (START, 0, 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -136,9 +136,11 @@ def test_whatever_happens_it_stays_within_bounds_and_counts(seed: int) -> None:
             now = concurrency.held_until
         assert 1 <= concurrency.limit <= most
         assert concurrency.in_flight == len(inside)
-        assert concurrency.refused <= concurrency.calls
+        assert concurrency.seen.refused <= concurrency.seen.calls
         assert concurrency.held_until <= now + HOLD_MOST_S
-        assert not concurrency.found or concurrency.lowest <= concurrency.limit <= concurrency.highest
+        assert (
+            not concurrency.found or concurrency.seen.lowest <= concurrency.limit <= concurrency.seen.highest
+        )
 
 
 def test_the_setting_is_a_number_or_the_word() -> None:
@@ -189,7 +191,7 @@ def test_what_a_call_came_to_is_counted_once(
     concurrency = Concurrency(4, 10)
     place = concurrency.begin()
     concurrency.end(place, outcome, latency_s=1.0, wait_s=2.0, now=5.0)
-    found = (concurrency.in_flight, concurrency.calls, concurrency.refused, concurrency.limit)
+    found = (concurrency.in_flight, concurrency.seen.calls, concurrency.seen.refused, concurrency.limit)
     assert found == (0, calls, refused, limit)
     assert concurrency.held_until == held
     assert concurrency.found is (outcome == "refused")
