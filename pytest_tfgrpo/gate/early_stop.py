@@ -78,7 +78,7 @@ def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:
 
 
 def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleResult:
-    if not stopped and (not rule.difference or rule.readings[0].effective < MIN_PLANNED):
+    if not stopped and (not rule.bar.difference or rule.readings[0].effective < MIN_PLANNED):
         return result
     found = {"pass": "pass", "fail": "fail", "open": "inconclusive"}[rule.finding]
     alarm = result.figures.get("alarm", 1.0)
@@ -98,7 +98,7 @@ def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleRe
             else result.advice or "checking during the sweep widens the interval",
         )
     worst = _deciding(rule)
-    bar = f"margin {rule.bar:g}" if rule.difference else f"at least {rule.bar:g} required"
+    bar = f"margin {rule.bar.at:g}" if rule.bar.difference else f"at least {rule.bar.at:g} required"
     advice = {"fail": "look at the largest regressions in the report", "pass": ""}.get(
         found, "another rule decided the gate; run without gate_sequential to know"
     )
@@ -118,7 +118,7 @@ def _deciding(rule: WatchedRule) -> WatchedReading:
 def _said(reading: WatchedReading, rule: WatchedRule) -> str:
     if not reading.mean.scored:
         return f"nothing is known about {reading.size} scenarios"
-    what = f"{reading.mean.mean:+.3f}" if rule.difference else f"eval mean {reading.mean.mean:.3f}"
+    what = f"{reading.mean.mean:+.3f}" if rule.bar.difference else f"eval mean {reading.mean.mean:.3f}"
     return f"{what} over the first {reading.mean.fed} of {reading.size} scenarios in random order"
 
 
@@ -132,12 +132,12 @@ def _summary(reading: WatchedReading, rule: WatchedRule) -> dict[str, Json]:
     return {
         "n": reading.mean.scored,
         "of": reading.size,
-        "before": reading.before if rule.difference else None,
+        "before": reading.before if rule.bar.difference else None,
         "after": reading.after,
-        "difference": reading.mean.mean if rule.difference and reading.mean.scored else None,
+        "difference": reading.mean.mean if rule.bar.difference and reading.mean.scored else None,
         "ci95": None,
         "method": "sequential",
-        ("margin" if rule.difference else "minimum"): rule.bar,
+        ("margin" if rule.bar.difference else "minimum"): rule.bar.at,
     }
 
 

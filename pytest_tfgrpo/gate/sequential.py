@@ -86,6 +86,29 @@ def obstacle(
     return ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WatchedBar:
+    """What a mean or a difference is held against.
+
+    A difference passes above ``-at`` and fails below 0, for scenarios like these. A mean passes at `at` and
+    fails below, as the whole sweep has it.
+    """
+
+    at: float
+    difference: bool
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Least and largest value of one scenario."""
+        return (-1.0, 1.0) if self.difference else (0.0, 1.0)
+
+    def judge(self, low: float, high: float) -> State:
+        """Return what follows from bounds."""
+        if not self.difference:
+            return "pass" if low >= self.at else "fail" if high < self.at else "open"
+        return "pass" if low > -self.at else "fail" if high < 0 else "open"
+
+
 class WatchedReading:
     """One rule about a mean, under one reading of errors, over the scenarios that it pairs."""
 
@@ -93,26 +116,21 @@ class WatchedReading:
         self,
         before: Mapping[str, float | None],
         *,
-        bar: float,
+        bar: WatchedBar,
         share: float,
-        difference: bool,
         families: Mapping[str, str] = NO_FAMILIES,
     ) -> None:
-        """`before` are the means to compare with by id, None where they come with the scenario.
+        """`before` are the means to compare with by id, None where they come with the scenario; 0 for a mean.
 
-        `share` is what of both sides is paired.
-
-        `families` are those of the ids that share one; the ids of a family are fed one after the other.
-        A difference passes above ``-bar`` and fails below 0, for scenarios like these. A mean passes at `bar`
-        and fails below, as the whole sweep has it; its `before` are zeros.
+        `share` is what of both sides is paired. `families` are those of the ids that share one; the ids of a
+        family are fed one after the other.
         """
-        self._before, self._bar, self._difference, self._share = before, bar, difference, share
+        self._before, self._bar, self._share = before, bar, share
         self.size = len(before)
         self.finding: State = "open"
         self.low, self.high = -math.inf, math.inf
         """Bounds of what decides: of the whole sweep's interval for a difference, else of its mean."""
         self._after_sum = self._before_sum = 0.0
-        self._support = (-1.0, 1.0) if difference else (0.0, 1.0)
         self._family = {id_: families.get(id_, id_) for id_ in before}
         self._missing = Counter(self._family.values())
         self._values: list[float | None] = []
@@ -121,7 +139,7 @@ class WatchedReading:
         """Families of equal size that would tell as much."""
         population, sizes = max(self.size, 1), list(self._missing.values())
         self.mean = MeanSequence(
-            population, support=self._support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA, families=sizes
+            population, support=bar.support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA, families=sizes
         )
         self._interval = IntervalSequence(self.mean, spread_alpha=SPREAD_ALPHA, alpha=SWEEP_ALPHA)
 
@@ -147,12 +165,13 @@ class WatchedReading:
         values, self._values = self._values, []
         self.mean.feed(*values)
         low, high = self.mean.low, self.mean.high
-        if self._difference:
+        if self._bar.difference:
             low, high = self._interval.feed(*values)
-        self.low = max(self.low, low, self._support[0])
-        self.high = min(self.high, high, self._support[1])
+        least, most = self._bar.support
+        self.low = max(self.low, low, least)
+        self.high = min(self.high, high, most)
         if self.finding == "open" and self._enough():
-            self.finding = self._judge()
+            self.finding = self._bar.judge(self.low, self.high)
 
     @property
     def before(self) -> float | None:
@@ -164,13 +183,8 @@ class WatchedReading:
         """Mean of the scenarios fed, after."""
         return self._after_sum / self.mean.scored if self.mean.scored else None
 
-    def _judge(self) -> State:
-        if not self._difference:
-            return "pass" if self.low >= self._bar else "fail" if self.high < self._bar else "open"
-        return "pass" if self.low > -self._bar else "fail" if self.high < 0 else "open"
-
     def _enough(self) -> bool:
-        if not self._difference:
+        if not self._bar.difference:
             return True
         share = self._share * self.mean.scored / self.mean.fed
         return self.effective >= MIN_PLANNED and self.mean.scored >= MIN_SCENARIOS and share >= MIN_SHARE
@@ -185,27 +199,22 @@ class WatchedRule:
         before: Mapping[str, Tally] | None,
         planned: Mapping[str, str],
         *,
-        bar: float,
-        difference: bool,
+        bar: WatchedBar,
         families: Mapping[str, str] = NO_FAMILIES,
     ) -> None:
         """`planned` are the task stamps of the sweep's scenarios by id, `families` those that some share.
 
         `before` is None for a control that runs beside the sweep: then scenarios come in pairs.
         """
-        self.name, self.bar, self.difference, self.pairs = name, bar, difference, before is None
+        self.name, self.bar, self.pairs = name, bar, before is None
         if before is None:
             pending: dict[str, float | None] = dict.fromkeys(planned)
-            self.readings = [
-                WatchedReading(pending, bar=bar, share=1.0, difference=difference, families=families)
-            ]
+            self.readings = [WatchedReading(pending, bar=bar, share=1.0, families=families)]
             return
         paired = {id_: row for id_, row in before.items() if planned.get(id_) == row.stamp}
         share = len(paired) / max(len(before), len(planned), 1)
         self.readings = [
-            WatchedReading(
-                _means(paired, as_zero), bar=bar, share=share, difference=difference, families=families
-            )
+            WatchedReading(_means(paired, as_zero), bar=bar, share=share, families=families)
             for as_zero in ((False, True) if any(row.errors for row in paired.values()) else (False,))
         ]
 
@@ -307,22 +316,22 @@ def open_watch(
     families = families_of(s for s in scenarios if s.id in in_sweep)
     rule = partial(WatchedRule, planned=planned, families=families)
     rules, needs_end = [], ""
-    minimum, margin = GATE_MIN_MEAN.of(settings), GATE_MARGIN.of(settings)
+    minimum, drop = GATE_MIN_MEAN.of(settings), WatchedBar(at=GATE_MARGIN.of(settings), difference=True)
     if minimum is not None:
         zeros = {
             id_: Tally(stamp=stamp, n=1, sum=0.0, sum_sq=0.0, errors=0) for id_, stamp in planned.items()
         }
-        rules.append(rule("minimum mean", zeros, bar=minimum, difference=False))
+        rules.append(rule("minimum mean", zeros, bar=WatchedBar(at=minimum, difference=False)))
     if baseline is not None:
         needs_end = why_unfair(baseline, temperature=phase.temperature, stamps=stamps)
         if any(planned.get(id_) != row.stamp for id_, row in baseline.scenarios.items()) or baseline.unsigned:
             needs_end = needs_end or "the baseline is no longer valid"
         if not needs_end:
-            rules.append(rule("baseline", baseline.scenarios, bar=margin, difference=True))
+            rules.append(rule("baseline", baseline.scenarios, bar=drop))
     if earlier is not None and (against or earlier.library_hash != library):
         stamps_by_id = {s.id: s.stamp for s in scenarios}
         before = None if earlier.phase.concurrent else tally(earlier.groups, stamps_by_id)
-        rules.append(rule("baseline" if against else "gain", before, bar=margin, difference=True))
+        rules.append(rule("baseline" if against else "gain", before, bar=drop))
     for row in (GATE_MAX_ERRORS, GATE_MAX_COST_PER_SUCCESS_USD):
         if row.of(settings) is not None:
             needs_end = needs_end or f"{row.name} can only be checked at the end"

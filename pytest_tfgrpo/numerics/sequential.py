@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.numerics.arrays import np
@@ -25,6 +26,49 @@ TRUNCATION = 0.75
 _CAP = 1e280
 _DECIMALS = 12
 """Values equal to so many places are one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """The values that a sequence draws from."""
+
+    size: int
+    support: tuple[float, float]
+    families: Sequence[int]
+    """Sizes of the families that are drawn whole; none: each value is drawn by itself."""
+
+    @property
+    def draws(self) -> int:
+        """How often something is drawn."""
+        return len(self.families) or self.size
+
+    @property
+    def largest(self) -> int:
+        """Values of the largest family."""
+        return max(self.families, default=1)
+
+    def at(self, share: float) -> float:
+        """Return the value at a share of the support."""
+        least, most = self.support
+        return least + (most - least) * share
+
+
+class Gamblers:
+    """A gambler for each candidate mean, who bets on one side of it."""
+
+    def __init__(self, alpha: float) -> None:
+        """Who wins ``1 / alpha`` rejects the candidate."""
+        self.rejected = 0
+        """Grid points rejected, from the end of the grid on this side."""
+        self._wealth = np.ones(CELLS + 1)
+        self._needed = 1.0 / alpha
+
+    def win(self, factor: npt.NDArray[np.float64], first: int, last: int) -> npt.NDArray[np.bool_]:
+        """Multiply what the gamblers from `first` to `last` have; return which of them reject."""
+        wealth = self._wealth[first:last]
+        wealth *= factor
+        np.minimum(wealth, _CAP, out=wealth)
+        return wealth >= self._needed
 
 
 class MeanSequence:
@@ -75,51 +119,46 @@ class MeanSequence:
             )
         if families and (sum(families) != size or min(families) < 1):
             raise ValueError(f"families of {size} values must have as many, got {sum(families)}")
-        self.size, self.support, self.families = size, support, families
-        self.draws = len(families) or size
-        self.largest = max(families, default=1)
-        """Values of the largest family."""
+        self.drawn_from = Population(size, support, families)
         self.fed = self.scored = 0
         """Values seen, and those of them that are not missing."""
         self._drawn = self._known = 0
         """Families seen, and those of them with a value."""
-        self._least, self._width = support[0], support[1] - support[0]
         self._grid = np.linspace(0.0, 1.0, CELLS + 1)
-        self._wealth_low = np.ones(CELLS + 1)
-        self._wealth_high = np.ones(CELLS + 1)
-        self._needed_low, self._needed_high = 1.0 / alpha_low, 1.0 / alpha_high
-        self._rejected_low = self._rejected_high = 0
-        """Grid points rejected from below, and from above."""
+        self._from_below, self._from_above = Gamblers(alpha_low), Gamblers(alpha_high)
         self._sum, self._squares = 0.0, 0.0
         self._low, self._high = 0.0, 1.0
 
     @property
     def low(self) -> float:
         """Lower bound; never falls."""
-        return self._least + self._width * self._low
+        return self.drawn_from.at(self._low)
 
     @property
     def high(self) -> float:
         """Upper bound; never rises."""
-        return self._least + self._width * self._high
+        return self.drawn_from.at(self._high)
 
     @property
     def mean(self) -> float:
         """Mean of the values seen; NaN before the first."""
-        return self._least + self._width * self._sum / self.scored if self.scored else math.nan
+        least, most = self.drawn_from.support
+        return least + (most - least) * self._sum / self.scored if self.scored else math.nan
 
     def feed(self, *values: float | None) -> None:
         """Take the next value of the random order, or those of the next family; None is a missing one.
 
         Raises ValueError on a value outside the support and on one too many.
         """
-        if self.fed + len(values) > self.size or self._drawn >= self.draws:
-            raise ValueError(f"all {self.size} values were seen")
-        x = [(value - self._least) / self._width for value in values if value is not None]
-        if any(not -1e-9 <= one <= 1 + 1e-9 for one in x) or not 1 <= len(values) <= self.largest:
+        population = self.drawn_from
+        if self.fed + len(values) > population.size or self._drawn >= population.draws:
+            raise ValueError(f"all {population.size} values were seen")
+        least, most = population.support
+        x = [(value - least) / (most - least) for value in values if value is not None]
+        if any(not -1e-9 <= one <= 1 + 1e-9 for one in x) or not 1 <= len(values) <= population.largest:
             raise ValueError(f"{values!r} lies outside of the support, or is no family")
         total = math.fsum(min(max(one, 0.0), 1.0) for one in x)
-        if self._rejected_low + self._rejected_high <= CELLS:
+        if self._from_below.rejected + self._from_above.rejected <= CELLS:
             self._bet(total, len(x))
         self.fed += len(values)
         self._drawn += 1
@@ -127,7 +166,7 @@ class MeanSequence:
             self.scored += len(x)
             self._known += 1
             self._sum += math.fsum(x)
-            self._squares += ((math.fsum(x) - len(x) * self._centre()) / self.largest) ** 2
+            self._squares += ((math.fsum(x) - len(x) * self._centre()) / population.largest) ** 2
         self._narrow()
 
     def _centre(self) -> float:
@@ -136,43 +175,41 @@ class MeanSequence:
 
     def _bet(self, total: float, n: int) -> None:
         """Bet on a family with `n` values that come to `total`."""
-        first, last = self._rejected_low, CELLS + 1 - self._rejected_high
-        m, left, most = self._grid[first:last], self.draws - self._drawn, self.largest
+        first, last = self._from_below.rejected, CELLS + 1 - self._from_above.rejected
+        m, left, most = self._grid[first:last], self.drawn_from.draws - self._drawn, self.drawn_from.largest
         m_t = ((left + self.scored / most) * m - self._sum / most) / left
         np.clip(m_t, 0.0, 1.0, out=m_t)  # beyond, the range alone rejects m
         centre, variance = self._centre(), (0.25 + self._squares) / (1 + self._known)
-        weight = (self.size - self.fed) / (left * most)  # what the mean of a family's values moves it by
+        weight = (self.drawn_from.size - self.fed) / (
+            left * most
+        )  # what the mean of a family's values moves it by
         d = weight * centre + (1.0 - weight) * m - m_t
         stake = d / (variance + d * d)
         change = (total if n == most == 1 else m + (total - n * m) / most) - m_t
         with np.errstate(divide="ignore"):
             up = np.minimum(np.maximum(stake, 0.0), TRUNCATION / m_t)
             down = np.minimum(np.maximum(-stake, 0.0), TRUNCATION / (1.0 - m_t))
-        low, high = self._wealth_low[first:last], self._wealth_high[first:last]
-        low *= 1.0 + up * change
-        high *= 1.0 - down * change
-        np.minimum(low, _CAP, out=low)
-        np.minimum(high, _CAP, out=high)
-        self._rejected_low += _leading(low >= self._needed_low)
-        self._rejected_high += _leading(high[::-1] >= self._needed_high)
+        self._from_below.rejected += _leading(self._from_below.win(1.0 + up * change, first, last))
+        self._from_above.rejected += _leading(self._from_above.win(1.0 - down * change, first, last)[::-1])
 
     def _narrow(self) -> None:
         """Take the bounds from what is rejected, and from what the range allows the values to come."""
         low, high = self._low, self._high
-        if self._rejected_low:
-            low = max(low, float(self._grid[self._rejected_low - 1]))
-        if self._rejected_high:
-            high = min(high, float(self._grid[CELLS + 1 - self._rejected_high]))
+        if rejected := self._from_below.rejected:
+            low = max(low, float(self._grid[rejected - 1]))
+        if rejected := self._from_above.rejected:
+            high = min(high, float(self._grid[CELLS + 1 - rejected]))
         if low > high:  # one of both is wrong, which happens with probability alpha
             low = high = (low + high) / 2
-        rest = self.size - self.fed
+        rest = self.drawn_from.size - self.fed
         seen = self.scored + rest
         if seen:
             least, most = self._sum / seen, (self._sum + rest) / seen
             low, high = min(max(low, least), most), max(min(high, most), least)
         self._low, self._high = low, high
-        self._rejected_low = max(self._rejected_low, math.ceil(low * CELLS - 1e-9))
-        self._rejected_high = max(self._rejected_high, CELLS - math.floor(high * CELLS + 1e-9))
+        below, above = self._from_below, self._from_above
+        below.rejected = max(below.rejected, math.ceil(low * CELLS - 1e-9))
+        above.rejected = max(above.rejected, CELLS - math.floor(high * CELLS + 1e-9))
 
 
 class IntervalSequence:
@@ -188,11 +225,11 @@ class IntervalSequence:
         """Follow `mean`; the levels are those of the spread and of one side of the interval."""
         self._mean, self._alpha = mean, alpha
         self._square = MeanSequence(
-            mean.size,
+            mean.drawn_from.size,
             support=(0.0, 1.0),
             alpha_low=spread_alpha,
             alpha_high=spread_alpha,
-            families=mean.families,
+            families=mean.drawn_from.families,
         )
         self._seen: Counter[float] = Counter()
 
@@ -203,14 +240,14 @@ class IntervalSequence:
         if known:
             self._seen[round(mean, _DECIMALS)] += 1
         self._square.feed(*(None if value is None else mean * mean for value in values))
-        scored = self._mean.scored / self._mean.fed
-        planned = self._mean.size * scored / self._mean.largest
+        scored, population = self._mean.scored / self._mean.fed, self._mean.drawn_from
+        planned = population.size * scored / population.largest
         if planned < 2:
             return -math.inf, math.inf
         half = self._half_width(planned)
-        hidden = self._hidden(round(self._mean.draws * scored)) * self._mean.largest
-        hidden = min(1.0, hidden * self._mean.draws / self._mean.size)
-        low, high, (least, most) = self._mean.low, self._mean.high, self._mean.support
+        hidden = self._hidden(round(population.draws * scored)) * population.largest
+        hidden = min(1.0, hidden * population.draws / population.size)
+        low, high, (least, most) = self._mean.low, self._mean.high, population.support
         return low - max(half, hidden * (low - least)), high + max(half, hidden * (most - high))
 
     def _hidden(self, planned: int) -> float:

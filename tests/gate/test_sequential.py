@@ -25,6 +25,7 @@ from pytest_tfgrpo.gate.sequential import (
     MIN_PLANNED,
     Bars,
     Watch,
+    WatchedBar,
     WatchedRule,
     obstacle,
     order_of,
@@ -111,7 +112,9 @@ def test_a_limit_of_errors_keeps_a_pass_open_and_settles_a_failure() -> None:
 def test_a_minimum_is_settled_by_the_mean_of_the_whole_sweep() -> None:
     zeros = {id_: row(0.0) for id_ in ids(300)}
     for credit, finding in ((1.0, "pass"), (0.0, "fail")):
-        rule = WatchedRule("minimum mean", zeros, dict.fromkeys(zeros, "s"), bar=0.5, difference=False)
+        rule = WatchedRule(
+            "minimum mean", zeros, dict.fromkeys(zeros, "s"), bar=WatchedBar(at=0.5, difference=False)
+        )
         watched = Watch(ids(300), [rule], Bars())
         watched.feed({id_: row(credit) for id_ in ids(300)})
         assert watched.outcome == finding
@@ -120,7 +123,7 @@ def test_a_minimum_is_settled_by_the_mean_of_the_whole_sweep() -> None:
 
 def test_all_rules_must_pass_and_one_may_fail() -> None:
     same, worse = tallies([1.0] * 400), tallies([0.0] * 400)
-    rules = [WatchedRule(n, b, dict.fromkeys(same, "s"), bar=0.05, difference=True)
+    rules = [WatchedRule(n, b, dict.fromkeys(same, "s"), bar=WatchedBar(at=0.05, difference=True))
              for n, b in (("gain", same), ("baseline", worse))]  # fmt: skip
     both = Watch(ids(400), rules, Bars())
     both.feed(same)
@@ -131,7 +134,9 @@ def test_all_rules_must_pass_and_one_may_fail() -> None:
 def test_too_small_an_intersection_settles_nothing() -> None:
     before = tallies([1.0] * 100)
     planned = dict.fromkeys(ids(150), "s")
-    watched = Watch(ids(150), [WatchedRule("baseline", before, planned, bar=0.05, difference=True)], Bars())
+    watched = Watch(
+        ids(150), [WatchedRule("baseline", before, planned, bar=WatchedBar(at=0.05, difference=True))], Bars()
+    )
     watched.feed(tallies([0.0] * 150))
     assert watched.outcome == "open"
 
@@ -214,7 +219,7 @@ def test_fewer_than_forty_effective_families_settle_nothing() -> None:
     before = tallies([1.0] * 390)
     rules = [
         WatchedRule(
-            "gain", before, dict.fromkeys(before, "s"), bar=0.05, difference=True,
+            "gain", before, dict.fromkeys(before, "s"), bar=WatchedBar(at=0.05, difference=True),
             families={id_: f"f{n // size}" for n, id_ in enumerate(before)},
         )
         for size in (10, 9)

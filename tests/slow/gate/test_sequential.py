@@ -4,6 +4,7 @@ import numpy as np
 from support.gate.sequential import ids, tallies, watch
 
 from pytest_tfgrpo.gate.sequential import (
+    WatchedBar,
     WatchedReading,
 )
 
@@ -13,7 +14,9 @@ def test_few_small_losses_among_hidden_gains_are_no_failure() -> None:
     false = 0
     for _ in range(200):
         gains = np.where(rng.random(40) < 1 / 11, 1.0, -0.1)  # scenarios like these do not change on average
-        reading = WatchedReading(dict.fromkeys(ids(40), 0.0), bar=0.05, share=1.0, difference=True)
+        reading = WatchedReading(
+            dict.fromkeys(ids(40), 0.0), bar=WatchedBar(at=0.05, difference=True), share=1.0
+        )
         for id_, gain in zip(ids(40), gains.tolist(), strict=True):
             reading.feed(id_, gain)
         false += reading.finding == "fail"
@@ -40,7 +43,10 @@ def test_families_that_share_what_they_gain_raise_no_false_alarms() -> None:
         families = {id_: f"f{n // 10}" for n, id_ in enumerate(ids(500))}
         for known in (families, {}):
             reading = WatchedReading(
-                dict.fromkeys(ids(500), 0.0), bar=0.05, share=1.0, difference=True, families=known
+                dict.fromkeys(ids(500), 0.0),
+                bar=WatchedBar(at=0.05, difference=True),
+                share=1.0,
+                families=known,
             )
             for id_, gain in zip(ids(500), gains.tolist(), strict=True):
                 reading.feed(id_, gain)

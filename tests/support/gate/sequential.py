@@ -5,6 +5,7 @@ from typing import Any
 from pytest_tfgrpo.gate.sequential import (
     Bars,
     Watch,
+    WatchedBar,
     WatchedRule,
 )
 from pytest_tfgrpo.metrics.comparison import Tally
@@ -17,7 +18,7 @@ def row(mean: float | None, errors: int = 0, n: int = 1) -> Tally:
 
 
 def watch(before: dict[str, Tally], *, margin: float = 0.05, **bars: Any) -> Watch:
-    rule = WatchedRule("gain", before, dict.fromkeys(before, "s"), bar=margin, difference=True)
+    rule = WatchedRule("gain", before, dict.fromkeys(before, "s"), bar=WatchedBar(at=margin, difference=True))
     return Watch(tuple(before), [rule], Bars(**bars))
 
 
