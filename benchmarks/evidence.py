@@ -10,11 +10,13 @@ sweep then learn from these, with the dev split deciding:
     coin       a fifth of them drawn by a coin
     shuffled   the rewards of each task shuffled among its attempts
     all kept   shuffled, with `acceptance = off`
+    asked      none: the agent is asked four times at each of the 96, and its answers scored without a mistake
 
 With `--improved` half of the attempts are by an agent that has the lessons of an earlier run, as in
-production after a first deployment. It prints the mean score before and after, the gain over all eval
-scenarios and over those of families that the evidence has, and whether the final sweep is shown to be worse;
-then the means over the seeds with their 95 % intervals.
+production after a first deployment. It prints the mean score before and after, over all eval scenarios
+and over those of families that the evidence has (a third has none, and no lesson is about it; `asked` shows
+what there is to gain), and whether the final sweep is shown to be worse; then the mean gains over the seeds
+with their 95 % intervals.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SEEDS = (0, 1, 2, 3, 4)
 TASKS, ATTEMPTS = 96, 4
 WRONG, COIN, TEMPERATURE = 0.1, 0.2, 0.3
-NAMES = ("true", "coin", "shuffled", "all kept")
+NAMES = ("true", "coin", "shuffled", "all kept", "asked")
 T975 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 """97.5 % quantile of Student's t, by the number of values."""
 
@@ -58,10 +60,19 @@ class Row(NamedTuple):
 
     before: float
     after: float
-    seen: float
-    """Gain over the eval scenarios of families that the evidence has; the others no lesson is about."""
+    seen_before: float
+    """Mean over the eval scenarios of families that the evidence has; the others no lesson is about."""
+    seen_after: float
     is_worse: bool
     lessons: int
+
+    @property
+    def gain(self) -> float:
+        return self.after - self.before
+
+    @property
+    def seen(self) -> float:
+        return self.seen_after - self.seen_before
 
 
 def made(seed: int, folder: Path, *, improved: bool) -> list[EvidenceGroup]:
@@ -157,14 +168,17 @@ def changed(groups: Sequence[EvidenceGroup], change: Change, seed: int) -> Itera
 def learned(name: str, groups: Sequence[EvidenceGroup], seed: int, folder: Path, **settings: Any) -> Row:
     """Return what a run learns from groups whose rewards are changed as `name` says."""
     file = folder / f"{name.replace(' ', '-')}-{seed}.jsonl"
-    file.write_text("".join(evidence_lines(EvidenceHeader(), changed(groups, CHANGES[name], seed))))
+    if name in CHANGES:
+        file.write_text("".join(evidence_lines(EvidenceHeader(), changed(groups, CHANGES[name], seed))))
+        settings |= {"evidence": str(file)}
+    else:
+        settings |= {"group_size": ATTEMPTS, "sample_size": TASKS, "temperature_train": TEMPERATURE}
     result = tfgrpo.run(
         ROOT,
         ["fixtures"],
         actor="offline",
         seed=seed,
         epochs=2,
-        evidence=str(file),
         acceptance="off" if name == "all kept" else "safe",
         out=str(folder / "out"),
         task_id=f"{file.stem}",
@@ -182,14 +196,15 @@ def _row(result: tfgrpo.RunResult) -> Row:
     families = given_families(run.scenarios)
     trained = {families[s.id] for s in run.scenarios if s.split == "train" and s.family}
     seen = [
-        after - before
+        (before, after)
         for id_, before, after in zip(found.ids, found.before_K, found.after_K, strict=True)
         if families[id_] in trained
     ]
     return Row(
         before=statistics.mean(found.before_K),
         after=statistics.mean(found.after_K),
-        seen=statistics.mean(seen),
+        seen_before=statistics.mean(before for before, _ in seen),
+        seen_after=statistics.mean(after for _, after in seen),
         is_worse=ends is not None and ends[1] < 0,
         lessons=len(run.library.experiences),
     )
@@ -214,14 +229,15 @@ def main() -> None:
                 row = learned(name, groups, seed, folder)
                 rows[name].append(row)
                 worse = ", shown worse" if row.is_worse else ""
+                seen = f"{row.seen_before:.3f} to {row.seen_after:.3f}, {row.seen:+.3f}"
                 print(
-                    f"  {name:<10}{row.before:.3f} to {row.after:.3f}, gain {row.after - row.before:+.3f}, "
-                    f"of seen families {row.seen:+.3f}; {row.lessons} lessons{worse}"
+                    f"  {name:<10}{row.before:.3f} to {row.after:.3f}, gain {row.gain:+.3f}, "
+                    f"of seen families {seen}; {row.lessons} lessons{worse}"
                 )
                 sys.stdout.flush()
     print()
     for name, found in rows.items():
-        every = _mean([row.after - row.before for row in found])
+        every = _mean([row.gain for row in found])
         print(f"{name:<10}gain {every}, of seen families {_mean([row.seen for row in found])}")
 
 
