@@ -197,6 +197,60 @@ def test_a_rejected_version_is_approved_with_a_reason_alone(policies: Policies) 
     assert policies.decide("v2", "approved", by="ada", reason="a fluke", at=NOON).state == "approved"
 
 
+UNJUDGED = "safety suite toxicity_test: 12 of 12 need a judge"
+
+
+def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus: Bus) -> None:
+    policies.add(
+        learned(0, adds(lesson(0))),
+        job="job-0",
+        parent="v1",
+        validation=replace(OPEN, reasons=(UNJUDGED,), open_safety=(UNJUDGED,)),
+        dataset={},
+        attempts=EVIDENCE,
+    )
+    row = policies.judge("v2", score=0.87, by="grace", reason="asked ten users", at=NOON)
+    assert row.state == "needs_approval"
+    row = policies.judge("v2", safe=True, by="ada", reason="read all", at=NOON)
+    assert (row.state, row.by, policies.row("v2")) == ("validated", "", row)
+    found = policies.read("v2").judged
+    assert found is not None
+    assert (found.safety_checks_passed, found.human_eval_score, found.reasons) == (True, 0.87, ())
+    value = json.loads((folder(policies, "v2") / "policy.json").read_text())
+    assert violations("policy", value) == []
+    assert value["verdict"]["human_eval_score"] == 0.87
+    assert value["validation"]["safety_checks_passed"] is False
+    card = (folder(policies, "v2") / "README.md").read_text()
+    assert "It passed its validation." in card
+    assert "* safety passed, says ada: read all\n" in card
+    assert f"{lesson(0).id} do" in card
+    said = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
+    assert said[1] == {
+        "action": "policy_verdict",
+        "what": "v2",
+        "ref": "ada",
+        "reason": "read all",
+        "safe": True,
+        "score": None,
+        "was": "needs_approval",
+    }
+    policies.decide("v2", "approved", by="ada", reason="", at=NOON)
+    unsafe = policies.judge("v2", safe=False, by="grace", reason="line 3", at=NOON)
+    assert (unsafe.state, unsafe.by) == ("approved", "ada")  # who approved it rejects it
+
+
+def test_a_verdict_on_what_a_suite_failed_or_nobody_validated_is_refused(
+    policies: Policies, bus: Bus
+) -> None:
+    add(policies, 0, adds(lesson(0)))
+    with pytest.raises(StoreError, match="a suite failed"):
+        policies.judge("v2", safe=True, by="ada", reason="x", at=NOON)
+    with pytest.raises(StoreError, match="version v1 is the agent without lessons"):
+        policies.judge("v1", safe=True, by="ada", reason="x", at=NOON)
+    assert not [*bus.replay("RL_AUDIT")]
+    assert policies.row("v2").verdict is None
+
+
 def test_an_unknown_version_is_named(policies: Policies) -> None:
     with pytest.raises(StoreError, match="there is no version 'v2'; no job has made one yet"):
         policies.row("v2")

@@ -12,9 +12,13 @@ from pytest_tfgrpo.production.training.versions.safety_run import (
     SafetyFinding,
     SafetyPlaces,
     safe,
+    safety_pages,
     safety_reasons,
     try_suites,
 )
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.safety.generation import safety_scenarios
+from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
 
 class Pytest:
@@ -83,15 +87,30 @@ def test_all_packaged_suites_and_a_folder_of_the_project_are_tried_once(tmp_path
     assert safe(found) is True
 
 
-def test_what_only_a_judge_decides_stays_open_without_one(tmp_path: Path) -> None:
-    call = Pytest({"a": 1.0})
-    found = tried(call, tmp_path, "toxicity_test", "refusal_behavior", judge=False)
-    assert [(one.scenarios, one.open) for one in found] == [
-        (0, "12 of its scenarios need a judge, and the run had none"),
-        (1, "6 of its scenarios need a judge, and the run had none"),
-    ]
-    assert len(call.commands) == 1
+def test_what_only_a_judge_decides_is_answered_for_a_person_without_one(tmp_path: Path) -> None:
+    judged = [one["id"] for one in safety_scenarios("toxicity_test", domains=("text",))]
+    call = Pytest(dict.fromkeys(judged, 0.0))
+    found = tried(call, tmp_path, "toxicity_test", judge=False)
+    said = "12 of 12 need a judge, and the run had none; read safety-toxicity_test.html, then"
+    assert found[0].open == f"{said} tfgrpo loop versions verdict"
+    assert found[0].failed == ()
     assert safe(found) is None
+    (file,) = (tmp_path / "project" / "safety").iterdir()
+    scenarios = load_scenarios(file, root=tmp_path, kinds=KINDS)
+    assert {(one.truth, len(one.checks)) for one in scenarios} == {("checks", 1)}
+    assert all(one.rubric for one in scenarios)
+    page = next((tmp_path / "out" / "toxicity_test").rglob("report.json")).with_name("report.html")
+    page.write_text("the answers")
+    assert safety_pages(tmp_path / "out") == {"safety-toxicity_test.html": page}
+
+
+def test_what_checks_decide_fails_without_a_judge_too(tmp_path: Path) -> None:
+    scenarios = safety_scenarios("refusal_behavior", domains=("text",))
+    call = Pytest({one["id"]: 1.0 if "rubric" in one else 0.0 for one in scenarios})
+    (found,) = tried(call, tmp_path, "refusal_behavior", judge=False)
+    assert len(found.failed) == 6
+    assert found.open.startswith("6 of 12 need a judge")
+    assert safe((found,)) is False
 
 
 @pytest.mark.parametrize(

@@ -84,3 +84,20 @@ def test_a_wider_margin_does_not_excuse_a_regression() -> None:
 def test_a_narrower_margin_rejects_a_small_loss() -> None:
     found = validate({**report(gain=against(-0.03)), "settings": {"gate_margin": 0.01}}, safe=True)
     assert (found.benchmark_passed, found.performance_regression, found.outcome) == (False, False, "rejected")
+
+
+@pytest.mark.parametrize(
+    ("value", "safe", "settled"),
+    [
+        (report(), None, ("no safety suite was tried",)),
+        (report("inconclusive"), None, ("no safety suite was tried",)),
+        (report(), True, ()),
+        (report(), False, ()),
+    ],
+)
+def test_only_what_nobody_could_judge_is_open_to_a_verdict(
+    value: dict[str, Any], safe: bool | None, settled: tuple[str, ...]
+) -> None:
+    found = validate(value, safe=safe)
+    assert found.open_safety == settled
+    assert set(settled) <= set(found.reasons)

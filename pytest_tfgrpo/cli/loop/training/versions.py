@@ -37,6 +37,18 @@ def declare(parser: Parser) -> None:
             "--because", metavar="TEXT", default="", help="why; needed where it was rejected"
         )
         add_config(command)
+    command = add_command(group, "verdict", verdict)
+    command.add_argument("version", metavar="VERSION", help="such as v2")
+    command.add_argument(
+        "--safety",
+        choices=("passed", "failed"),
+        metavar="RESULT",
+        help="passed or failed: what its safety suites left open",
+    )
+    command.add_argument("--human-eval-score", type=float, metavar="SCORE", help="from 0 to 1")
+    command.add_argument("--by", metavar="NAME", required=True, help="who says so; the audit keeps it")
+    command.add_argument("--because", metavar="TEXT", required=True, help="why")
+    add_config(command)
 
 
 def list_versions(arguments: Arguments) -> Iterator[str]:
@@ -62,6 +74,23 @@ def approve(arguments: Arguments) -> Iterator[str]:
 def reject(arguments: Arguments) -> Iterator[str]:
     """Reject a version; the audit keeps by whom."""
     yield from _decide(arguments, "rejected")
+
+
+def verdict(arguments: Arguments) -> Iterator[str]:
+    """Keep what a person says of a version: safe where nobody could judge that, or a score."""
+    with _policies(arguments) as policies:
+        row = policies.judge(
+            arguments.version,
+            safe=None if arguments.safety is None else arguments.safety == "passed",
+            score=arguments.human_eval_score,
+            by=arguments.by,
+            reason=arguments.because,
+            at=utc_now(),
+        )
+        found = policies.read(row.name).judged
+    yield f"{row.name}: {line(row.verdict.said[-1]) if row.verdict else ''}"
+    yield f"{row.name} {row.state.replace('_', ' ')}"
+    yield from (f"  {line(reason)}" for reason in (found.reasons if found else ()))
 
 
 def pin(arguments: Arguments) -> Iterator[str]:
@@ -96,7 +125,7 @@ def _row(policies: Policies, row: VersionRow, whole: bool) -> list[str]:
     if not whole:
         return [row.name, "removed" if row.state == "removed" else "not whole yet", *[""] * 4]
     version = policies.read(row.name)
-    found = version.validation
+    found = version.judged
     score, gain = (found.holdout_reward, found.improvement_over_baseline) if found else (None, None)
     return [
         row.name,

@@ -27,6 +27,7 @@ from pytest_tfgrpo.production.training.versions.policies import CURVES, LOGS, Po
 from pytest_tfgrpo.production.training.versions.safety_run import (
     SafetyPlaces,
     safe,
+    safety_pages,
     safety_reasons,
     try_suites,
 )
@@ -173,6 +174,8 @@ class VersionedWork:
         for name in (JOURNAL, REPORT_JSON, REPORT_HTML):
             if (run / name).exists():
                 files.write(f"{LOGS}/{self._job_id}/{name}", (run / name).read_bytes())
+        for name, page in safety_pages(self._folder / SAFETY).items():
+            files.write(f"{LOGS}/{self._job_id}/{name}", page.read_bytes())
         files.write(f"{CURVES}/{self._job_id}/curve.svg", curve_svg(report).encode())
 
     def _call(self, command: Sequence[str]) -> str:

@@ -32,9 +32,10 @@ def _lines(version: PolicyVersion, lessons: Sequence[Experience]) -> Iterator[st
     counts = version.dataset.get("counts")
     if counts:
         yield f"* evidence: {counts.get('attempts', 0)} attempts in {counts.get('groups', 0)} groups"
-    if version.validation is not None:
+    if version.judged is not None:
         yield from ("", "## Validation", "")
-        yield from _validation(version.validation)
+        yield from _validation(version.judged)
+        yield from (f"* {line(one)}" for one in (version.verdict.said if version.verdict else ()))
     if version.lessons:
         yield from ("", "## Lessons", "", "```text")
         yield from (

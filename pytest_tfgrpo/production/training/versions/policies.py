@@ -10,16 +10,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pytest_tfgrpo.core.errors import RevisionConflict, StoreError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.files import write_pieces
+from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
-from pytest_tfgrpo.learning.library.library import empty, library_text, save_library
+from pytest_tfgrpo.learning.library.library import empty, library_text, load_library, save_library
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.training.versions.artifacts import Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
@@ -28,6 +30,7 @@ from pytest_tfgrpo.production.training.versions.retention import to_remove
 from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import LessonSource, lesson_sources
 from pytest_tfgrpo.production.training.versions.validation import Validation
+from pytest_tfgrpo.production.training.versions.verdict import add_verdict, judged
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
 
 ROW = "policy"
@@ -46,8 +49,8 @@ class Policies:
 
     def listed(self) -> list[VersionRow]:
         """Return all versions in the order of their names; raises BusError."""
-        rows = (json.loads(value) for value, _ in self._rows.list(f"{ROW}.").values())
-        return sorted((VersionRow(**row) for row in rows), key=lambda row: int(row.name[1:]))
+        rows = (_row(value) for value, _ in self._rows.list(f"{ROW}.").values())
+        return sorted(rows, key=lambda row: int(row.name[1:]))
 
     def row(self, name: str) -> VersionRow:
         """Return where a version stands; raises StoreError, which names the likely meant one."""
@@ -82,7 +85,9 @@ class Policies:
         if found := violations("policy", value):
             where = f"{found[0].pointer or '/'}: {found[0].message}"
             raise StoreError(f"{file} is no policy version: {where}; run the job of version {name} again")
-        return from_wire(PolicyVersion, {k: v for k, v in value.items() if k not in ("schema", "content")})
+        version = from_wire(PolicyVersion, {k: v for k, v in value.items() if k not in ("schema", "content")})
+        row, _ = self._rows.get(f"{ROW}.{name}")
+        return version if row is None else replace(version, verdict=_row(row).verdict)
 
     def whole(self) -> list[VersionRow]:
         """Return the versions whose files are there; raises StoreError and BusError."""
@@ -131,29 +136,64 @@ class Policies:
         self, name: str, state: Literal["approved", "rejected"], *, by: str, reason: str, at: str
     ) -> VersionRow:
         """Note what a person decided of a version, in its row and the audit; raises StoreError, BusError."""
-        key = f"{ROW}.{self.row(name).name}"
-        while True:
-            value, revision = self._rows.get(key)
-            before = VersionRow(**json.loads(value or b"{}"))
+
+        def decided(before: VersionRow) -> VersionRow:
             if before.state == state:
                 raise StoreError(f"version {name} is {state} already, by {before.by or 'its validation'}")
             if state == "approved":
                 self.read(name)  # a version whose job died while it wrote it cannot be used
             if state == "approved" and before.state == "rejected" and not reason:
                 raise StoreError(f"version {name} was rejected; say why it is approved all the same")
-            row = replace(before, state=state, by=by, reason=reason, at=at)
-            said = {
-                "action": f"policy_{state}",
-                "what": name,
-                "ref": by,
-                "reason": reason,
-                "was": before.state,
-            }
+            return replace(before, state=state, by=by, reason=reason, at=at)
+
+        return self._note(name, decided, {"action": f"policy_{state}", "ref": by, "reason": reason}, at)
+
+    def judge(
+        self,
+        name: str,
+        *,
+        safe: bool | None = None,
+        score: float | None = None,
+        by: str,
+        reason: str,
+        at: str,
+    ) -> VersionRow:
+        """Note what a person says of a version beside its validation, in its row, its files and the audit.
+
+        `score` is that of an evaluation by people, from 0 to 1. Raises StoreError and BusError.
+        """
+        version = self.read(name)
+        if version.validation is None:
+            raise StoreError(f"version {name} is the agent without lessons, which nothing validated")
+        found = version.validation
+
+        def with_verdict(before: VersionRow) -> VersionRow:
+            verdict = add_verdict(before.verdict, safe=safe, score=score, by=by, reason=reason)
+            outcome = judged(found, verdict).outcome
+            return replace(before, verdict=verdict, state=before.state if before.by else outcome)
+
+        said = {"action": "policy_verdict", "ref": by, "reason": reason, "safe": safe, "score": score}
+        row = self._note(name, with_verdict, said, at)
+        folder = f"{CHECKPOINTS}/{name}"
+        with TemporaryDirectory() as temporary:
+            self.save_library(name, file := Path(temporary) / "library.json")
+            self._describe(folder, replace(version, verdict=row.verdict), load_library(file))
+        return row
+
+    def _note(
+        self, name: str, to: Callable[[VersionRow], VersionRow], said: Mapping[str, Json], at: str
+    ) -> VersionRow:
+        """Change a row, and say so in the audit, both or neither; raises StoreError and BusError."""
+        key = f"{ROW}.{self.row(name).name}"
+        while True:
+            value, revision = self._rows.get(key)
+            before = _row(value or b"{}")
+            row = to(before)
             event = BusEvent(
-                id=derived_id(key, str(revision), state),
+                id=derived_id(key, str(revision), str(said["action"])),
                 subject=AUDIT_SUBJECT,
                 time=at,
-                data=json.dumps(said).encode(),
+                data=json.dumps({**said, "what": name, "was": before.state}).encode(),
             )
             try:
                 self._store.publish([event], [TablePut(key=key, value=_encoded(row), revision=revision)])
@@ -184,7 +224,7 @@ class Policies:
 
     def _change(self, name: str, to: Callable[[VersionRow], VersionRow]) -> VersionRow:
         def changed(value: bytes | None) -> bytes | None:
-            return None if value is None else _encoded(to(VersionRow(**json.loads(value))))
+            return None if value is None else _encoded(to(_row(value)))
 
         change(self._rows, f"{ROW}.{name}", changed)
         return self.row(name)
@@ -223,7 +263,10 @@ class Policies:
         self.files.write(f"{folder}/library.json", library_text(library).encode())
         if version.name != FIRST:
             self.files.write(f"{folder}/sources.json", _json(to_wire(sources)))
-        self.files.write(f"{folder}/README.md", card_text(version, run.library.experiences).encode())
+        self._describe(folder, version, run.library)
+
+    def _describe(self, folder: str, version: PolicyVersion, library: Library) -> None:
+        self.files.write(f"{folder}/README.md", card_text(version, library.experiences).encode())
         value = {"schema": POLICY, "content": version.content, **to_wire(version)}
         self.files.write(f"{folder}/policy.json", _json(value))
 
@@ -240,6 +283,10 @@ class Policies:
 
 def _json(value: Json) -> bytes:
     return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"
+
+
+def _row(value: bytes) -> VersionRow:
+    return from_wire(VersionRow, json.loads(value))
 
 
 def _encoded(row: VersionRow) -> bytes:

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import SPARSE, Json
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.production.training.versions.validation import Validation
+from pytest_tfgrpo.production.training.versions.verdict import VersionVerdict, judged
 
 POLICY = "tfgrpo.policy/1"
 
@@ -40,6 +41,8 @@ class PolicyVersion:
     dataset: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """Header of the evidence that it was learned from."""
     validation: Validation | None = field(default=None, metadata=SPARSE)
+    """As its job found it; `judged` adds the verdict."""
+    verdict: VersionVerdict | None = field(default=None, metadata=SPARSE)
     created_at: str
 
     @property
@@ -48,6 +51,11 @@ class PolicyVersion:
         return stamp(
             {"model": self.model, "actor": self.actor, "packs": dict(self.packs), "library": self.library}
         )
+
+    @property
+    def judged(self) -> Validation | None:
+        """Its validation with what people said; None for v1."""
+        return None if self.validation is None else judged(self.validation, self.verdict)
 
 
 def policy_of(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.wire import SPARSE
+from pytest_tfgrpo.production.training.versions.verdict import VersionVerdict
 
 VersionState: TypeAlias = Literal["validated", "rejected", "needs_approval", "approved", "removed"]
 
@@ -25,3 +28,4 @@ class VersionRow:
     """Mean on the eval split; None where it was not compared."""
     pinned: bool = False
     """Whether its files stay, however old they are."""
+    verdict: VersionVerdict | None = field(default=None, metadata=SPARSE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.files import REPORT_HTML, write_text
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
@@ -63,18 +63,18 @@ def try_suites(
 
     `suites` are names of packaged ones, or folders of the project with scenario files. `call` runs a command
     in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
-    decides stay open.
+    decides are tried for their answers, and stay open.
     """
     named = [name for one in suites for name in (SUITES if one == PACKAGED else (one,))]
     found = []
     for suite in dict.fromkeys(named):
-        place, target, judged = places.out / suite.replace("/", "-"), places.project / suite, 0
+        place, target = places.out / suite.replace("/", "-"), places.project / suite
+        unjudged = frozenset[str]()
         if suite in SUITES:
-            scenarios = safety_scenarios(suite, domains=domains, seed=seed, judge=judge)
-            judged = len(safety_scenarios(suite, domains=domains, seed=seed)) - len(scenarios)
-            if not scenarios:
-                found.append(SafetyFinding(suite=suite, scenarios=0, open=_unjudged(judged)))
-                continue
+            scenarios = safety_scenarios(suite, domains=domains, seed=seed)
+            if not judge:
+                unjudged = frozenset(str(one["id"]) for one in scenarios if one.get("truth") == "judge")
+                scenarios = [_answered(one) if one["id"] in unjudged else one for one in scenarios]
             places.files.mkdir(parents=True, exist_ok=True)
             target = places.files / f"safety-{suite}.scenario.json"
             write_text(target, json.dumps(scenarios, indent=1) + "\n")
@@ -82,8 +82,20 @@ def try_suites(
         if _report(place) is None:
             command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target))
             said = call([*command, f"--tfgrpo-library={places.library}", f"--tfgrpo-out={place}", *arguments])
-        found.append(_finding(suite, _report(place), said, judged))
+        found.append(_finding(suite, _report(place), said, unjudged))
     return tuple(found)
+
+
+def safety_pages(out: Path) -> dict[str, Path]:
+    """Return the page of each suite that was tried, under the name that the findings say."""
+    pages = {place.name: sorted(place.glob(f"*/runs/*/{REPORT_HTML}")) for place in out.glob("*")}
+    return {_page(suite): found[-1] for suite, found in pages.items() if found}
+
+
+def _answered(scenario: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a scenario that asks for an answer without deciding anything of it: a person will."""
+    kept = {name: value for name, value in scenario.items() if name != "truth"}
+    return {**kept, "checks": [{"kind": "regex", "pattern": r"\S"}]}
 
 
 def safety_reasons(findings: Sequence[SafetyFinding]) -> tuple[str, ...]:
@@ -106,25 +118,29 @@ def _report(out: Path) -> Mapping[str, Json] | None:
     return report if report["status"] == "complete" else None
 
 
-def _finding(suite: str, report: Mapping[str, Json] | None, said: str, judged: int) -> SafetyFinding:
+def _finding(
+    suite: str, report: Mapping[str, Json] | None, said: str, unjudged: Collection[str]
+) -> SafetyFinding:
     if report is None:
         return SafetyFinding(suite=suite, scenarios=0, open=f"it did not run: {said}")
-    scenarios = report["scenarios"]
-    unknown = [one["id"] for one in scenarios if _score(one) is None]
-    failed = tuple(one["id"] for one in scenarios if (score := _score(one)) is not None and score < 1.0)
-    open_ = f"{len(unknown)} of {len(scenarios)} gave no result: {unknown[0]}" if unknown else ""
-    return SafetyFinding(
-        suite=suite,
-        scenarios=len(scenarios),
-        failed=failed,
-        open=open_ or (_unjudged(judged) if judged else "") or ("" if scenarios else "it is empty"),
-    )
+    scores = {str(one["id"]): _score(one) for one in report["scenarios"]}
+    unknown = [id_ for id_, score in scores.items() if score is None]
+    failed = [id_ for id_, score in scores.items() if id_ not in unjudged and score is not None and score < 1]
+    open_ = [] if scores else ["it is empty"]
+    if unknown:
+        open_.append(f"{len(unknown)} of {len(scores)} gave no result: {unknown[0]}")
+    if unjudged:
+        open_.append(
+            f"{len(unjudged)} of {len(scores)} need a judge, and the run had none; read {_page(suite)}, then "
+            "tfgrpo loop versions verdict"
+        )
+    return SafetyFinding(suite=suite, scenarios=len(scores), failed=tuple(failed), open="; ".join(open_))
+
+
+def _page(suite: str) -> str:
+    return f"safety-{suite.replace('/', '-')}.html"
 
 
 def _score(scenario: Mapping[str, Json]) -> float | None:
     found = [epoch["mean"] for epoch in scenario["epochs"] if epoch["mode"] == "eval"]
     return found[-1] if found and not scenario["epochs"][-1]["errors"] else None
-
-
-def _unjudged(number: int) -> str:
-    return f"{number} of its scenarios need a judge, and the run had none"

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.core.wire.wire import SPARSE, Json
 from pytest_tfgrpo.report.gates import overall
 
 REGRESSION = -0.05
@@ -38,6 +38,10 @@ class Validation:
     """Mean score of the final sweep; None without eval scenarios."""
     improvement_over_baseline: float | None = None
     """Its paired difference from the deployed version."""
+    open_safety: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Those of the reasons that a person's verdict on safety settles."""
+    human_eval_score: float | None = field(default=None, metadata=SPARSE)
+    """What a person gave it, from 0 to 1."""
 
 
 def validate(
@@ -65,17 +69,17 @@ def validate(
         open_.append("there are no eval scenarios to compare it on")
     if gate in ("inconclusive", None):
         open_.append("the gate is inconclusive" if gate else "there is no gate")
-    if safe is None:
-        open_ += safety or ["no safety suite was tried"]
+    open_safety = tuple(safety or ["no safety suite was tried"]) if safe is None else ()
     return Validation(
-        outcome="rejected" if against else "needs_approval" if open_ else "validated",
-        reasons=(*against, *open_),
+        outcome="rejected" if against else "needs_approval" if open_ or open_safety else "validated",
+        reasons=(*against, *open_, *open_safety),
         benchmark_scores={one["domain"]: one["mean"] for one in report.get("domains") or ()},
         benchmark_passed=passed,
         safety_checks_passed=bool(safe),
         performance_regression=regression,
         holdout_reward=after,
         improvement_over_baseline=gain["difference"] if gain else None,
+        open_safety=open_safety,
     )
 
 

@@ -24,6 +24,8 @@ OPEN = Validation(
     performance_regression=False,
     holdout_reward=0.75,
     improvement_over_baseline=0.25,
+    reasons=("no safety suite was tried",),
+    open_safety=("no safety suite was tried",),
 )
 
 
@@ -75,6 +77,20 @@ def test_versions_are_listed_approved_rejected_and_pinned(folder: Path) -> None:
     assert tfgrpo("loop", "versions", "pin", "v2") == "v2 pinned\n"
     assert tfgrpo("loop", "versions", "unpin", "v2") == "v2 no longer pinned\n"
     assert "there is no version 'v3'; the last is v2" in tfgrpo("loop", "versions", "pin", "v3", code=1)
+
+
+def test_a_person_gives_a_verdict_where_nobody_could_judge(folder: Path) -> None:
+    add(folder)
+    asked = ("loop", "versions", "verdict", "v2", "--by", "ada", "--because", "read them")
+    assert "nothing was said: give --safety passed" in tfgrpo(*asked, code=1)
+    said = tfgrpo(*asked, "--safety", "passed", "--human-eval-score", "0.9")
+    assert said.splitlines() == [
+        "v2: safety passed, human evaluation 0.9, says ada: read them",
+        "v2 validated",
+    ]
+    assert rows(tfgrpo("loop", "versions", "list"))[1][:2] == ["v2", "validated"]
+    said = tfgrpo(*asked, "--safety", "failed")
+    assert said.splitlines()[1:] == ["v2 rejected", "  a person found it unsafe"]
 
 
 def test_a_trajectory_leads_to_lessons_and_versions(folder: Path) -> None:
