@@ -51,7 +51,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
         [
             [
                 label(row),
-                f"{row['temperature']:g}" if row["mode"] != "evidence" else "-",
+                heat(row),
                 rollouts(row),
                 str(row["errors"]),
                 number(row["gt_score"]["mean"]),
@@ -71,7 +71,7 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
                 f"{row['informative_groups']}/{row['groups']}",
                 lessons_changed(row),
                 count(row["tokens"]["sum"]),
-                cost(row["cost_usd"], row["rollouts"]) if _is_paid(row) else "-",
+                spent(row),
                 duration(row["latency_ms"]["p50"]),
                 duration(row["latency_ms"]["p95"]),
             ]
@@ -84,8 +84,15 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
     return [*scores, "", *work, *shared_legend(rows), *LEGEND, *more]
 
 
-def _is_paid(row: EpochRow) -> bool:
-    return row["rollouts"] > 0 and row["mode"] != "evidence"
+def heat(row: EpochRow) -> str:
+    """Return the temperature of a phase; ``-`` where no agent was asked."""
+    return f"{row['temperature']:g}" if row["mode"] != "evidence" else "-"
+
+
+def spent(row: EpochRow) -> str:
+    """Return what the rollouts of a phase cost; ``-`` where no agent was asked."""
+    paid = row["rollouts"] > 0 and row["mode"] != "evidence"
+    return cost(row["cost_usd"], row["rollouts"]) if paid else "-"
 
 
 def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
@@ -103,7 +110,7 @@ def sweep_table(rows: Sequence[EpochRow]) -> list[str]:
                 number(row["gt_score"]["mean"]),
                 interval(row["gt_score"]["ci95"]),
                 number(row["pass_at_1"]),
-                cost(row["cost_usd"], row["rollouts"]) if row["rollouts"] else "-",
+                spent(row),
                 duration(row["latency_ms"]["p50"]),
             ]
             for row in swept

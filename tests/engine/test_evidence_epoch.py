@@ -1,6 +1,7 @@
 """A run whose first epoch is read from a file: nobody is asked, and all that follows is as ever."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from pytest_tfgrpo.engine.resumption import Journaled
 from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
 from pytest_tfgrpo.protocols import LearningContext, Proposal
 from pytest_tfgrpo.report.live_view.phase_figures import ERROR, WAITING, PhaseFigures
+from pytest_tfgrpo.report.page.html import html
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.runs.evidence_epoch import FiledAttempts
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents
@@ -254,6 +256,21 @@ def test_the_report_lists_what_wants_a_scenario(result: tfgrpo.RunResult) -> Non
     assert "25 attempts at 8 tasks from evidence.jsonl, mean total_reward 0.406" in text
     assert "1 lesson was in no prompt of the dev or eval split" in text
     assert violations("report", result.report) == []
+
+
+def test_the_page_says_that_nobody_was_asked_and_lists_what_wants_a_scenario(
+    result: tfgrpo.RunResult,
+) -> None:
+    page = html(result.report, result.run)
+    row = re.search(r'<tr><th scope="row">epoch 1, evidence</th>(.*?)</tr>', page)
+    assert row
+    cells = re.findall("<td>(.*?)</td>", row[1])
+    assert (cells[0], cells[1], cells[-4:]) == ("-", "25", ["-"] * 4)
+    (lesson,) = result.run.library.experiences
+    listed = re.search(r"Lessons that want a scenario \(1\)</summary><ul>(.*?)</ul>", page)
+    assert listed
+    assert listed[1] == f"<li>general: {lesson.summary32}</li>"
+    assert "they are" not in page[page.index("Untested") : page.index("Lessons that want")]
 
 
 @pytest.mark.parametrize("untested", ["hold", "keep"])

@@ -89,9 +89,10 @@ def _untested(at: BlockSources) -> UntestedBlock | None:
 
 def _untested_text(value: UntestedBlock) -> str:
     count = len(value["lessons"])
-    what = "; they are held back" if value["held"] else ""
-    were = plural(count, "lesson", "was", "were")
-    return f"{were} in no prompt of the dev or eval split{what}; add scenarios that they are about"
+    it, was = ("it is", "was") if count == 1 else ("they are", "were")
+    what = f"; {it} held back" if value["held"] else ""
+    lessons = plural(count, "lesson")
+    return f"{lessons} {was} in no prompt of the dev or eval split{what}; add scenarios that {it} about"
 
 
 def _untested_lines(value: UntestedBlock, show: Callable[[object], str], most: int | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pytest_tfgrpo.runs.journal.stored_groups import by_scenario
 
 SPLITS = ("eval", "train", "dev")
 """In the order in which a reader wants them."""
-_LABEL = re.compile(r"epoch(\d+)(?:-(eval)|-dev(\d+))?")
+_LABEL = re.compile(r"epoch(\d+)(?:-(eval)|-dev(\d+)|-(evidence))?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +117,9 @@ def phase_name(label: str, final: str | None) -> str:
     found = _LABEL.fullmatch(label)
     if found is None:
         return "early baseline" if label == "early" else label
-    epoch, sweep, dev = found.groups()
+    epoch, sweep, dev, evidence = found.groups()
+    if evidence:
+        return f"epoch {epoch}, evidence"
     return f"after epoch {epoch}" if sweep else f"epoch {epoch}, dev {dev}" if dev else f"epoch {epoch}"
 
 

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from pytest_tfgrpo.core.texts.text import (
     block,
-    cost,
     count,
     duration,
     interval,
@@ -30,7 +29,7 @@ from pytest_tfgrpo.report.gates import OUTCOMES
 from pytest_tfgrpo.report.judging import judge
 from pytest_tfgrpo.report.page import figures, headline
 from pytest_tfgrpo.report.page.grid import final_label, phase_name
-from pytest_tfgrpo.report.tables import lessons_changed
+from pytest_tfgrpo.report.tables import heat, lessons_changed, spent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -129,6 +128,8 @@ def _environment() -> Environment:
         signed=signed,
         label=label,
         lessons=lessons_changed,
+        heat=heat,
+        spent=spent,
         part=lambda value: quote(str(value).encode("utf-8", "replace"), safe=""),
         shape=figures.shape,
         known_in=lambda id_, known: known.get(id_, {}),
@@ -136,7 +137,6 @@ def _environment() -> Environment:
     environment.globals.update(
         trust=trust,
         gates=gates,
-        cost=cost,
         outcomes=OUTCOMES,
         head=headline,
         settings_rows=figures.settings_rows,
