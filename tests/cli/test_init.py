@@ -105,3 +105,10 @@ def test_the_ini_lines_are_what_toml_says(folder: Path) -> None:
     tfgrpo("init")
     keys = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert keys == KEYS
+
+
+def test_the_output_folder_of_the_ini_file_is_the_one_that_git_ignores(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\ntfgrpo_out = results/agents\n")
+    assert "wrote  results/agents/.gitignore" in tfgrpo("init")
+    assert (folder / "results/agents/.gitignore").exists()
+    assert not (folder / "out").exists()

@@ -10,6 +10,8 @@ from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli import parser
+
 
 @pytest.fixture
 def learned(frozen: Frozen) -> Project:
@@ -143,3 +145,26 @@ def test_hostile_names_of_runs_are_told_in_print(learned: Project) -> None:
 def test_a_run_beside_itself_is_no_claim(learned: Project) -> None:
     shown = tfgrpo("report", "--compare", "latest")
     assert shown.startswith("result  no claim whether B is better or worse than A: both are the same run;")
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("0.9,0.8", [(0.9, 0.8), (0.9, 0.8)]),
+        ("1, .5 ,0.25,0", [(1.0, 0.5), (0.25, 0.0)]),
+        ("0.9,0.8,0.7", None),
+        ("0.9,1.1", None),
+        ("0.9,nan", None),
+        ("good,bad", None),
+    ],
+)
+def test_a_judge_may_be_of_another_accuracy_in_each_sweep(
+    given: str, read: list[tuple[float, float]] | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", f"--what-if={given}"]
+    if read is not None:
+        assert parser().parse_args(words).what_if == read
+        return
+    with pytest.raises(SystemExit):
+        parser().parse_args(words)
+    assert "must be two or four numbers from 0 to 1" in capsys.readouterr().err

@@ -135,7 +135,12 @@ def test_a_gate_of_a_metric_compares_with_no_baseline() -> None:
         result.name for result in verdict(polite(evenly(12, [1.0]), 1.0), metric="reward", min_mean=0).results
     ]
     assert names == ["complete", "minimum reward"]
-    assert baseline_name(NamedGate(name="mine", metric="reward"), {**SETTINGS, "baseline": "main"}) is None
+    settings = {**SETTINGS, "baseline": "main"}
+    assert baseline_name(NamedGate(name="mine", metric="reward"), settings) is None
+    for fields in ({"margin": 0.1}, {"alarm": 0.1}, {"baseline": "main"}):
+        assert baseline_name(NamedGate(name="mine", metric="reward", **fields), settings) == "main"
+    none = NamedGate(name="mine", metric="reward", baseline="none", margin=0.1, alarm=0.1)
+    assert baseline_name(none, settings) is None
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_the_detectable_effect_is_that_of_statsmodels(n: int, power: float, solv
 
 def test_a_plan_reckons_with_scores_as_uncertain_as_a_coin() -> None:
     assert planned_effect(42, 5) == pytest.approx(minimum_detectable_effect(math.sqrt(0.5 / 5), 42))
+    assert planned_effect(8, 5) == pytest.approx(minimum_detectable_effect(math.sqrt(0.5 / 5), 8))
     assert planned_effect(7, 5) is None
 
 

@@ -14,6 +14,7 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.view.view import LoopView
 
 RECORDED = ROOT / "tests" / "telemetry" / "traces" / "recorded"
@@ -169,3 +170,25 @@ def test_a_provider_that_is_down_below_a_web_root_is_seen_in_the_report(project:
 def test_a_number_of_runs_is_from_1_on(number: str) -> None:
     told = tfgrpo("loop", "report", f"--last={number}", code=2)
     assert f"must be a whole number from 1 on, not '{number}'" in told
+
+
+def test_the_service_has_the_address_and_the_limits_of_the_configuration(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[dict[str, object]] = []
+
+    def run(**given: object) -> None:
+        started.append(given)
+        for role in given["roles"]:  # type: ignore[attr-defined]
+            role.close()
+        given["bus"].close()  # type: ignore[attr-defined]
+
+    monkeypatch.setattr("pytest_tfgrpo.cli.loop.serve.run_service", run)
+    for size, held in ((3, 128 << 20), (50, 200 << 20)):
+        (project / "loop.toml").write_text(
+            f"[service]\nport = 4400\ntoken = 'abcdefghijklmnop'\nmax_body_mb = {size}\n"
+        )
+        assert tfgrpo("loop", "serve") == "stopped    what was accepted is on the bus\n"
+        found = started.pop()
+        assert found["limits"] == ServiceLimits(body_bytes=size << 20, held_bytes=held)
+        assert found["address"] == ListeningAddress(host="127.0.0.1", port=4400, token="abcdefghijklmnop")

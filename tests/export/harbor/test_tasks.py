@@ -389,3 +389,31 @@ def test_the_archive_of_a_workspace_goes_out_as_it_is(tmp_path):
     assert place.read_bytes() == (suite / "archives/one.base.tar.gz").read_bytes()
     with tarfile.open(place) as members:
         assert "shop/cart.py" in members.getnames()
+
+
+def test_everybody_may_read_a_task_and_run_its_scripts(tmp_path):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    for path in (tmp_path / "tasks" / "one", *(tmp_path / "tasks" / "one").rglob("*")):
+        wanted = 0o5 if path.is_dir() or path.suffix == ".sh" else 0o4
+        assert path.stat().st_mode & wanted == wanted, path
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "passed"),
+    [
+        (["passed"], True),
+        (["rerun", "passed"], True),
+        (["failed"], False),
+        (["rerun", "failed"], False),
+        (["skipped"], False),
+        (["passed", "failed"], False),
+        ([], False),
+    ],
+)
+def test_a_test_passed_if_all_its_phases_did_in_the_end(tmp_path, outcomes, passed):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    module, _ = load_check(tmp_path / "tasks" / "one")
+    said = [("", "began", ""), ("t", "setup", "passed"), *(("t", "call", o) for o in outcomes)]
+    lines = [json.dumps(values).encode() for values in [*said, ("t", "teardown", "passed")]]
+    assert module._passed(b"\n".join([*lines, b"no JSON", b"cut"])) == ({"t"} if passed else set())
+    assert module._passed(b"\n".join([*lines[1:], b""])) is None

@@ -1,9 +1,11 @@
 """Evidence: sums of rollouts, whatever is added up at once, are what the rollouts one by one say."""
 
+import pytest
 from support.acceptance.evidence import LESSONS, SCENARIOS, gathered
 from support.builders import make_group, make_rollout
 
-from pytest_tfgrpo.learning.acceptance.evidence import joined
+from pytest_tfgrpo.core.records import Group
+from pytest_tfgrpo.learning.acceptance.evidence import joined, value_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 
 
@@ -23,3 +25,33 @@ def test_evidence_of_many_rollouts_holds_sums_and_none_of_them() -> None:
     found = gathered([group] * 3000)
     assert found.cells.n_C.tolist() == [6000.0]
     assert found.cells.sum_C.tolist() == [3000.0]
+
+
+@pytest.mark.parametrize("fails_with", [True, False])
+def test_of_two_readings_of_errors_the_one_that_says_less_for_a_lesson_counts(fails_with: bool) -> None:
+    """Half the prompts carry a lesson; every other one of those with it, or without it, is an error."""
+
+    def groups(errors: bool) -> list[Group]:
+        rollouts, scores = [], []
+        for n in range(40):
+            carries, fails = n % 2 == 0, n % 4 == (0 if fails_with else 1)
+            if not fails or errors:
+                rollouts.append(
+                    make_rollout(
+                        n,
+                        None if fails else 1.0,
+                        scenario_id="s0",
+                        experiences=("l0",) if carries else (),
+                        left_out=() if carries else ("l0",),
+                        tossed=("l0",),
+                    )
+                )
+                scores.append(None if fails else (0.8, 0.7)[carries] + n % 3 / 10)
+        return [make_group(scores, rollouts=tuple(rollouts))]
+
+    lesson = sorted({content_key(e) for e in LESSONS.values()}).index(content_key(LESSONS["l0"]))
+    left_out, both = (value_of(gathered(groups(errors)), None) for errors in (False, True))
+    worse = bool(both.value_L[lesson] < left_out.value_L[lesson] - 0.1)
+    assert worse is fails_with
+    if not fails_with:
+        assert both.helps_L[lesson] == pytest.approx(left_out.helps_L[lesson])

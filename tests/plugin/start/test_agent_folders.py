@@ -13,7 +13,7 @@ import pytest
 from support.plugin.agent_folders import own_test, run_of_an_earlier_version
 from support.project import Project
 
-from pytest_tfgrpo.plugin.start.agent_folders import refuse_arguments
+from pytest_tfgrpo.plugin.start.agent_folders import CONFIGURED, refuse_arguments
 
 
 @pytest.mark.parametrize("where", ["out", "results/agents", "elsewhere/deep/in/the/project"])
@@ -125,6 +125,40 @@ def test_each_folder_that_pytest_would_start_in_is_looked_at(
         rootpath=tmp_path,
         stash=pytest.Stash(),
         pluginmanager=pytest.PytestPluginManager(),
+    )
+    with pytest.raises(pytest.UsageError) if refused else nullcontext():
+        refuse_arguments(cast("pytest.Config", config))
+
+
+@pytest.mark.parametrize(
+    ("flag", "environment", "ini", "refused"),
+    [
+        ("mine", "other", "other", True),
+        (None, "mine", "other", True),
+        (None, "", "mine", True),
+        ("other", "mine", "mine", False),
+        (None, "other", "mine", False),
+    ],
+)
+def test_the_output_folder_is_that_of_the_flag_then_of_the_environment_then_of_the_ini_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: str | None,
+    environment: str,
+    ini: str,
+    refused: bool,
+) -> None:
+    (tmp_path / "mine" / "demo" / "runs").mkdir(parents=True)
+    monkeypatch.setenv("TFGRPO_OUT", environment)
+    plugins = pytest.PytestPluginManager()
+    plugins.register(object(), CONFIGURED)
+    config = SimpleNamespace(
+        invocation_params=SimpleNamespace(dir=tmp_path),
+        known_args_namespace=SimpleNamespace(file_or_dir=["mine"], tfgrpo_out=flag),
+        getini=lambda name: ini if name == "tfgrpo_out" else [],
+        rootpath=tmp_path,
+        stash=pytest.Stash(),
+        pluginmanager=plugins,
     )
     with pytest.raises(pytest.UsageError) if refused else nullcontext():
         refuse_arguments(cast("pytest.Config", config))

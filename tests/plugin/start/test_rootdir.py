@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -182,3 +183,10 @@ def test_addopts_of_the_ini_file_may_have_spaces_since_they_come_after_it(
         result = project.learn()
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         result.stdout.fnmatch_lines(["configfile: pytest.ini"])
+
+
+def test_the_advice_can_be_pasted_into_a_shell(project: Project, other: Path) -> None:
+    folder = other / "my runs $1"
+    with pytest.raises(pytest.UsageError) as refused:
+        require_unmoved(started(failing_gate(project), "--tfgrpo-out", str(folder)))
+    assert shlex.split(str(refused.value).rpartition("; write ")[2]) == [f"--tfgrpo-out={folder}"]

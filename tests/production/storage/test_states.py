@@ -126,3 +126,8 @@ def test_another_who_goes_on_at_once_fences_the_one_who_took_the_state(place: Bu
     mine = one.take(seen, "start", time=NOON, data=b"one starts")
     assert mine is not None
     assert one.take(mine, "finish", time=NOON, data=b"one finishes") is None
+
+
+def test_a_transition_that_happens_again_owes_its_event_again(bus: Bus) -> None:
+    go(jobs(bus), "a", "request", "start", "lose", "start", "lose", "start", "finish")
+    assert published(bus) == ["a request", "a start", "a start", "a start", "a finish"]

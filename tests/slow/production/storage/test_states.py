@@ -56,7 +56,10 @@ def test_a_kill_at_any_moment_leaves_each_state_with_its_events(
         seen: dict[str, list[str]] = {}
         for text in texts(list(bus.replay(JOB_STREAM))):
             key, _, trigger = text.partition(" ")
-            seen.setdefault(key, []).append(trigger)
+            if (
+                int(key[1:]) >= start
+            ):  # of earlier ones the stream, which has a largest size, may keep the end alone
+                seen.setdefault(key, []).append(trigger)
         states = jobs(bus)
         for key, triggers in seen.items():
             assert triggers == list(PATH)[: len(triggers)]

@@ -1,0 +1,48 @@
+"""The actor ``reference`` leaves the files that the true fix left."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.projects_in_archives import write_archive
+
+from pytest_tfgrpo.actors.reference import ReferenceActor
+from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.sandbox.workspace import Workspace
+
+
+def fixed(tmp_path: Path, make_call: Callable[..., ActorCall], *removed: str, **files: str) -> dict[str, str]:
+    """Return the files of a workspace with ``shop.py`` and ``old.py`` once a fix is applied."""
+    archive = write_archive(tmp_path / "archives" / "a.base.tar.gz", {"shop.py": "1", "old.py": "2"})
+    write_archive(
+        tmp_path / "references" / "count-words.tar.gz", {n.replace("__", "/"): t for n, t in files.items()}
+    )
+    (tmp_path / "provenance").mkdir()
+    (tmp_path / "provenance" / "count-words.json").write_text(json.dumps({"removed": removed}))
+    work = tmp_path / "work"
+    asyncio.run(ReferenceActor()(make_call(workspace=Workspace(work, archive=archive))))
+    return {str(path.relative_to(work)): path.read_text() for path in work.rglob("*.py") if path.is_file()}
+
+
+def test_files_are_written_and_removed(tmp_path: Path, make_call: Callable[..., ActorCall]) -> None:
+    assert fixed(tmp_path, make_call, "old.py", **{"shop.py": "3"}) == {"shop.py": "3"}
+
+
+def test_a_file_that_became_a_folder_keeps_what_is_in_it(
+    tmp_path: Path, make_call: Callable[..., ActorCall]
+) -> None:
+    assert fixed(tmp_path, make_call, "old.py", **{"old.py__new.py": "3"}) == {
+        "shop.py": "1",
+        "old.py/new.py": "3",
+    }
+
+
+def test_a_removed_file_outside_of_the_workspace_is_refused(
+    tmp_path: Path, make_call: Callable[..., ActorCall]
+) -> None:
+    with pytest.raises(ProviderError, match="cannot use the reference of 'count-words'"):
+        fixed(tmp_path, make_call, "../archives/a.base.tar.gz", **{"shop.py": "3"})
+    assert (tmp_path / "archives" / "a.base.tar.gz").exists()
