@@ -27,12 +27,14 @@ from pytest_tfgrpo.production.view.view import LoopView
 class Watch:
     """Triggers over a bus, under a clock."""
 
-    def __init__(self, bus: Bus, folder: Path, clock: Clock, owner: str = "one") -> None:
+    def __init__(
+        self, bus: Bus, folder: Path, clock: Clock, owner: str = "one", wall: Clock | None = None
+    ) -> None:
         self.bus, self.clock = bus, clock
         self.view = LoopView(folder / f"{owner}.db", clock)
         self.jobs = TrainingJobs(bus, owner)
         self.role = TrainingTriggers(
-            bus, self.view, self.jobs, names=NAMES, threshold=10, clock=clock, wall=clock
+            bus, self.view, self.jobs, names=NAMES, threshold=10, clock=clock, wall=wall or clock
         )
 
     def look(self) -> int:
@@ -106,6 +108,36 @@ def test_the_daily_one_outlives_a_restart(
     with closing(again.view):
         assert again.look() == 1
     assert again.jobs.listed()[0].request.payload["trigger_reason"] == "scheduled"
+
+
+@pytest.mark.parametrize(
+    ("times", "asked"),
+    [
+        (["10T22:00", "11T09:00", "11T01:00", "11T02:00", "11T09:00"], [1]),  # over it, back, over it again
+        (["11T01:59", "11T03:00", "11T01:59", "11T02:01", "11T10:00"], [1]),  # an hour forth, and back
+        (["11T01:30", "11T02:30", "11T01:30", "11T02:30", "12T02:00"], [1, 4]),  # the same hour twice
+        (["11T01:59", "19T12:00", "11T12:00", "12T02:00", "12T13:00"], [1, 3]),  # days ahead, and set right
+        (["10T22:00", "02T02:00", "10T22:00", "11T02:00"], [2, 3]),  # days behind: one that was missed
+    ],
+)
+def test_a_clock_that_jumps_over_two_asks_once(
+    embedded: BusPlace, tmp_path: Path, times: list[str], asked: list[int]
+) -> None:
+    steady, wall = Clock(), Clock()
+    services = [Watch(embedded.open(), tmp_path, steady, name, wall) for name in ("one", "two")]
+    found = []
+    for n, time in enumerate(times):
+        wall.now = datetime.fromisoformat(f"2026-03-{time}:00+00:00").timestamp()
+        services[0].bring(n, 1)
+        steady.now += 60.0
+        if sum(one.role.step() for one in services):
+            found.append(n)
+            job = next(job for job in services[0].jobs.listed() if not job.ended)
+            assert job.request.payload["trigger_reason"] == "scheduled"
+            services[0].jobs.take(job, "fail", {"error": {"code": "INFRA"}}, "2026-01-01T00:00:00.000Z")
+    assert found == asked
+    for one in services:
+        one.view.close()
 
 
 def test_a_manual_job_counts_as_a_cut(watch: Watch) -> None:
