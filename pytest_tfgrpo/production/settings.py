@@ -49,6 +49,7 @@ class TrainingSettings:
     folder: str
     timeout_h: float
     budget_usd_per_job: float
+    budget_usd_per_day: float
     triggers: tuple[str, ...]
     threshold: int
     domains: Mapping[str, str]
@@ -291,7 +292,9 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
     LoopSetting(section="training", key="timeout_h", parse=real(0.001, 8760), default=24.0,
                 help="hours after which a job fails with TIMEOUT"),
     LoopSetting(section="training", key="budget_usd_per_job", parse=real(0), default=0.0,
-                help="US dollars that a job may spend; 0: it ends before or with its first paid call"),
+                help="US dollars that a job may spend; 0: none, so an agent that costs money is refused"),
+    LoopSetting(section="training", key="budget_usd_per_day", parse=real(0), default=0.0,
+                help="US dollars that jobs may spend from 00:00 to 24:00 UTC; 0: as above"),
     LoopSetting(section="training", key="triggers", parse=parse_triggers, default=TRIGGERS,
                 help="what asks for training by itself; daily does at 02:00 UTC"),
     LoopSetting(section="training", key="threshold", parse=whole(1), default=5000,

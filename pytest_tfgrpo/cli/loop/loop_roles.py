@@ -19,9 +19,10 @@ from pytest_tfgrpo.production.rewards.components import load_components
 from pytest_tfgrpo.production.settings import PREFIX
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
+from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.openers import job_openers
 from pytest_tfgrpo.production.training.jobs.process import ProcessStarter
-from pytest_tfgrpo.production.training.jobs.pytest_work import NOTHING_USD, PytestPlan
+from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
 from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
 from pytest_tfgrpo.production.training.jobs.versioned_work import VersionPlan
@@ -101,15 +102,20 @@ def training_roles(
     roles: list[LoopRole] = [RequestIntake(bus, jobs, scrubber)]
     passed = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
     project = config.project_path
+    limits = JobLimits(
+        timeout_s=chosen.timeout_h * 3600.0,
+        usd_per_job=chosen.budget_usd_per_job,
+        usd_per_day=chosen.budget_usd_per_day,
+    )
     plan = versions = None
     if project is not None:
-        plan = PytestPlan(project=project, args=chosen.args, budget_usd=chosen.budget_usd_per_job)
-        budget = plan.budget_usd or NOTHING_USD
+        plan = PytestPlan(project=project, args=chosen.args, budget_usd=limits.job_usd)
         versions = VersionPlan(
             policies=Policies(bus, open_artifacts(config.store)),
             project=project,
             safety=chosen.safety,
-            args=(f"--tfgrpo-budget-usd={budget:g}", "--tfgrpo-allow-paid=true", *chosen.args),
+            budget_usd=limits.job_usd,
+            args=("--tfgrpo-allow-paid=true", *chosen.args),
         )
     openers = job_openers(plan, chosen.command, ProcessStarter(passed), scrubber, versions)
     if not openers:
@@ -126,7 +132,7 @@ def training_roles(
         config.jobs_path,
         cut=cut_evidence,
         openers=openers,
-        timeout_s=chosen.timeout_h * 3600.0,
+        limits=limits,
         ttl_s=config.settings.evaluator.lease_s,
     )
     triggers = TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold)

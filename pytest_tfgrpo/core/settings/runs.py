@@ -28,7 +28,7 @@ LIBRARY = Setting("library", "none", parse_text, "none",
 PROMPT_PACKS = Setting("prompt_packs", "none", parse_text, "prompt-packs",
     "folder of the prompt packs, relative to the root")
 BUDGET_USD = Setting("budget_usd", "none", real(0), None,
-    "stop before spending more US dollars than this", "float")
+    "stop before spending more US dollars than this; 0 refuses agents and models that cost money", "float")
 BUDGET_TOKENS = Setting("budget_tokens", "none", whole(1), None,
     "stop before using more tokens than this", "int")
 BUDGET_S = Setting("budget_s", "none", real(0.001), None, "stop after this many seconds", "float")

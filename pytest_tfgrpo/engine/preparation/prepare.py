@@ -33,7 +33,7 @@ from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
 from pytest_tfgrpo.metrics.looks import merged
-from pytest_tfgrpo.protocols import Actor, Foresighted, as_conversational
+from pytest_tfgrpo.protocols import Actor, Foresighted, as_conversational, as_metered
 from pytest_tfgrpo.runs.commit import commit_of
 from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.runs.job import Job
@@ -282,12 +282,22 @@ def _require_fit(request: RunRequest, people: Components) -> None:
     _require_conversational(people, scenarios)
     _require_judge(people, scenarios, JUDGE.of(values))
     require_affordable(people.models.values(), values)
+    _require_free(people.actor, values)
     if people.replay is not None:
         people.replay.begin(scenarios, values, request.supplied.kinds)
     if file := RECORD.of(values):
         from pytest_tfgrpo.recording.writing import check_recordable
 
         check_recordable(request.root / file, people.identities)
+
+
+def _require_free(actor: Actor, values: Mapping[str, object]) -> None:
+    """Raise SettingError where nothing may cost money, and the actor does, or nobody knows how much."""
+    unpriced = actor.paid and as_metered(actor) is None and actor.bound(1).get("usd") != 0
+    if unpriced and runs.BUDGET_USD.of(values) == 0:
+        raise SettingError(
+            f"budget_usd is 0, but actor {actor.name!r} costs money; raise it to what the run may spend"
+        )
 
 
 def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:

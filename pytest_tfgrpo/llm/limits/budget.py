@@ -186,7 +186,7 @@ class Budget:
             if most is not None and most > 0 and most > room:
                 more = f", and the next call may use {most:g}" if spent < limit else ""
                 return f"budget_{unit} of {limit:g} is used up ({spent:g} spent{more})"
-            if not most and spent >= limit:
+            if not most and spent >= limit and (spent or limit):  # what is free fits into a budget of 0
                 return f"budget_{unit} of {limit:g} is used up ({spent:g} spent)"
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.report.figure_lines import labelled
-from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, queue_depth
 
 
 def training_figures(jobs: Sequence[TrainingJob], *, runs_here: bool) -> dict[str, Json]:
@@ -15,7 +15,10 @@ def training_figures(jobs: Sequence[TrainingJob], *, runs_here: bool) -> dict[st
     ended = [job for job in jobs if job.ended]
     newest = max(ended, key=lambda job: str(job.status["timestamp"]), default=None)
     running = next((job for job in jobs if job.state == "running"), None)
+    reasons = (job.status.get("metadata", {}).get("waiting") for job in jobs if job.state == "queued")
     return {
+        "queue_depth": queue_depth(jobs),
+        "waiting": next(filter(None, reasons), None),
         "queued": [job.id for job in jobs if job.state == "queued"],
         "running": None if running is None else dict(running.status),
         "last": None if newest is None else dict(newest.status),
@@ -32,6 +35,8 @@ def training_lines(figures: Mapping[str, Json]) -> Iterator[str]:
     if queued:
         ids = ", ".join(queued[:3]) + (", ..." if len(queued) > 3 else "")
         yield from labelled("queued", f"{plural(len(queued), 'training job')}: {ids}")
+    if figures["waiting"]:
+        yield from labelled("waits", line(str(figures["waiting"]), 300))
     if queued and running is None and not figures["runs_here"]:
         yield from labelled(
             "nobody",

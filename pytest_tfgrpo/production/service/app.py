@@ -105,6 +105,10 @@ class LoopService:
         work = self._training.start if _media_type(request) == JSON_TYPE else _NO_JSON
         return await self._answered(request, work, _error)
 
+    async def job_queue(self, request: Request) -> Response:
+        """Answer how many jobs wait."""
+        return await self._answered(request, lambda _: self._training.queue(), _error)
+
     async def job_status(self, request: Request) -> Response:
         """Answer how a job goes."""
         job_id = request.path_params["job_id"]
@@ -240,6 +244,7 @@ def open_app(service: LoopService) -> Starlette:
     routes += [Route(path, service.payloads, methods=["POST"]) for path in PAYLOADS]
     routes += [
         Route("/training/start", service.start_job, methods=["POST"]),
+        Route("/training/queue", service.job_queue),
         Route("/training/{job_id}/status", service.job_status),
         Route("/training/{job_id}/cancel", service.cancel_job, methods=["POST"]),
         Route("/models", service.models),

@@ -65,6 +65,14 @@ _JOB: Json = {
     "required": ["training_job_id", "status"],
     "properties": {"training_job_id": _TEXT, "status": {"enum": ["queued", "running", "cancelled"]}},
 }
+_QUEUE: Json = {
+    "type": "object",
+    "required": ["depth", "running"],
+    "properties": {
+        "depth": {"type": "integer", "minimum": 0, "description": "jobs that wait"},
+        "running": {"type": ["string", "null"], "description": "the job that runs"},
+    },
+}
 _MODELS: Json = {
     "type": "object",
     "required": ["models"],
@@ -160,17 +168,27 @@ def _training_paths() -> dict[str, Json]:
             **refusals,
         },
     }
+    return {
+        "/training/start": {"post": start},
+        "/training/{job_id}/status": {"get": status},
+        "/training/{job_id}/cancel": {"post": cancel},
+        **_training_lists(refusals),
+    }
+
+
+def _training_lists(refusals: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the paths that tell of all jobs."""
+    queue: Json = {
+        "summary": "How many jobs wait",
+        "operationId": "trainingQueue",
+        "responses": {"200": _content("The depth of the queue", _QUEUE), **refusals},
+    }
     models: Json = {
         "summary": "What the jobs that completed made",
         "operationId": "listModels",
         "responses": {"200": _content("The newest first", _MODELS), **refusals},
     }
-    return {
-        "/training/start": {"post": start},
-        "/training/{job_id}/status": {"get": status},
-        "/training/{job_id}/cancel": {"post": cancel},
-        "/models": {"get": models},
-    }
+    return {"/training/queue": {"get": queue}, "/models": {"get": models}}
 
 
 def _post_export(what: str) -> Json:

@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.service.answers import HttpAnswer, json_answer
 from pytest_tfgrpo.production.service.bodies import RefusedRequest
-from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs, queue_depth
 from pytest_tfgrpo.production.training.jobs.request import DUPLICATE, read_request
 
 MOST_QUEUED = 100
@@ -34,12 +34,18 @@ class TrainingApi:
         if isinstance(request, EventRefusal):
             refusal = {"error": request.message, "code": str(request.fault), "pointer": request.pointer}
             return json_answer(422, refusal)
-        if sum(job.state == "queued" for job in self._jobs.listed()) >= MOST_QUEUED:
+        if queue_depth(self._jobs.listed()) >= MOST_QUEUED:
             headers = {"Retry-After": str(_AGAIN_S)}
             raise RefusedRequest(429, f"{MOST_QUEUED} jobs wait already; ask again later", headers)
         if problem := self._jobs.submit(request):
             return json_answer(409, {"error": problem, "code": DUPLICATE})
         return json_answer(202, {"training_job_id": request.id, "status": "queued"})
+
+    def queue(self) -> HttpAnswer:
+        """Return how many jobs wait, and which one runs."""
+        jobs = self._jobs.listed()
+        running = next((job.id for job in jobs if job.state == "running"), None)
+        return json_answer(200, {"depth": queue_depth(jobs), "running": running})
 
     def status(self, job_id: str) -> HttpAnswer:
         """Return the newest status of a job."""

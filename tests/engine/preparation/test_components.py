@@ -16,6 +16,7 @@ from pytest_tfgrpo.engine.preparation.prepare import (
     _advice,
     _lacks,
     _require_conversational,
+    _require_free,
     _require_judge,
 )
 from pytest_tfgrpo.learning.library.library import of
@@ -151,3 +152,25 @@ def test_a_teacher_that_the_optimizer_does_not_ask_is_warned_of() -> None:
     assert said == "the optimizer heuristic does not use the teacher; set tfgrpo_optimizer = llm"
     asks = SimpleNamespace(name="llm", identity={"model": "t"})
     assert list(_advice(request, people(optimizer=asks))) == []
+
+
+@pytest.mark.parametrize(
+    ("paid", "usd", "budget", "refused"),
+    [
+        (True, None, 0.0, True),
+        (True, 0.5, 0.0, True),
+        (True, 0.0, 0.0, False),
+        (False, None, 0.0, False),
+        (True, None, 0.01, False),
+        (True, None, None, False),
+    ],
+)
+def test_a_budget_of_nothing_refuses_an_actor_that_costs_money_before_it_is_called(
+    paid: bool, usd: float | None, budget: float | None, refused: bool
+) -> None:
+    actor: Any = SimpleNamespace(name="agent", paid=paid, bound=lambda _: {"usd": usd})
+    if refused:
+        with pytest.raises(SettingError, match=r"budget_usd is 0, but actor 'agent' costs money; raise it"):
+            _require_free(actor, {"budget_usd": budget})
+    else:
+        _require_free(actor, {"budget_usd": budget})

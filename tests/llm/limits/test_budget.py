@@ -206,3 +206,16 @@ async def test_a_warning_names_the_limits_that_nothing_declares() -> None:
     assert Budget(both, {"usd": 0.1, "tokens": 5.0}).warning is None
     assert (Budget(both, {"usd": 0.1}).warning or "").startswith("budget_tokens: the actor reports")
     assert (Budget(both).warning or "").startswith("budget_usd and budget_tokens: the actor reports")
+
+
+async def test_what_is_free_fits_into_a_budget_of_nothing_until_there_is_a_bill() -> None:
+    budget = Budget({"budget_usd": 0.0})
+    for _ in range(3):
+        await budget.reserve({"usd": None})
+        budget.settle({"usd": None}, usd=0.0, tokens=5)
+    with pytest.raises(BudgetError, match="budget_usd of 0 is used up"):
+        await Budget({"budget_usd": 0.0}).reserve({"usd": 0.01})
+    await budget.reserve({"usd": None})
+    budget.settle({"usd": None}, usd=0.01, tokens=5)
+    with pytest.raises(BudgetError, match=r"budget_usd of 0 is used up \(0.01 spent\)"):
+        await budget.reserve({"usd": None})

@@ -27,7 +27,7 @@ def test_the_document_describes_every_path_and_its_schemas_are_valid() -> None:
     assert document == openapi()
     assert set(document["paths"]) == {
         *PAYLOADS, *EXPORTS, "/healthz", "/openapi.json", "/models",
-        *(f"/training/{path}" for path in ("start", "{job_id}/status", "{job_id}/cancel")),
+        *(f"/training/{path}" for path in ("start", "queue", "{job_id}/status", "{job_id}/cancel")),
     }  # fmt: skip
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)

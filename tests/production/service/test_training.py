@@ -68,6 +68,17 @@ def test_a_full_queue_asks_to_come_again(local: Local, monkeypatch: pytest.Monke
     assert answers[-1].headers["retry-after"] == "60"
 
 
+def test_the_depth_of_the_queue_counts_what_waits(local: Local) -> None:
+    assert local.get("/training/queue").value == {"depth": 0, "running": None}
+    for name in "abc":
+        local.post("/training/start", sent(payload(name)))
+    jobs = local.jobs
+    assert jobs is not None
+    jobs.take(jobs.listed()[0], "start", {})
+    jobs.cancel(derived_id("job", "c"))
+    assert local.get("/training/queue").value == {"depth": 1, "running": derived_id("job", "a")}
+
+
 def test_cancel_ends_what_waits_and_not_what_has_ended(local: Local) -> None:
     local.post("/training/start", sent(payload()))
     codes = [local.post(f"/training/{ONE}/cancel", b"", "") for _ in range(2)]
@@ -120,6 +131,7 @@ def test_the_models_are_what_jobs_made_the_newest_first(local: Local) -> None:
         ("GET", f"/training/{ONE}/status"),
         ("POST", f"/training/{ONE}/cancel"),
         ("GET", "/models"),
+        ("GET", "/training/queue"),
     ],
 )
 def test_all_of_it_needs_the_token(embedded: BusPlace, method: str, path: str) -> None:
@@ -129,4 +141,7 @@ def test_all_of_it_needs_the_token(embedded: BusPlace, method: str, path: str) -
     allowed = local.send(
         method, path, [body], content_type="application/json", authorization=f"Bearer {TOKEN}"
     )
-    assert (refused.status, allowed.status) == (401, {"start": 202, "odels": 200}.get(path[-5:], 404))
+    assert (refused.status, allowed.status) == (
+        401,
+        {"start": 202, "odels": 200, "queue": 200}.get(path[-5:], 404),
+    )

@@ -8,6 +8,15 @@ from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 
+FILTER = (
+    "min_reward",
+    "max_trajectory_length",
+    "date_range",
+    "task_domains",
+    "exclude_subordinate_profiles",
+)
+"""Keys of a request's filter; others are ignored."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -42,6 +42,8 @@ class TrainingJob:
     """When a process first began with it; empty before."""
     cut: Mapping[str, int]
     """Watermark of its evidence, or that it asks for: sequences by stream."""
+    spent_usd: float
+    """What it is known to have cost, from its bills."""
     stopping: bool
     """Whether somebody wants it cancelled."""
 
@@ -126,15 +128,15 @@ class TrainingJobs:
             return None
         status = status_of(job.request, state, time, parts)
         begun = {"started": time} if state == "running" else {}
-        self._note(job.id, lambda row: {**begun, **row, "status": status})
+        self._note(job.id, lambda row: {**begun, **row, **_noted(row, status)})
         taken = self._states.take(job.at, trigger, time=time, data=status_data(status))
         if state in JOBS.final:
-            self._prune()
+            self._prune(time[:10])
         return None if taken is None else self.find(job.id)
 
     def note_status(self, job: TrainingJob, status: TrainingStatus) -> None:
         """Keep what is said of a job while it runs."""
-        self._note(job.id, lambda row: {**row, "status": status})
+        self._note(job.id, lambda row: {**row, **_noted(row, status)})
 
     def note_cut(self, job_id: str, watermark: Mapping[str, int]) -> None:
         """Keep how far the evidence of a job goes."""
@@ -184,13 +186,26 @@ class TrainingJobs:
         job = self.find(other)
         return "" if job is None or job.state in _FAILED else other
 
-    def _prune(self) -> None:
-        """Forget the oldest of the ended jobs, and what watermarks they had."""
+    def _prune(self, day: str) -> None:
+        """Forget the oldest of the ended jobs, and what watermarks they had, but no bill of the day."""
         ended = sorted((job for job in self.listed() if job.ended), key=lambda job: job.order)
         for job in ended[:-MOST_ENDED]:
+            if job.spent_usd and job.status["timestamp"][:10] >= day:
+                continue
             for key in (_JOB + job.id, *([_mark(job.request)] if job.request.watermark else [])):
                 change(self._rows, key, lambda _: None)
             self._states.forget(job.id)
+
+
+def queue_depth(jobs: Iterable[TrainingJob]) -> int:
+    """Return how many of the jobs wait: what an operator scales by."""
+    return sum(job.state == "queued" for job in jobs)
+
+
+def _noted(row: Mapping[str, Json], status: TrainingStatus) -> dict[str, Json]:
+    """Return what a row keeps of a status: it, and the bill, which later ones may lack."""
+    billed = status.get("resource_usage", {}).get("cost_usd") or 0.0
+    return {"status": status, "spent": max(row.get("spent", 0.0), billed)}
 
 
 def _mark(request: TrainingRequest) -> str:
@@ -211,5 +226,6 @@ def _job(row: dict[str, Json], at: KeptState[JobState] | None) -> TrainingJob:
         status=status,
         started=row.get("started", ""),
         cut=row.get("cut") or request.payload.get("metadata", {}).get("watermark", {}),
+        spent_usd=row.get("spent", 0.0),
         stopping=row.get("stopping", False),
     )

@@ -23,8 +23,6 @@ from pytest_tfgrpo.production.training.jobs.run_progress import RunProgress, new
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE
 
-NOTHING_USD = 1e-9
-"""A budget that no call which costs something fits into, while free ones do."""
 MOST_DEATHS = 3
 """Processes of a job that a signal may end before it fails."""
 OUT = "out"
@@ -39,7 +37,7 @@ class PytestPlan:
     library: Path | None = None
     """File of the library that the run starts from; None: that of the project's settings."""
     budget_usd: float = 0.0
-    """0: nothing that costs money is asked."""
+    """0: pytest refuses an agent or model that costs money."""
 
 
 class PytestWork:
@@ -125,7 +123,7 @@ class PytestWork:
             f"--tfgrpo-out={out}",
             f"--tfgrpo-evidence={self._folder / EVIDENCE_FILE}",
             "--tfgrpo-untested=hold",
-            f"--tfgrpo-budget-usd={self._plan.budget_usd or NOTHING_USD:g}",
+            f"--tfgrpo-budget-usd={self._plan.budget_usd:g}",
         ]
         if self._plan.library is not None:
             flags.append(f"--tfgrpo-library={self._plan.library}")

@@ -26,6 +26,10 @@ _SAID: Mapping[int, tuple[JobErrorCode, str]] = {
     5: ("DATA", "the project has no scenarios"),
 }
 
+_REFUSED = "budget_usd is "
+"""In what pytest says where it refuses a budget."""
+_BUDGETS = "set [training] budget_usd_per_job and budget_usd_per_day"
+
 
 def read_report(run: Path) -> Mapping[str, Json] | None:
     """Return the report of a run that came to an end; None if it did not. Raises JournalError."""
@@ -93,6 +97,8 @@ def failure(code: int, output: str, evidence: str) -> JobOutcome:
     kind, message = _SAID.get(code, ("UNKNOWN", f"pytest ended with code {code} and without a whole run"))
     if code == 4 and evidence in output:
         kind = "DATA"
+    if code == 4 and _REFUSED in output:
+        message = f"the project's agent or a model costs more than the budget allows; {_BUDGETS}"
     return failed(kind, f"{message}; see the traceback, fix that, and ask for another job", output)
 
 
@@ -100,7 +106,7 @@ def unfinished(report: Mapping[str, Json], output: str) -> JobOutcome:
     """Return the outcome of a run that ended before it was complete: by a budget, or by an error."""
     reason = report.get("reason") or report["status"]
     parts = {"resource_usage": usage_of(report), "metadata": {"run_id": report["run_id"]}}
-    advice = "; set [training] budget_usd_per_job" if reason.startswith("budget_usd") else ""
+    advice = f"; {_BUDGETS}" if reason.startswith("budget_usd") else ""
     return failed("INFRA", f"the run is {report['status']}: {reason}{advice}", output, parts)
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BusError, TfgrpoError, describe
 from pytest_tfgrpo.core.wire.strict import load_json
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
+from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed, status_event, status_of
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, CutEvidence, JobWork, OpenWork
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
@@ -37,14 +39,14 @@ class TrainingRunner:
         *,
         cut: CutEvidence,
         openers: Mapping[str, OpenWork],
-        timeout_s: float,
+        limits: JobLimits,
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`openers` are by algorithm: a job of another one stays in the queue, for another service."""
         self._jobs, self._folder, self._cut, self._openers = jobs, folder, cut, openers
-        self._timeout_s, self._clock, self._wall = timeout_s, clock, wall
+        self._limits, self._clock, self._wall = limits, clock, wall
         self._lease = Lease(bus, LEASE, jobs.owner, ttl_s=ttl_s, clock=clock)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-cut")
         self._now: _RunningJob | None = None
@@ -95,6 +97,10 @@ class TrainingRunner:
         if not ready:
             self._look_at = self._clock() + _IDLE_S
             return 0
+        if ready[0].state == "queued" and (why := self._limits.waiting(jobs, self._time())):
+            self._look_at = self._clock() + _IDLE_S
+            self._say_waiting(ready[0], why)
+            return 0
         job = self._jobs.take(ready[0], "start" if ready[0].state == "queued" else "resume", {}, self._time())
         if job is None:
             return 0
@@ -107,9 +113,11 @@ class TrainingRunner:
         except BusError:  # it may pass, and the process goes on meanwhile
             raise
         except (TfgrpoError, OSError) as error:
+            parts: Mapping[str, Json] = {}
             if now.work is not None:
                 now.work.kill()
-            outcome = failed("INFRA", describe(error))
+                parts = now.work.parts()
+            outcome = failed("INFRA", describe(error), "", parts)
         if outcome is not None:
             return self._end(now, outcome)
         if self._clock() >= now.report_at:
@@ -158,7 +166,7 @@ class TrainingRunner:
         known = self._jobs.find(now.job.id)
         if known is not None and known.stopping:
             now.why = "cancelled"
-        elif self._wall() - _seconds(now.job.started) > self._timeout_s:
+        elif self._wall() - _seconds(now.job.started) > self._limits.timeout_s:
             now.why = "timeout"
         if now.why and now.work is not None:
             now.stopped = self._clock()
@@ -166,7 +174,7 @@ class TrainingRunner:
 
     def _end(self, now: _RunningJob, outcome: JobOutcome) -> int:
         if now.why == "timeout" and outcome.trigger == "cancel":
-            limit = f"{self._timeout_s / 3600:g} h"
+            limit = f"{self._limits.timeout_s / 3600:g} h"
             outcome = failed(
                 "TIMEOUT", f"the job took longer than {limit}; raise [training] timeout_h", "", outcome.parts
             )
@@ -178,6 +186,14 @@ class TrainingRunner:
     def _time(self) -> str:
         now = datetime.fromtimestamp(self._wall(), UTC).isoformat(timespec="milliseconds")
         return now.replace("+00:00", "Z")
+
+    def _say_waiting(self, job: TrainingJob, why: str) -> None:
+        """Publish once why a job waits."""
+        if job.status.get("metadata", {}).get("waiting") == why:
+            return
+        status = status_of(job.request, "queued", self._time(), {"metadata": {"waiting": why}})
+        self._jobs.note_status(job, status)
+        self._lease.publish([status_event(status)], None)
 
     def _report(self, now: _RunningJob) -> None:
         parts = {} if now.work is None else now.work.parts()

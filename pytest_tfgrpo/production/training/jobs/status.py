@@ -41,7 +41,8 @@ def status_of(request: TrainingRequest, state: str, time: str, parts: Mapping[st
     previous = request.payload.get("metadata", {}).get("previous_training_job")
     if previous:
         metadata["previous_training_job"] = previous
-    if own and (ignored := request.ignored()):
+    scores = parts.get("evaluation_results", {}).get("benchmark_scores", {})
+    if ignored := request.ignored(scores if state == "completed" else None):
         metadata["ignored"] = ignored
     whole = {
         "training_job_id": request.id,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
@@ -19,7 +19,7 @@ from pytest_tfgrpo.learning.attribution.untested import held_back
 from pytest_tfgrpo.learning.library.library import save_library, without
 from pytest_tfgrpo.production.training.jobs.process import LOG, StartProcess, find_process
 from pytest_tfgrpo.production.training.jobs.run_end import end_of, read_report
-from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
+from pytest_tfgrpo.production.training.jobs.run_progress import RunProgress, newest_run
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, JobWork
 from pytest_tfgrpo.production.training.versions.curve import curve_svg
@@ -53,6 +53,8 @@ class VersionPlan:
     """Packaged suites, and folders of the project."""
     args: Sequence[str] = ()
     """Further arguments of pytest."""
+    budget_usd: float = 0.0
+    """Of the job; safety suites may spend what its run has left."""
 
 
 def starting_library(policies: Policies, folder: Path) -> Path:
@@ -79,6 +81,8 @@ class VersionedWork:
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-version")
         self._keeping: Future[JobOutcome] | None = None
+        self._run_usd = 0.0
+        """What the run cost."""
 
     def look(self) -> JobOutcome | None:
         """See `JobWork`."""
@@ -94,7 +98,25 @@ class VersionedWork:
 
     def parts(self) -> Mapping[str, Json]:
         """See `JobWork`."""
-        return self._work.parts()
+        return self._billed(self._work.parts())
+
+    def _billed(self, parts: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Return parts of a status whose bill has what the safety suites cost."""
+        spent, usage = self._safety_usd(), parts.get("resource_usage", {})
+        if not spent:
+            return parts
+        whole = round((usage.get("cost_usd") or 0.0) + spent, 6)
+        return {**parts, "resource_usage": {**usage, "cost_usd": whole}}
+
+    def _safety_usd(self) -> float:
+        """Return what the runs of safety suites cost, as far as their journals can be read."""
+        total = 0.0
+        for journal in (self._folder / SAFETY).glob(f"*/*/runs/*/{JOURNAL}"):
+            run = RunProgress(journal.parent)
+            with suppress(JournalError):
+                run.look()
+            total += run.cost_usd
+        return total
 
     def interrupt(self) -> None:
         """See `JobWork`."""
@@ -116,11 +138,14 @@ class VersionedWork:
             raise StoreError(f"{self._folder / OUT} has no complete run; ask for another job")
         run, parent = _tested(load_run(folder)), (self._folder / PARENT).read_text("utf-8")
         policies.add_first(run)
+        self._run_usd = (outcome.parts.get("resource_usage") or {}).get("cost_usd") or 0.0
         if run.library.hash == run.library_start.hash:
             return _with(outcome, {"final_checkpoint": policies.place(parent)}, {"policy_version": parent})
         validation = self._validated(run, report)
+        outcome = JobOutcome(trigger=outcome.trigger, parts=self._billed(outcome.parts))
         if validation is None:
-            return JobOutcome(trigger="cancel", parts={})
+            bill = {name: part for name, part in outcome.parts.items() if name == "resource_usage"}
+            return JobOutcome(trigger="cancel", parts=bill)
         evidence = EvidenceFile(self._folder / EVIDENCE_FILE)
         version = policies.add(
             run,
@@ -185,7 +210,8 @@ class VersionedWork:
         process = find_process(folder)  # of a service that died meanwhile
         if process is None:
             (folder / LOG).unlink(missing_ok=True)
-            process = self._start(command, folder, cwd=self._plan.project)
+            left = max(0.0, self._plan.budget_usd - self._run_usd - self._safety_usd())
+            process = self._start([*command, f"--tfgrpo-budget-usd={left:g}"], folder, cwd=self._plan.project)
         while not process.ended():
             if self._stop.wait(_LOOK_S):
                 process.kill()

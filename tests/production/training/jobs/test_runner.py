@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan, PytestWork
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest, read_request
 from pytest_tfgrpo.production.training.jobs.runner import EVERY_S, GRACE_S, TrainingRunner
@@ -33,6 +34,7 @@ class Queue:
         self.jobs = TrainingJobs(self.bus, owner)
         self.started = FakeStarter()
         self.plan = PytestPlan(project=folder, **plan)
+        self.limits = JobLimits(timeout_s=24 * HOUR)
         self.runner = self.open(cut)
 
     def open(self, cut: CutEvidence) -> TrainingRunner:
@@ -46,7 +48,7 @@ class Queue:
                     job, folder, self.plan, self.started, LoopScrubber(b"k" * 32), self.clock
                 )
             },
-            timeout_s=24 * HOUR,
+            limits=self.limits,
             clock=self.clock,
             wall=self.clock,
         )
@@ -267,8 +269,8 @@ def test_a_run_that_ended_early_is_no_success(queue: Queue, end: str, wanted: st
     assert last["status"] == wanted
     if wanted == "failed":
         assert "budget_usd of 1 is used up" in last["error"]["message"]
-        assert "set [training] budget_usd_per_job" in last["error"]["message"]
-        assert float(queue.process.flag("--tfgrpo-budget-usd")) == 1e-9
+        assert "set [training] budget_usd_per_job and budget_usd_per_day" in last["error"]["message"]
+        assert queue.process.flag("--tfgrpo-budget-usd") == "0"
 
 
 def test_a_process_that_dies_is_resumed_thrice_at_most(queue: Queue) -> None:

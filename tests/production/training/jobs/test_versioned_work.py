@@ -26,6 +26,7 @@ from pytest_tfgrpo.production.training.jobs.versioned_work import (
 )
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
+from pytest_tfgrpo.runs.journal.journal import encode
 
 ALIKE = replace(group(1), attempts=tuple(replace(one, answer="same", steps=()) for one in group(1).attempts))
 """Attempts between which nothing differs but their rewards."""
@@ -88,6 +89,8 @@ def safe_or_not(score: float) -> Callable[[FakeProcess], None]:
         epoch = {"epoch": 1, "mode": "eval", "mean": score, "errors": 0}
         value = {"status": "complete", "scenarios": [{"id": "s1", "epochs": [epoch]}]}
         (place / "report.json").write_text(json.dumps(value))
+        made = {"epoch": 1, "mode": "eval", "rollout_id": "r", "cost_usd": 0.25}
+        (place / "journal.jsonl").write_bytes(encode(1, "rollout", made))
         process.end(0)
 
     return end
@@ -206,3 +209,15 @@ def test_a_job_starts_from_what_was_deployed_when_it_began(folder: Path, policie
     other = folder.parent / "other"
     other.mkdir()
     assert load_library(starting_library(policies, other)).hash == policies.read("v2").library
+
+
+def test_safety_suites_spend_what_the_run_left_and_are_on_the_bill(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    start = FakeStarter(safe_or_not(1.0))
+    made = work(folder, policies, start, "bias", "secret_leak", "injection")
+    made._plan = replace(made._plan, budget_usd=1.5)
+    made._work = DoneRun(replace(FINISHED, parts={**FINISHED.parts, "resource_usage": {"cost_usd": 1.0}}))
+    outcome = ended(made)
+    assert [one.flag("--tfgrpo-budget-usd") for one in start.made] == ["0.5", "0.25", "0"]
+    assert outcome.parts["resource_usage"] == {"cost_usd": 1.75}
+    assert made.parts()["resource_usage"] == {"cost_usd": 0.75}

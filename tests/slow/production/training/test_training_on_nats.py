@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.dead_letters import dead_letter_of
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.openers import job_openers
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
@@ -26,7 +27,14 @@ class Machine:
         self.intake = RequestIntake(self.bus, self.jobs)
         openers = job_openers(PytestPlan(project=folder), (), self.started, LoopScrubber(b"k" * 32))
         self.runner = TrainingRunner(
-            self.bus, self.jobs, folder, cut=cut, openers=openers, timeout_s=1e9, clock=clock, wall=clock
+            self.bus,
+            self.jobs,
+            folder,
+            cut=cut,
+            openers=openers,
+            limits=JobLimits(timeout_s=1e9),
+            clock=clock,
+            wall=clock,
         )
 
     def go(self) -> None:
