@@ -48,7 +48,7 @@ HOMES = {
     "jinja2": {"report/page/template.py"},
     "math_verify": {"scoring/checks/math_worker.py"},
     "rapidfuzz": {"scoring/checks/similar.py"},
-    "datasets": {"suite/imports/hugging_face.py"},
+    "datasets": {"suite/imports/hugging_face.py", "export/parquet.py"},
     "sympy": {"scoring/checks/math_worker.py"},
     "pyreqwest": {"llm/server/transport.py"},
     "nats": {"production/bus/nats/link.py"},

@@ -11,12 +11,11 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Rollout, Score
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.export.index import RunIndex
 from pytest_tfgrpo.export.messages import RolloutMessages, completion_of
+from pytest_tfgrpo.export.source import ExportSource
 from pytest_tfgrpo.numerics.arrays import Reals, np
 from pytest_tfgrpo.numerics.rl.advantages import grpo_advantage, rloo_advantage
 from pytest_tfgrpo.privacy.redact import MARK, find_secret
-from pytest_tfgrpo.suite.prompt import prompt_again
 
 AdvantageKind: TypeAlias = Literal["grpo", "dr_grpo", "rloo"]
 FORMULAS: dict[AdvantageKind, str] = {
@@ -67,7 +66,7 @@ def advantages_of(rewards: Sequence[float], kind: AdvantageKind) -> Reals:
     return grpo_advantage(rewards, group, scale="group" if kind == "grpo" else "none")
 
 
-def read_group(index: RunIndex, id_: str, kind: AdvantageKind, left_out: Counter[str]) -> ExportedGroup:
+def read_group(index: ExportSource, id_: str, kind: AdvantageKind, left_out: Counter[str]) -> ExportedGroup:
     """Return a group for export; what is left out of it is counted by reason in `left_out`.
 
     Advantages count every scored rollout of the group, also one that is then left out.
@@ -99,9 +98,9 @@ def read_group(index: RunIndex, id_: str, kind: AdvantageKind, left_out: Counter
     )
 
 
-def prompt_of(index: RunIndex, scenario: Scenario, rollout: Rollout) -> Prompt | str:
+def prompt_of(index: ExportSource, scenario: Scenario, rollout: Rollout) -> Prompt | str:
     """Return the prompt that a rollout got, or why it is not exported."""
-    prompt = prompt_again(index.packs, index.lessons, scenario, rollout)
+    prompt = index.prompt(scenario, rollout)
     return OTHER_PROMPT if prompt is None else without_secret(prompt)
 
 

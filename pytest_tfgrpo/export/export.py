@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -22,16 +23,17 @@ from pytest_tfgrpo.export.attempts import (
     read_group,
     without_secret,
 )
-from pytest_tfgrpo.export.index import CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS, RunIndex, open_index
+from pytest_tfgrpo.export.index import open_index
 from pytest_tfgrpo.export.rows import (
     ExportFormat,
     ExportRow,
-    bare_prompt,
     preference_rows,
     prompt_row,
     rollout_rows,
 )
+from pytest_tfgrpo.export.source import CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS, ExportSource
 
+LOW_REWARD = "below the least reward"
 _STARTS = (b'{"schema":"tfgrpo.rollouts/', b'{"prompt":[{"role":', b'{"data_source":')
 """How the rows of each format begin."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T][\d:.]*Z?)?")
@@ -48,6 +50,8 @@ class Export:
     """Leave the lessons out of prompts."""
     force: bool = False
     """Replace a file that exists."""
+    min_reward: float | None = None
+    """Least reward of an attempt, or of the better one of a pair."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,21 +88,23 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
     except OSError as error:
         raise ExportError(f"cannot write {target}: {error.strerror}; name another file with -o") from error
     with open_index(folder) as index:
-        tally = ExportTally() if wanted.format == "prompt" else ExportTally(left_out=index.left_out)
-        try:
-            write_atomic(target, _lines(index, wanted, tally))
-        except TfgrpoError:
-            raise
-        except OSError as error:
-            raise ExportError(
-                f"cannot write {target}: {error.strerror or error}; name another file with -o"
-            ) from error
-        of = "scenario" if wanted.format == "prompt" else "group"
-        yield (
-            f"{target}: {plural(tally.rows, 'row')} from {plural(tally.groups, of)} "
-            f"of run {index.header.run_id}"
-        )
-        yield tally.told()
+        yield from write_rows(index, target, wanted)
+
+
+def write_rows(index: ExportSource, target: Path, wanted: Export) -> Iterator[str]:
+    """Write the rows of a source to the file `target`, in place of what is there; as `export` does."""
+    tally = ExportTally() if wanted.format == "prompt" else ExportTally(left_out=index.left_out)
+    try:
+        write_atomic(target, _lines(index, wanted, tally))
+    except TfgrpoError:
+        raise
+    except OSError as error:
+        raise ExportError(
+            f"cannot write {target}: {error.strerror or error}; name another file with -o"
+        ) from error
+    of = "scenario" if wanted.format == "prompt" else "group"
+    yield (f"{target}: {plural(tally.rows, 'row')} from {plural(tally.groups, of)} of {index.name}")
+    yield tally.told()
     if wanted.format == "rollouts":
         yield f"advantage {wanted.advantage}: {FORMULAS[wanted.advantage]}"
     for column in ("chosen", "rejected") if wanted.format == "preference" else ():
@@ -132,14 +138,14 @@ def _is_export(path: Path) -> bool:
     return start.startswith(_STARTS)
 
 
-def _lines(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[bytes]:
+def _lines(index: ExportSource, wanted: Export, tally: ExportTally) -> Iterator[bytes]:
     made = _prompts(index, wanted, tally) if wanted.format == "prompt" else _by_group(index, wanted, tally)
     for row in made:
         tally.rows += 1
         yield _line(row)
     if not tally.rows:
         why = "" if any(index.groups()) else ": it has no training group; export a run that learned"
-        raise ExportError(f"run {index.header.run_id} has no row to export{why} ({tally.told()})")
+        raise ExportError(f"{index.name} has no row to export{why} ({tally.told()})")
 
 
 def _line(row: ExportRow) -> bytes:
@@ -150,7 +156,7 @@ def _line(row: ExportRow) -> bytes:
     return text.encode("ascii") + b"\n"
 
 
-def _by_group(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[ExportRow]:
+def _by_group(index: ExportSource, wanted: Export, tally: ExportTally) -> Iterator[ExportRow]:
     """Yield rows group by group; those that show the type of a column come first.
 
     Loaders settle the type of a column by the first megabytes, and refuse a file that is null up to there.
@@ -175,12 +181,15 @@ _FLAGGED: dict[ExportFormat, dict[str, int]] = {
 """Columns that may be null, by what a group must have to show more."""
 
 
-def _rows_of(index: RunIndex, id_: str, wanted: Export, tally: ExportTally) -> list[ExportRow]:
+def _rows_of(index: ExportSource, id_: str, wanted: Export, tally: ExportTally) -> list[ExportRow]:
     group = read_group(index, id_, wanted.advantage, tally.left_out)
+    least = -math.inf if wanted.min_reward is None else wanted.min_reward
     if wanted.format == "rollouts":
-        rows = list(rollout_rows(index, group, wanted.advantage))
+        rows = [row for row in rollout_rows(index, group, wanted.advantage) if row["reward"] >= least]
+        tally.left_out[LOW_REWARD] += len(group.rollouts) - len(rows)
     else:
-        rows = list(preference_rows(index, group, wanted.bare, tally.left_out))
+        pairs = preference_rows(index, group, wanted.bare, tally.left_out)
+        rows = [row for row in pairs if row["chosen_reward"] >= least]
         tally.no_pair += not rows
     tally.groups += bool(rows)
     for row in rows:
@@ -198,14 +207,14 @@ def _shown(row: ExportRow) -> Iterator[str]:
             yield f"{column} text"
 
 
-def _prompts(index: RunIndex, wanted: Export, tally: ExportTally) -> Iterator[ExportRow]:
+def _prompts(index: ExportSource, wanted: Export, tally: ExportTally) -> Iterator[ExportRow]:
     """Yield the prompt of each training scenario, as it was the last time."""
     last = {scenario: id_ for id_, scenario in index.groups()}
     for n, (scenario_id, id_) in enumerate(last.items()):
         scenario = index.scenarios[scenario_id]
         prompt = prompt_of(index, scenario, index.load(id_).rollouts[0])
         if wanted.bare and prompt != OTHER_PROMPT:
-            prompt = without_secret(bare_prompt(index, scenario))
+            prompt = without_secret(index.bare_prompt(scenario))
         if isinstance(prompt, str):
             tally.left_out[prompt] += 1
         else:

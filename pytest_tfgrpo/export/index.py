@@ -14,14 +14,15 @@ from pytest_tfgrpo.core.errors import ExportError, JournalError, describe
 from pytest_tfgrpo.core.files import JOURNAL, open_plain
 from pytest_tfgrpo.core.lessons import Experience, Library, Revision
 from pytest_tfgrpo.core.records import Group, Phase, Rollout, RunHeader
-from pytest_tfgrpo.core.scenarios import PromptPack
+from pytest_tfgrpo.core.scenarios import Prompt, PromptPack, Scenario
 from pytest_tfgrpo.core.wire.wire import from_wire
+from pytest_tfgrpo.export.source import CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS
 from pytest_tfgrpo.runs.journal.journal import Event, decode, is_open, scan
 from pytest_tfgrpo.runs.journal.journal_contents import HEADER, header_of
 from pytest_tfgrpo.runs.schedule import group_id
+from pytest_tfgrpo.suite.packs import pack_for
+from pytest_tfgrpo.suite.prompt import prompt_again, render_prompt
 
-CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS = 1, 2, 4
-"""Flags of a group: what its rollouts have that others may lack."""
 CANCELLED = "cancelled"
 ERROR = "error"
 MADE_AGAIN = "made again after a resume"
@@ -69,6 +70,21 @@ class RunIndex:
         self._free.clear()
 
     @property
+    def name(self) -> str:
+        """See `ExportSource`."""
+        return f"run {self.run_id}"
+
+    @property
+    def run_id(self) -> str:
+        """See `ExportSource`."""
+        return self.header.run_id
+
+    @property
+    def task_id(self) -> str:
+        """See `ExportSource`."""
+        return self.header.task_id
+
+    @property
     def actor(self) -> str:
         """Name of the actor; empty in older journals."""
         role = self.header.identities.get("actor") or {}
@@ -104,6 +120,14 @@ class RunIndex:
             return group
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise JournalError(f"{self.path}: group {id_!r} cannot be read: {describe(error)}") from error
+
+    def prompt(self, scenario: Scenario, rollout: Rollout) -> Prompt | None:
+        """See `ExportSource`."""
+        return prompt_again(self.packs, self.lessons, scenario, rollout)
+
+    def bare_prompt(self, scenario: Scenario) -> Prompt:
+        """See `ExportSource`."""
+        return render_prompt(pack_for(self.packs, scenario.domain), scenario, ())
 
     def _take(self, kind: str, data: Mapping[str, Any], place: int) -> None:
         match kind:

@@ -14,10 +14,8 @@ from typing import Literal, TypeAlias
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.export.attempts import FORMULAS, AdvantageKind, ExportedGroup, ExportedRollout
-from pytest_tfgrpo.export.index import RunIndex
 from pytest_tfgrpo.export.messages import prompt_messages
-from pytest_tfgrpo.suite.packs import pack_for
-from pytest_tfgrpo.suite.prompt import render_prompt
+from pytest_tfgrpo.export.source import ExportSource
 
 ExportFormat: TypeAlias = Literal["rollouts", "preference", "prompt"]
 ExportRow: TypeAlias = dict[str, Json]
@@ -27,10 +25,11 @@ MAX_PAIRS = 4
 """Most pairs that a group gives."""
 
 
-def rollout_rows(index: RunIndex, group: ExportedGroup, kind: AdvantageKind) -> Iterator[ExportRow]:
+def rollout_rows(index: ExportSource, group: ExportedGroup, kind: AdvantageKind) -> Iterator[ExportRow]:
     """Yield a row for each rollout, as the schema ``tfgrpo.rollouts/1`` has them."""
     for one in group.rollouts:
         rollout, score = one.rollout, one.score
+        drawn = rollout.mode != "evidence"  # attempts of production tell neither
         asked = prompt_messages(one.prompt)
         yield {
             "schema": SCHEMA,
@@ -42,8 +41,8 @@ def rollout_rows(index: RunIndex, group: ExportedGroup, kind: AdvantageKind) -> 
             "epoch": rollout.epoch,
             "index": rollout.index,
             "actor": index.actor,
-            "seed": rollout.seed,
-            "temperature": rollout.temperature,
+            "seed": rollout.seed if drawn else None,
+            "temperature": rollout.temperature if drawn else None,
             "status": rollout.status,
             "failure": rollout.failure.code if rollout.failure is not None else "",
             "prompt_stamp": rollout.prompt_stamp,
@@ -81,7 +80,7 @@ def _sampled(one: ExportedRollout, start: int) -> list[Json] | None:
 
 
 def preference_rows(
-    index: RunIndex, group: ExportedGroup, bare: bool, left_out: Counter[str]
+    index: ExportSource, group: ExportedGroup, bare: bool, left_out: Counter[str]
 ) -> Iterator[ExportRow]:
     """Yield pairs of a winner above and a loser below the mean of the group, the best with the worst first.
 
@@ -99,7 +98,7 @@ def preference_rows(
     for n in range(min(MAX_PAIRS, max(len(winners), len(losers)))):
         won, lost = winners[n % len(winners)], losers[n % len(losers)]
         yield {
-            "prompt": _plain(bare_prompt(index, group.scenario) if bare else won.prompt),
+            "prompt": _plain(index.bare_prompt(group.scenario) if bare else won.prompt),
             "chosen": won.completion.messages,
             "rejected": lost.completion.messages,
             "chosen_reward": won.reward,
@@ -119,28 +118,24 @@ def _distinct(rollouts: Sequence[ExportedRollout]) -> dict[str, ExportedRollout]
     return found
 
 
-def bare_prompt(index: RunIndex, scenario: Scenario) -> Prompt:
-    """Return the prompt of a scenario without lessons."""
-    return render_prompt(pack_for(index.packs, scenario.domain), scenario, ())
-
-
 def _plain(prompt: Prompt) -> list[Json]:
     return [{"role": m["role"], "content": m["content"]} for m in prompt_messages(prompt)]
 
 
-def prompt_row(index: RunIndex, scenario: Scenario, prompt: Prompt, n: int) -> ExportRow:
+def prompt_row(index: ExportSource, scenario: Scenario, prompt: Prompt, n: int) -> ExportRow:
     """Return row `n`: a prompt alone, with the checks that score an answer, as JSON text."""
+    style = "rule" if scenario.checks else "model"
     return {
-        "data_source": index.header.task_id,
+        "data_source": index.task_id,
         "prompt": _plain(prompt),
         "ability": scenario.domain,
-        "reward_model": {"style": "rule", "ground_truth": json.dumps(to_wire(scenario.checks))},
+        "reward_model": {"style": style, "ground_truth": json.dumps(to_wire(scenario.checks))},
         "extra_info": {
             "index": n,
             "split": scenario.split,
             "scenario_id": scenario.id,
             "scenario_stamp": scenario.stamp,
             "rubric": json.dumps(to_wire(scenario.rubric)),
-            "run_id": index.header.run_id,
+            "run_id": index.run_id,
         },
     }

@@ -135,7 +135,7 @@ def _tasks(
         elif not group.has_spread:
             left_out["no_spread"] += 1
         else:
-            found.append(_task(group, domain, f"{name}:{group.line}"))
+            found.append(task_of(group, domain, f"{name}:{group.line}"))
             if found[-1].id in taken:
                 raise SettingError(
                     f"evidence: {file.path}:{group.line}: the suite has a scenario {found[-1].id!r} too; "
@@ -144,7 +144,8 @@ def _tasks(
     return found
 
 
-def _task(group: GroupOnFile, domain: str, source: str) -> Scenario:
+def task_of(group: GroupOnFile, domain: str, source: str) -> Scenario:
+    """Return a group as a task of its own; `source` is the place of its line."""
     return stamped(
         Scenario(id=f"{PREFIX}{group.key}", domain=domain, split="train", prompt=group.prompt, source=source)
     )

@@ -34,6 +34,7 @@ class GroupOnFile(NamedTuple):
     key: str
     domain: str
     prompt: str
+    task_key: str | None
     attempts: int
     has_spread: bool
     """Whether its rewards differ."""
@@ -152,6 +153,7 @@ def _place(path: Path, number: int, offset: int, data: bytes, group: EvidenceGro
         key=group.key,
         domain=group.domain,
         prompt=group.prompt,
+        task_key=group.task_key,
         attempts=len(group.attempts),
         has_spread=len({attempt.total_reward for attempt in group.attempts}) > 1,
         line=number,

@@ -19,8 +19,9 @@ from pytest_tfgrpo.production.rewards.components import load_components
 from pytest_tfgrpo.production.settings import PREFIX
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
+from pytest_tfgrpo.production.training.dataset.training_rows import write_training_rows
 from pytest_tfgrpo.production.training.jobs.limits import JobLimits
-from pytest_tfgrpo.production.training.jobs.openers import job_openers
+from pytest_tfgrpo.production.training.jobs.openers import EXTERNAL, job_openers
 from pytest_tfgrpo.production.training.jobs.process import ProcessStarter
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
@@ -122,9 +123,12 @@ def training_roles(
         return roles
 
     def cut_evidence(request: Mapping[str, Json], file: Path) -> None:
-        asked = request_of(request["training_config"]["dataset"])
-        watermark = request.get("metadata", {}).get("watermark")
-        cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)
+        if not file.exists():
+            asked = request_of(request["training_config"]["dataset"])
+            watermark = request.get("metadata", {}).get("watermark")
+            cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)
+        if request["training_config"]["algorithm"] in EXTERNAL:
+            write_training_rows(file, request)
 
     runner = TrainingRunner(
         bus,

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.evidence import group, write
 from support.exports import run_shipped, write_run_of_rare_calls
+from support.feedback.training import payload
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.export.export import Export, export
 from pytest_tfgrpo.numerics.rl.advantages import group_advantage, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.rl.losses import policy_loss
+from pytest_tfgrpo.production.training.dataset.training_rows import said_of_rows, write_training_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of another library are its own
 
@@ -167,3 +170,21 @@ def test_pairs_and_prompts_have_the_columns_that_trainers_read(
     assert [row["extra_info"]["index"] for row in prompts] == list(range(len(prompts)))
     checks = [json.loads(row["reward_model"]["ground_truth"]) for row in prompts]
     assert all(check["kind"] for own in checks for check in own)
+
+
+@pytest.mark.parametrize("algorithm", ["dpo", "grpo"])
+def test_rows_of_evidence_are_parquet_too(datasets: Any, tmp_path: Path, algorithm: str) -> None:
+    write(tmp_path / "evidence.jsonl", [group(n, 0.9, 0.1, 0.4) for n in range(6)])
+    asked = payload(algorithm=algorithm, evaluation={"holdout_size": 0.3})
+    write_training_rows(tmp_path / "evidence.jsonl", asked)
+    shapes = ("preference",) if algorithm == "dpo" else ("prompt", "rollouts")
+    names = [f"{shape}{part}" for shape in shapes for part in ("", "-holdout")]
+    assert sorted(path.stem for path in tmp_path.glob("*.parquet")) == sorted(names)
+    for name in names:
+        lines = written(tmp_path / f"{name}.jsonl")
+        cache = str(tmp_path / "cache")
+        found = datasets.Dataset.from_parquet(str(tmp_path / f"{name}.parquet"), cache_dir=cache)
+        assert found.to_list() == lines
+        assert (tmp_path / f"{name}.parquet").stat().st_mode & 0o077 == 0
+    assert [path for path in tmp_path.iterdir() if path.name.startswith("parquet-")] == []
+    assert not any("no Parquet" in one for one in said_of_rows(tmp_path))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import BusError, TfgrpoError, describe
+from pytest_tfgrpo.core.errors import BusError, ExportError, TfgrpoError, describe
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
@@ -144,16 +144,19 @@ class TrainingRunner:
         if not now.cutting.done():
             return None
         cutting, now.cutting = now.cutting, None
-        if not cutting.result():
+        try:
+            groups = cutting.result()
+        except ExportError as error:
+            return failed("DATA", describe(error))
+        if not groups:
             return failed("DATA", "no task has attempts with different rewards; wait for more feedback")
         now.work = self._openers[now.job.request.algorithm](now.job, folder)
         return None
 
     def _evidence(self, job: TrainingJob, folder: Path) -> int:
-        """Cut what the job learns from, unless it is there, and return how many groups it has."""
+        """Cut what the job learns from, and return how many groups it has."""
         file = folder / EVIDENCE_FILE
-        if not file.exists():
-            self._cut(job.request.payload, file)
+        self._cut(job.request.payload, file)
         with file.open("rb") as lines:
             header = load_json(lines.readline())
             self._jobs.note_cut(job.id, header.get("watermark", {}))

@@ -14,10 +14,10 @@ EVIDENCE_FILE = "evidence.jsonl"
 
 
 class CutEvidence(Protocol):
-    """Writes the evidence that a request asks for."""
+    """Writes the evidence that a request asks for, and beside it what its trainer needs."""
 
     def __call__(self, request: Mapping[str, Json], file: Path) -> None:
-        """Write a whole file, or raise TfgrpoError."""
+        """Write what is not there yet, each file whole, or raise TfgrpoError."""
         ...
 
 

@@ -67,6 +67,15 @@ def test_its_status_lines_are_relayed_and_its_checkpoint_is_the_result(trainer: 
     assert outcome.parts["metadata"] == {"cuda_version": "12.1"}
 
 
+def test_what_was_said_of_its_rows_stays_in_the_status(trainer: Trainer) -> None:
+    (trainer.folder / "rows.json").write_text('{"said": ["rollouts.jsonl: 2 rows"]}')
+    trainer.say({**DONE, "metadata": {"cuda_version": "12.1"}})
+    trainer.started.made[0].end(0)
+    outcome = trainer.work.look()
+    assert outcome is not None
+    assert outcome.parts["metadata"] == {"cuda_version": "12.1", "rows": ["rollouts.jsonl: 2 rows"]}
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

@@ -11,7 +11,7 @@ import pytest
 from support.buses import BusPlace, Clock
 from support.feedback.training import FakeProcess, FakeStarter, cut, example, request, states, statuses
 
-from pytest_tfgrpo.core.errors import BusError, StoreError
+from pytest_tfgrpo.core.errors import BusError, ExportError, StoreError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
@@ -353,8 +353,12 @@ def test_evidence_that_cannot_be_cut_or_is_empty_fails_the_job(queue: Queue) -> 
     queue.jobs.submit(request("two"))
     queue.runner = queue.open(empty)
     queue.go()
-    errors = [statuses(queue.bus, name)[-1]["error"] for name in ("one", "two")]
-    assert [one["code"] for one in errors] == ["INFRA", "DATA"]
+    queue.runner.close()
+    queue.jobs.submit(request("three"))
+    queue.runner = queue.open(refusing(ExportError("has no row")))
+    queue.go()
+    errors = [statuses(queue.bus, name)[-1]["error"] for name in ("one", "two", "three")]
+    assert [one["code"] for one in errors] == ["INFRA", "DATA", "DATA"]
     assert "no such domain" in errors[0]["message"]
     assert queue.started.made == []
 

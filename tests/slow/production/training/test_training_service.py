@@ -186,3 +186,34 @@ def test_a_job_of_a_service_is_cancelled_by_another_process(service: Service) ->
         time.sleep(2.0)
         assert jobs.cancel(derived_id("job", "one")) == "running"
         assert wait(bus, service) == "cancelled"
+
+
+TRAINER = """
+import json, sys
+from pathlib import Path
+
+request = json.loads(Path(sys.argv[1]).read_text())
+folder = Path(sys.argv[1]).parent
+rows = [len((folder / f"rollouts{part}.jsonl").read_text().splitlines()) for part in ("", "-holdout")]
+print("loading", flush=True)
+print(json.dumps({"status": "running", "metrics": {"current": {"rows": rows}}}), flush=True)
+print(json.dumps({"status": "completed", "artifacts": {"final_checkpoint": request["training_job_id"]}}))
+"""
+
+
+def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(service: Service) -> None:
+    configure(service.folder, "embedded:bus.db")
+    (service.folder / "train.py").write_text(TRAINER)
+    command = json.dumps([sys.executable, str(service.folder / "train.py")])
+    config = service.folder / "loop.toml"
+    config.write_text(config.read_text().replace("triggers = []", f"triggers = []\ncommand = {command}"))
+    with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
+        bring(bus)
+        asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
+        TrainingJobs(bus, "test").submit(TrainingRequest(payload=asked))
+        service.start()
+        assert wait(bus, service) == "completed", statuses(bus)[-1]
+        last = statuses(bus)[-1]
+    assert last["artifacts"]["final_checkpoint"] == asked["training_job_id"]
+    assert last["metrics"]["current"]["rows"] == [6, 3]
+    assert last["metadata"]["rows"][0].startswith("rollouts.jsonl: 6 rows from 2 groups")
