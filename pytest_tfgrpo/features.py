@@ -38,6 +38,8 @@ class RunPlan(NamedTuple):
     task_id: str
     stamps: Mapping[str, str]
     identities: Mapping[str, Json]
+    begun: Sequence[Path] = ()
+    """Folders of runs that this one may go on with, the newest first; none for a new run."""
 
 
 Give: TypeAlias = "Callable[[RunPlan], GivenEpoch]"
@@ -66,6 +68,7 @@ def read_evidence(plan: RunPlan) -> GivenEpoch:
         kinds=plan.kinds,
         packs=plan.packs,
         library=plan.library,
+        begun=plan.begun,
     )
 
 

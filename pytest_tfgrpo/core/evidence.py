@@ -74,8 +74,6 @@ class EvidenceHeader:
     seed: int = field(default=0, metadata=SPARSE)
     watermark: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
     """The last event of each stream that was read."""
-    since: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
-    """The watermark of the file before, whose trajectories were not read again."""
     counts: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """Trajectories read, attempts and groups kept, and attempts left out by reason."""
 

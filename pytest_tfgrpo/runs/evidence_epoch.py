@@ -9,14 +9,18 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import EvidenceError, SettingError
 from pytest_tfgrpo.core.evidence import EvidenceStep
+from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
+from pytest_tfgrpo.core.records import CheckResult, Frame, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario, stamped
 from pytest_tfgrpo.core.settings.learning import EVIDENCE, SAMPLE_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
-from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.core.wire.wire import Json, from_wire
+from pytest_tfgrpo.protocols import GivenAttempts
+from pytest_tfgrpo.runs.journal.journal import scan
+from pytest_tfgrpo.runs.journal.journal_contents import header_of
 from pytest_tfgrpo.runs.seeds import draw
 from pytest_tfgrpo.scoring.checks.protocol import CheckKind
 from pytest_tfgrpo.suite.contamination.inspection import named_in_findings
@@ -34,7 +38,7 @@ class GivenEpoch(NamedTuple):
     """Its tasks, which the suite lacks."""
     sizes: Mapping[str, int]
     """Attempts at each, by id."""
-    attempts: FiledAttempts
+    attempts: GivenAttempts
     stamp: str
     found: Mapping[str, Json]
     """What the header of a new run holds of it."""
@@ -64,6 +68,16 @@ class FiledAttempts:
         )
 
 
+class GoneAttempts:
+    """Attempts that are in the journal alone."""
+
+    def filled(self, blank: Rollout) -> Rollout:
+        """Raise EvidenceError: nobody has to ask for one."""
+        raise EvidenceError(
+            f"evidence: {blank.rollout_id} is not in the journal, and the file is gone; restore it"
+        )
+
+
 def _frame(step: EvidenceStep) -> Frame:
     return Frame(
         kind=step.kind,
@@ -84,8 +98,11 @@ def evidence_epoch(
     kinds: Mapping[str, CheckKind],
     packs: Mapping[str, PromptPack],
     library: Library,
+    begun: Sequence[Path] = (),
 ) -> GivenEpoch:
     """Return the epoch that the file of the setting gives; raises SettingError and EvidenceError.
+
+    Where the file is gone, it is that of the first run of `begun` which read it to the end.
 
     Groups whose rewards are equal, whose domain has no prompt pack, or whose task overlaps the dev or eval
     split are left out. Of the others at most `sample_size` are drawn by the seed.
@@ -93,9 +110,12 @@ def evidence_epoch(
     name = str(EVIDENCE.of(settings))
     path = root / name
     if not path.is_file():
+        ended = next(filter(None, (_ended(run, name) for run in begun)), None)
+        if ended is not None:
+            return ended
         raise SettingError(
-            f"evidence: there is no file {str(path)!r}; restore it (a run that is resumed needs it too), or "
-            "set tfgrpo_evidence = none for a run without it"
+            f"evidence: there is no file {str(path)!r}; restore it (a run that is resumed needs it until its "
+            "first epoch has ended), or set tfgrpo_evidence = none for a run without it"
         )
     file = EvidenceFile(path)
     left_out = Counter[str]()
@@ -114,6 +134,23 @@ def evidence_epoch(
         "left_out": dict(sorted(left_out.items())),
     }
     return GivenEpoch(drawn, sizes, FiledAttempts(file), file.stamp, {"evidence": found})
+
+
+def _ended(run: Path, name: str) -> GivenEpoch | None:
+    """Return the epoch of a run whose attempts are all in its journal; raises JournalError."""
+    path = run / JOURNAL
+    events = (event for event, _ in scan(path))
+    header = header_of(path, next(events, None))
+    found = header.get("preflight", {}).get("evidence")
+    modes = (
+        (event.data["phase"]["mode"], event.data["status"]) for event in events if event.event == "phase"
+    )
+    if found is None or found["file"] != name or ("evidence", "complete") not in modes:
+        return None
+    phases = from_wire(tuple[Phase, ...], header["phases"])
+    sizes = next(phase.sizes for phase in phases if phase.mode == "evidence")
+    scenarios = from_wire(tuple[Scenario, ...], [one for one in header["scenarios"] if one["id"] in sizes])
+    return GivenEpoch(scenarios, sizes, GoneAttempts(), header["stamps"]["evidence"], {"evidence": found})
 
 
 def _tasks(

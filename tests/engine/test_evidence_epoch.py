@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from support.api import SMALL, SUITE, Counter, scenario
 from support.builders import make_experience, make_rollout, make_scenario
+from support.completers import ScriptedCompleter
 from support.evidence import GROUPS, group, write
+from support.teachers import operation, question, says, stage_of, staged
 from support.tools import tfgrpo as tfgrpo_of
 
 import pytest_tfgrpo as tfgrpo
@@ -24,6 +26,7 @@ from pytest_tfgrpo.engine.attempts.attempt import Slot
 from pytest_tfgrpo.engine.attempts.breaker import Breaker
 from pytest_tfgrpo.engine.resumption import Journaled
 from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
+from pytest_tfgrpo.learning.optimizer.llm.optimizer import open_llm
 from pytest_tfgrpo.protocols import LearningContext, Proposal
 from pytest_tfgrpo.report.live_view.phase_figures import ERROR, WAITING, PhaseFigures
 from pytest_tfgrpo.report.page.html import html
@@ -180,6 +183,29 @@ def test_a_run_goes_on_with_its_own_evidence_alone(tmp_path: Path) -> None:
         run(tmp_path, resume="latest")
     with pytest.raises(ResumeError, match="evidence, scenarios changed since"):
         run(tmp_path, resume="latest", evidence=None)
+
+
+def test_a_run_whose_evidence_epoch_has_ended_goes_on_without_the_file(
+    tmp_path: Path, result: tfgrpo.RunResult
+) -> None:
+    write(tmp_path / FILE)
+    actor = Counter()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, actor=actor, observe=Stop(PhaseResult, 1), concurrency=1)
+    (tmp_path / FILE).rename(tmp_path / "away.jsonl")
+    made = run(tmp_path, actor=actor, resume="latest", concurrency=1)
+    assert figures(made.run) == figures(result.run)
+    assert actor.calls == ASKED
+    evidence = made.report["evidence"]
+    assert (evidence["file"], evidence["attempts"], evidence["stamp"]) == (
+        FILE,
+        25,
+        made.run.stamps["evidence"],
+    )
+    with pytest.raises(SettingError, match=r"there is no file .*evidence\.jsonl'; restore it"):
+        run(tmp_path)
+    (tmp_path / "away.jsonl").rename(tmp_path / FILE)
+    assert figures(run(tmp_path, task_id="anew").run) == figures(made.run)
 
 
 def test_a_recording_has_what_was_asked_alone(tmp_path: Path) -> None:
@@ -355,3 +381,32 @@ def test_the_live_page_counts_attempts_and_calls_none_of_them_an_error() -> None
     figures.group(0, [{"gt_score": None, "reward": 0.5}])
     figures.group(1, [{"gt_score": None, "reward": None}])
     assert figures.marks(2) == f"{WAITING}{ERROR}"
+
+
+def test_a_teacher_compares_the_attempts_of_production(tmp_path: Path) -> None:
+    lesson = "For sums of two numbers: call calc with both, never guess."
+    teacher = ScriptedCompleter(
+        staged(
+            critique=says(operation(lesson=lesson)),
+            consolidation=says(operation(lesson=lesson, sources=["P1", "P2"])),
+        )
+    )
+    write(tmp_path / FILE, GROUPS[:2])
+    made = tfgrpo.run(
+        tmp_path,
+        SUITE,
+        actor=Counter(),
+        optimizer=open_llm(teacher, None),
+        evidence=FILE,
+        **SMALL | {"epochs": 2},
+    )
+    critiques = [question(one) for one in teacher.requests if stage_of(one) == "critique"]
+    assert len(critiques) == 2
+    for text, given in zip(sorted(critiques), GROUPS, strict=False):
+        assert given.prompt in text
+        assert all(attempt.answer in text for attempt in given.attempts[:2])
+        assert "calc" in text
+    (found,) = made.run.library.experiences
+    assert (found.summary32, found.reward.gt_score, found.epoch) == (lesson, None, 1)
+    assert found.reward.total_reward == pytest.approx(0.9)
+    assert (found.support.groups, found.polarity) == (2, "do")

@@ -63,9 +63,10 @@ class Cutter:
         self, suite: Mapping[str, str] | None = None, *, name: str = "evidence.jsonl", **asked: Any
     ) -> Cut:
         """Return what the file says that a request gives; every line of it fits its schema."""
-        bounds = {key: asked.pop(key) for key in ("watermark", "since") if key in asked}
+        watermark = asked.pop("watermark", None)
         path = self.folder / name
-        header = cut(self.bus, self.view, DatasetRequest(**asked), path, domains=suite or {}, **bounds)
+        request = DatasetRequest(**asked)
+        header = cut(self.bus, self.view, request, path, domains=suite or {}, watermark=watermark)
         assert isinstance(header, EvidenceHeader)
         text = path.read_text("utf-8")
         first, *groups = map(json.loads, text.split("\n")[:-1])

@@ -23,8 +23,9 @@ from pytest_tfgrpo.production.training.dataset.training_rows import write_traini
 from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.openers import EXTERNAL, job_openers
 from pytest_tfgrpo.production.training.jobs.process import ProcessStarter
-from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan
+from pytest_tfgrpo.production.training.jobs.pytest_work import OUT, PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
+from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
 from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
 from pytest_tfgrpo.production.training.jobs.versioned_work import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
@@ -123,7 +124,7 @@ def training_roles(
         return roles
 
     def cut_evidence(request: Mapping[str, Json], file: Path) -> None:
-        if not file.exists():
+        if not file.exists() and newest_run(file.parent / OUT) is None:
             asked = request_of(request["training_config"]["dataset"])
             watermark = request.get("metadata", {}).get("watermark")
             cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)

@@ -40,6 +40,7 @@ from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.journal_contents import (
     JournalContents,
     has_begun,
+    list_runs,
     new_run_id,
     read_to_resume,
 )
@@ -183,7 +184,19 @@ def _plan(request: RunRequest, people: Components, opened: _Opened, stamps: Mapp
         task_id=request.task_id,
         stamps=stamps,
         identities=people.identities,
+        begun=_begun(request),
     )
+
+
+def _begun(request: RunRequest) -> list[Path]:
+    """Return the folders of the runs that one may go on with, the newest first."""
+    out, task_id, wanted = request.out, request.task_id, request.resume
+    if out is None or not (wanted or request.run_id):
+        return []
+    named = [
+        run for run in list_runs(out, task_id) if wanted == "latest" or run.name in (wanted, request.run_id)
+    ]
+    return named[::-1]
 
 
 def _job(

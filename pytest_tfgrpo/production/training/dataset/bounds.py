@@ -10,7 +10,7 @@ from pytest_tfgrpo.production.view.view import REWARDS, TRAJECTORIES, LoopView
 
 STREAMS = (TRAJECTORIES, REWARDS)
 """Those that a dataset depends on."""
-_NEWEST = "t.seq > :after AND t.seq <= :trajectories"
+_NEWEST = "t.seq <= :trajectories"
 _EARLIER = f"""{_NEWEST} AND NOT EXISTS
     (SELECT 1 FROM trajectories n WHERE n.id = t.id AND n.seq <= :trajectories) AND NOT EXISTS
     (SELECT 1 FROM superseded n WHERE n.id = t.id AND n.seq <= :trajectories AND n.revision > t.revision)"""
@@ -19,9 +19,8 @@ _TABLES = {"trajectories": _NEWEST, "superseded": _EARLIER}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetBounds:
-    """Sequences: trajectories after one event up to another, with the rewards up to a third."""
+    """Sequences: trajectories up to one event, with the rewards up to another."""
 
-    after: int
     trajectories: int
     rewards: int
 
@@ -36,14 +35,13 @@ class DatasetBounds:
 
     def values(self) -> dict[str, object]:
         """Return what the conditions are given."""
-        return {"after": self.after, "trajectories": self.trajectories, "rewards": self.rewards}
+        return {"trajectories": self.trajectories, "rewards": self.rewards}
 
 
-def bounds_of(view: LoopView, watermark: Mapping[str, int] | None, since: Mapping[str, int]) -> DatasetBounds:
+def bounds_of(view: LoopView, watermark: Mapping[str, int] | None) -> DatasetBounds:
     """Return the bounds of a dataset, without a watermark up to what the view has.
 
-    `since` is the watermark of a dataset before, whose trajectories are not read again. Raises StoreError
-    for a watermark of events that are not there yet.
+    Raises StoreError for a watermark of events that are not there yet.
     """
     known = {stream: view.position(stream) for stream in STREAMS}
     for stream, sequence in (watermark or {}).items():
@@ -53,9 +51,7 @@ def bounds_of(view: LoopView, watermark: Mapping[str, int] | None, since: Mappin
                 "the watermark of another bus?"
             )
     asked = {**known, **(watermark or {})}
-    return DatasetBounds(
-        after=since.get(TRAJECTORIES, 0), trajectories=asked[TRAJECTORIES], rewards=asked[REWARDS]
-    )
+    return DatasetBounds(trajectories=asked[TRAJECTORIES], rewards=asked[REWARDS])
 
 
 def count_rows(view: LoopView, bounds: DatasetBounds) -> tuple[int, int]:

@@ -39,17 +39,16 @@ def cut(
     *,
     domains: Mapping[str, str],
     watermark: Mapping[str, int] | None = None,
-    since: Mapping[str, int] | None = None,
 ) -> EvidenceHeader:
     """Write the attempts that fit to the file at `path`, which is replaced whole; return its header.
 
     `domains` are those of the suite, by agent or by domain of trajectories. The same bus, request and
-    watermark give the same file but for `created_at`; without a watermark all that is there is read. `since`
-    is the watermark of a dataset before. Raises StoreError, JournalError and BusError.
+    watermark give the same file but for `created_at`; without a watermark all that is there is read.
+    Raises StoreError, JournalError and BusError.
     """
     for _ in range(_TRIES):
         view.catch_up(bus)
-        bounds = bounds_of(view, watermark, since or {})
+        bounds = bounds_of(view, watermark)
         before = count_rows(view, bounds)
         with VIEW.advised(view.path), closing(AttemptPool(view, asked)) as pool:
             seen, left_out = pool.fill(bounds, domains)
@@ -64,7 +63,6 @@ def cut(
                 sample_size=asked.sample_size,
                 seed=asked.seed,
                 watermark=bounds.watermark,
-                since=since or {},
                 counts={
                     "trajectories": seen,
                     "attempts": drawn.attempts,

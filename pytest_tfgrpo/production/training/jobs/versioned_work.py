@@ -32,6 +32,7 @@ from pytest_tfgrpo.production.training.versions.safety_run import (
     try_suites,
 )
 from pytest_tfgrpo.production.training.versions.validation import Validation, validate
+from pytest_tfgrpo.runs.evidence_epoch import PREFIX
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
 from pytest_tfgrpo.suite.evidence_file import EvidenceFile
 
@@ -146,17 +147,14 @@ class VersionedWork:
         if validation is None:
             bill = {name: part for name, part in outcome.parts.items() if name == "resource_usage"}
             return JobOutcome(trigger="cancel", parts=bill)
-        evidence = EvidenceFile(self._folder / EVIDENCE_FILE)
+        evidence = self._folder / EVIDENCE_FILE
         version = policies.add(
             run,
             job=self._job_id,
             parent=parent,
             validation=validation,
-            dataset=to_wire(evidence.header),
-            attempts={
-                key: [one.trajectory_id for one in evidence.attempts(key) if one.trajectory_id]
-                for key in evidence.groups
-            },
+            dataset=to_wire(EvidenceFile(evidence).header) if evidence.exists() else {},
+            attempts=_attempts(run),
         )
         self._log(folder, report)
         places = {
@@ -222,6 +220,18 @@ def _tested(run: Run) -> Run:
     """Return a run without the lessons that it holds back."""
     held = held_back(run, run.library)
     return replace(run, library=without(run.library, {lesson.id for lesson in held})) if held else run
+
+
+def _attempts(run: Run) -> dict[str, list[str]]:
+    """Return the ids of trajectories by the key of the group of evidence that they are in."""
+    return {
+        group.scenario_id.removeprefix(PREFIX): [
+            str(one.extra["trajectory_id"]) for one in group.rollouts if "trajectory_id" in one.extra
+        ]
+        for result in run.phases
+        if result.phase.mode == "evidence"
+        for group in result.groups
+    }
 
 
 def _with(outcome: JobOutcome, artifacts: Mapping[str, Json], metadata: Mapping[str, Json]) -> JobOutcome:

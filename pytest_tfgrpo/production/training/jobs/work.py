@@ -17,7 +17,10 @@ class CutEvidence(Protocol):
     """Writes the evidence that a request asks for, and beside it what its trainer needs."""
 
     def __call__(self, request: Mapping[str, Json], file: Path) -> None:
-        """Write what is not there yet, each file whole, or raise TfgrpoError."""
+        """Write what is not there yet, each file whole, or raise TfgrpoError.
+
+        There is no evidence again where a run has begun with it.
+        """
         ...
 
 

@@ -162,18 +162,6 @@ def test_the_same_watermark_gives_the_same_file_whatever_came_later(cutter: Cutt
         cutter.cut(watermark={"RL_REWARDS": 99})
 
 
-def test_what_is_new_since_a_dataset_can_be_had_alone(cutter: Cutter) -> None:
-    for name in "ab":
-        cutter.add(name, float(name == "a"))
-    before = cutter.cut().header["watermark"]
-    assert cutter.cut(since=before).header["counts"]["trajectories"] == 0
-    for name in "cd":
-        cutter.add(name, float(name == "c"))
-    found = cutter.cut(since=before)
-    assert [one["trajectory_id"] for one in found.attempts] == ids("c", "d")
-    assert found.header["since"] == before
-
-
 def test_a_sample_is_drawn_by_seed_in_whole_groups_as_far_as_it_goes(cutter: Cutter) -> None:
     for n in range(40):
         cutter.add(f"a{n}", n % 4 / 3, prompt=f"Task {n // 4}")

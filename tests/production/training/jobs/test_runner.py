@@ -363,6 +363,17 @@ def test_evidence_that_cannot_be_cut_or_is_empty_fails_the_job(queue: Queue) -> 
     assert queue.started.made == []
 
 
+def test_a_run_whose_evidence_is_gone_goes_on(queue: Queue) -> None:
+    def nothing(request: Mapping[str, Json], file: Path) -> None:
+        assert not file.exists()
+
+    queue.jobs.submit(request())
+    queue.write_run()
+    queue.runner = queue.open(nothing)
+    queue.go()
+    assert [one.flag("--tfgrpo-resume") for one in queue.started.made] == ["20260101T000000-000000aa"]
+
+
 def test_a_bus_that_is_away_fails_no_job(queue: Queue) -> None:
     queue.jobs.submit(request())
     queue.runner = queue.open(refusing(BusError("the server is away")))

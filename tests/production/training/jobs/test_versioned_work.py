@@ -141,6 +141,14 @@ def test_what_a_run_learned_is_tried_validated_and_kept(folder: Path, policies: 
     assert not (suite / IN_PROJECT).exists()
 
 
+def test_a_version_rests_on_the_journal_where_the_evidence_is_gone(folder: Path, policies: Policies) -> None:
+    learn(folder)
+    (folder / "evidence.jsonl").unlink()
+    assert ended(work(folder, policies, FakeStarter())).trigger == "finish"
+    assert {id_ for one in policies.sources("v2") for id_ in one.trajectories} >= {"t1-0", "t1-1"}
+    assert policies.read("v2").dataset == {}
+
+
 def test_an_unsafe_version_is_kept_and_rejected(folder: Path, policies: Policies) -> None:
     learn(folder)
     outcome = ended(work(folder, policies, FakeStarter(safe_or_not(0.0)), "bias"))
