@@ -24,7 +24,18 @@ ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)
 package itself, which only names what others hold."""
 WINGS = {"production": ("demo", "loop", "live"), "harvest": ("harvest",)}
 """Rooms that can be taken away, with their folders of the command line."""
-LOOP = ("assembly", "door", "evaluation", "imports", "report", "rewards", "service", "training", "view")
+LOOP = (
+    "assembly",
+    "deployment",
+    "door",
+    "evaluation",
+    "imports",
+    "report",
+    "rewards",
+    "service",
+    "training",
+    "view",
+)
 MAY_NOT_SEE = {
     "core": {"numerics", "storage"},
     "storage": {"numerics", "privacy"},

@@ -37,7 +37,7 @@ COMMANDS = (
     "live ingest", "live reset",
     "loop init", "loop demo", "loop config", "loop serve", "loop status", "loop report", "loop show",
     "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates", "loop train",
-    "loop versions",
+    "loop versions", "loop approve", "loop reject", "loop advance", "loop hold", "loop rollback", "loop pin",
 )  # fmt: skip
 TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")

@@ -52,9 +52,27 @@ COMMANDS = (
     ),
     CommandRow(
         "versions",
-        "List policy versions, approve or reject one, and show which trajectories its lessons rest on.",
+        "List policy versions, and show which trajectories the lessons of one rest on.",
         "loop.training.versions",
     ),
+    CommandRow(
+        "approve",
+        "Let a version meet users: a share of the sessions at first, or after the ramp that is on.",
+        "loop.deployment.approve",
+    ),
+    CommandRow("reject", "Reject a version that no user meets, so that none will.", "loop.deployment.reject"),
+    CommandRow("hold", "Keep a ramp at its share until you advance it.", "loop.deployment.hold"),
+    CommandRow(
+        "advance",
+        "Take the next step of a ramp without waiting, or end its hold.",
+        "loop.deployment.advance",
+    ),
+    CommandRow(
+        "rollback",
+        "Take a version back: all sessions meet the one before it at once.",
+        "loop.deployment.rollback",
+    ),
+    CommandRow("pin", "Keep the files of a version however old it is.", "loop.deployment.pin"),
     CommandRow("show", "Print a trajectory: its turns, what was said of it, and its rewards.", "loop.show"),
     CommandRow(
         "forget",

@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.builders import make_experience, make_pack
+from support.builders import make_pack
 from support.buses import EmbeddedPlace
+from support.learned_runs import NOON, learned, lesson
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
-from pytest_tfgrpo.core.lessons import Experience, Library, Operation, Revision
-from pytest_tfgrpo.core.records import Phase, PhaseResult, Run
+from pytest_tfgrpo.core.lessons import Experience, Library, Operation
 from pytest_tfgrpo.core.wire.schema import violations
-from pytest_tfgrpo.learning.library.library import empty, load_library, of
+from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.candidate import NO_JOB
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts, open_artifacts
+from pytest_tfgrpo.production.training.versions.deployable import candidate_of, next_candidate
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
 from pytest_tfgrpo.production.training.versions.retention import to_remove
@@ -24,7 +28,6 @@ from pytest_tfgrpo.production.training.versions.sources import lesson_sources
 from pytest_tfgrpo.production.training.versions.trace import trace_lines
 from pytest_tfgrpo.production.training.versions.validation import Validation
 
-NOON = "2026-01-01T12:00:00Z"
 OPEN = Validation(
     outcome="needs_approval",
     reasons=("no safety suite was tried",),
@@ -35,38 +38,9 @@ OPEN = Validation(
     holdout_reward=0.7,
     improvement_over_baseline=0.2,
 )
+ADA = {"by": "ada", "reason": "it is good", "at": NOON}
+PASSED = replace(OPEN, outcome="validated", reasons=(), safety_checks_passed=True, improvement_low=0.05)
 EVIDENCE = {"g1": ("t1", "t2"), "g2": ("t3",)}
-
-
-def lesson(n: int, task: str = "evidence-g1", **changes: Any) -> Experience:
-    return make_experience(n, group_id=f"run-{n}.e1.{task}", **changes)
-
-
-def learned(n: int, *operations: Operation, kept: tuple[Experience, ...] = (), **changes: Any) -> Run:
-    """Return the complete run `n`, whose only epoch applied some operations."""
-    library = of([*kept, *(one.experience for one in operations if one.experience is not None)])
-    phase = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=())
-    revision = Revision(epoch=1, library=library, applied=operations)
-    result = PhaseResult(
-        phase=phase, groups=(), status="complete", library_hash=empty().hash, revision=revision
-    )
-    run = Run(
-        run_id=f"run-{n}",
-        task_id="demo",
-        started_at="2026-01-01T11:00:00Z",
-        settings={},
-        stamps={},
-        versions={},
-        scenarios=(),
-        identities={"actor": {"name": "openai:small", "identity": {"model": "small"}}},
-        status="complete",
-        finished_at=NOON,
-        phases=(result,),
-        library_start=of(kept),
-        library=library,
-        packs=(make_pack(),),
-    )
-    return replace(run, **changes)
 
 
 @pytest.fixture
@@ -79,12 +53,19 @@ def policies(bus: Bus, tmp_path: Path) -> Policies:
     return Policies(bus, FolderArtifacts(tmp_path / "training"))
 
 
-def add(policies: Policies, n: int, *operations: Operation, parent: str = "v1", **run: Any) -> PolicyVersion:
+def add(
+    policies: Policies,
+    n: int,
+    *operations: Operation,
+    parent: str = "v1",
+    validation: Validation = OPEN,
+    **run: Any,
+) -> PolicyVersion:
     return policies.add(
         learned(n, *operations, **run),
         job=f"job-{n}",
         parent=parent,
-        validation=OPEN,
+        validation=validation,
         dataset={"counts": {"attempts": 4, "groups": 2}},
         attempts=EVIDENCE,
     )
@@ -159,13 +140,12 @@ def test_a_run_that_did_not_end_is_no_version(policies: Policies) -> None:
         add(policies, 0, adds(lesson(0)), status="incomplete", reason="no budget is left")
 
 
-def test_an_approved_version_is_deployed_and_the_audit_says_by_whom(policies: Policies, bus: Bus) -> None:
+def test_the_audit_says_who_approved_a_version(policies: Policies, bus: Bus) -> None:
     add(policies, 0, adds(lesson(0)))
     add(policies, 1, adds(lesson(1)))
     policies.decide("v2", "approved", by="ada", reason="", at="2026-01-02T00:00:00Z")
-    assert policies.deployed() == "v2"
     policies.decide("v3", "approved", by="grace", reason="read it", at="2026-01-03T00:00:00Z")
-    assert (policies.deployed(), policies.row("v3").by) == ("v3", "grace")
+    assert (policies.deployed(), policies.row("v3").by) == ("v1", "grace"), "no user met them yet"
     said = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
     assert said[0] == {
         "action": "policy_approved",
@@ -187,14 +167,70 @@ def test_a_version_whose_job_died_while_it_wrote_it_is_not_whole(policies: Polic
         policies.decide("v2", "approved", by="ada", reason="", at=NOON)
 
 
-def test_a_rejected_version_is_approved_with_a_reason_alone(policies: Policies) -> None:
+def test_a_decision_is_taken_once_and_a_version_that_is_served_is_not_rejected(
+    policies: Policies, bus: Bus
+) -> None:
     add(policies, 0, adds(lesson(0)))
     policies.decide("v2", "rejected", by="ada", reason="", at=NOON)
-    with pytest.raises(StoreError, match="v2 was rejected; say why it is approved all the same"):
-        policies.decide("v2", "approved", by="ada", reason="", at=NOON)
     with pytest.raises(StoreError, match="v2 is rejected already, by ada"):
         policies.decide("v2", "rejected", by="grace", reason="", at=NOON)
     assert policies.decide("v2", "approved", by="ada", reason="a fluke", at=NOON).state == "approved"
+    deploy(policies, bus, "v2")
+    assert policies.deployed() == "v1"
+    with pytest.raises(StoreError, match="v2 is served; roll it back first: tfgrpo loop rollback v2"):
+        policies.decide("v2", "rejected", by="grace", reason="rude", at=NOON)
+
+
+def test_a_job_starts_from_the_live_version_whose_files_stay(policies: Policies, bus: Bus) -> None:
+    for n in range(9):
+        add(policies, n, adds(lesson(n)))
+        if n == 0:
+            deploy(policies, bus, "v2").advance("v2", DeployDecision(at=NOON))
+    assert policies.deployed() == "v2"
+    assert [row.name for row in policies.whole()] == ["v1", "v2", "v6", "v7", "v8", "v9", "v10"]
+
+
+def test_the_newest_version_that_may_be_deployed_is_next(policies: Policies, bus: Bus) -> None:
+    serving = Deployments(bus).serving
+    add(policies, 0, adds(lesson(0)), validation=PASSED)
+    assert next_candidate(policies, serving(), automatic=False) is None, "nobody approved it"
+    add(policies, 1, adds(lesson(1)))
+    policies.decide("v3", "approved", by="ada", reason="", at=NOON)
+    assert next_candidate(policies, serving(), automatic=False) is None, "it has not passed the safety suites"
+    found = next_candidate(policies, serving(), automatic=True)
+    assert found == candidate_of(policies, "v2")
+    assert found is not None
+    assert (found.improvement, found.improvement_low, found.deployable) == (0.2, 0.05, True)
+    assert found.model_info == {
+        "base_model": "small",
+        "checkpoint_path": policies.place("v2"),
+        "training_date": NOON,
+        "training_samples": 4,
+        "final_reward": 0.7,
+    }
+    add(policies, 2, adds(lesson(2)), validation=PASSED)
+    policies.decide("v4", "approved", by="ada", reason="", at=NOON)
+    for automatic in (False, True):
+        newest = next_candidate(policies, serving(), automatic=automatic)
+        assert newest is not None
+        assert (newest.version, newest.approved_by) == ("v4", "ada")
+    deploy(policies, bus, "v4").advance("v4", DeployDecision(at=NOON))
+    assert next_candidate(policies, serving(), automatic=True) is None, "v2 is older than the live one"
+
+
+def test_v1_is_known_before_any_job_made_a_version(policies: Policies) -> None:
+    first = candidate_of(policies, "v1")
+    assert (first.version, first.deployable, first.job) == ("v1", False, NO_JOB)
+    add(policies, 0, adds(lesson(0)))
+    assert candidate_of(policies, "v1").model_info["base_model"] == "small"
+
+
+def deploy(policies: Policies, bus: Bus, name: str) -> Deployments:
+    """Let all sessions but the hold-out meet a version."""
+    deployments = Deployments(bus)
+    candidates = (candidate_of(policies, one) for one in (name, policies.deployed()))
+    deployments.start(*candidates, DeployDecision(at=NOON, by="ada"), override=True, at_once=True)
+    return deployments
 
 
 UNJUDGED = "safety suite toxicity_test: 12 of 12 need a judge"
@@ -356,11 +392,11 @@ class TestRetention:
         for n in range(9):
             add(policies, n, adds(lesson(n)))
             if n == 1:
-                policies.pin("v3", True)
+                policies.pin("v3", True, **ADA)
         assert self.removed(policies) == ["v4", "v5"]  # v2 is the best: of equal ones the first
         assert not folder(policies, "v4").exists()
         assert folder(policies, "v3").exists()
-        assert policies.pin("v3", False).pinned is False
+        assert policies.pin("v3", False, **ADA).pinned is False
         assert policies.prune(NOON) == ["v3"]
         assert add(policies, 9, adds(lesson(9))).name == "v11"
         assert self.removed(policies) == ["v3", "v4", "v5", "v6"]
@@ -368,12 +404,15 @@ class TestRetention:
     def removed(self, policies: Policies) -> list[str]:
         return [row.name for row in policies.listed() if row.state == "removed"]
 
-    def test_the_live_version_and_the_one_before_it_stay(self, policies: Policies) -> None:
-        for n in range(3):
+    def test_what_is_served_and_the_version_before_it_stay(self, policies: Policies, bus: Bus) -> None:
+        for n in range(4):
             add(policies, n, adds(lesson(n)))
-            policies.decide(f"v{n + 2}", "approved", by="ada", reason="", at=f"2026-01-0{n + 2}T00:00:00Z")
-        assert policies.prune("2027-01-01T00:00:00Z") == []
-        add(policies, 3, adds(lesson(3)))
+        deploy(policies, bus, "v3").advance("v3", DeployDecision(at=NOON))
+        deploy(policies, bus, "v4").advance("v4", DeployDecision(at=NOON))
+        deploy(policies, bus, "v5")
+        add(policies, 4, adds(lesson(4)))
+        assert policies.prune("2027-01-01T00:00:00Z") == ["v6"], "v2 is the best"
+        Deployments(bus).roll_back("v5", DeployDecision(at=NOON))
         assert policies.prune("2027-01-01T00:00:00Z") == ["v5"]
 
 

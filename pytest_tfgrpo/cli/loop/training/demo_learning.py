@@ -19,10 +19,11 @@ from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.serving import FIRST
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
-from pytest_tfgrpo.production.training.versions.policies import FIRST, Policies
+from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.suite.evidence_file import EvidenceFile
 
 SUITE, JOBS = "suite", "loop-jobs"
@@ -84,7 +85,7 @@ def _version(job: TrainingJob, policies: Policies) -> Iterator[str]:
     gain = _gain(found.holdout_reward, found.improvement_over_baseline)
     yield f"version    {name} with {plural(version.lessons, 'lesson')}: mean score on the eval split {gain}"
     yield f"           {row.state.replace('_', ' ')}: {'; '.join(found.reasons)}"
-    yield f"next       tfgrpo loop versions approve {name} --by NAME; in use until then: {FIRST}"
+    yield f"next       tfgrpo loop approve {name}; live until then: {FIRST}"
 
 
 def _control(folder: Path, evidence: Path) -> str:

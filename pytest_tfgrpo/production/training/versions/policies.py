@@ -23,6 +23,8 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.learning.library.library import empty, library_text, load_library, save_library
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.serving import FIRST
 from pytest_tfgrpo.production.training.versions.artifacts import Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
 from pytest_tfgrpo.production.training.versions.policy import POLICY, PolicyVersion, first_version, policy_of
@@ -36,7 +38,6 @@ from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, Table
 ROW = "policy"
 CHECKPOINTS, LOGS, CURVES = "rl-checkpoints", "rl-logs", "rl-viz"
 """Folders of the files: of a version, by its name; of a job's run and its curve, by the job's id."""
-FIRST = "v1"
 
 
 class Policies:
@@ -44,7 +45,7 @@ class Policies:
 
     def __init__(self, store: EventStore, files: Artifacts) -> None:
         """`files` get ``rl-checkpoints/<name>/`` for each version, and folders of logs and curves."""
-        self._store, self._rows = store, store.table(STATE)
+        self._store, self._rows, self._deployments = store, store.table(STATE), Deployments(store)
         self.files = files
 
     def listed(self) -> list[VersionRow]:
@@ -61,9 +62,8 @@ class Policies:
         return rows[name]
 
     def deployed(self) -> str:
-        """Return the name of the version in use: the last that was approved, else v1."""
-        approved = [row for row in self.listed() if row.state == "approved"]
-        return max(approved, key=lambda row: row.at).name if approved else FIRST
+        """Return the name of the live version, from which the next job starts."""
+        return self._deployments.serving().live
 
     def place(self, name: str) -> str:
         """Return the path or URL of a version's folder."""
@@ -136,17 +136,22 @@ class Policies:
         self, name: str, state: Literal["approved", "rejected"], *, by: str, reason: str, at: str
     ) -> VersionRow:
         """Note what a person decided of a version, in its row and the audit; raises StoreError, BusError."""
+        if state == "rejected" and name in self._deployments.serving().versions:
+            raise StoreError(f"version {name} is served; roll it back first: tfgrpo loop rollback {name}")
 
         def decided(before: VersionRow) -> VersionRow:
             if before.state == state:
                 raise StoreError(f"version {name} is {state} already, by {before.by or 'its validation'}")
             if state == "approved":
                 self.read(name)  # a version whose job died while it wrote it cannot be used
-            if state == "approved" and before.state == "rejected" and not reason:
-                raise StoreError(f"version {name} was rejected; say why it is approved all the same")
             return replace(before, state=state, by=by, reason=reason, at=at)
 
         return self._note(name, decided, {"action": f"policy_{state}", "ref": by, "reason": reason}, at)
+
+    def pin(self, name: str, pinned: bool, *, by: str, reason: str, at: str) -> VersionRow:
+        """Keep the files of a version however old they are, or no longer; raises StoreError, BusError."""
+        said = {"action": "policy_pinned" if pinned else "policy_unpinned", "ref": by, "reason": reason}
+        return self._note(name, lambda row: replace(row, pinned=pinned), said, at)
 
     def judge(
         self,
@@ -201,19 +206,13 @@ class Policies:
                 continue
             return row
 
-    def pin(self, name: str, pinned: bool) -> VersionRow:
-        """Keep the files of a version however old they are, or no longer; raises StoreError, BusError."""
-        self.row(name)
-        return self._change(name, lambda row: replace(row, pinned=pinned))
-
     def prune(self, now: str) -> list[str]:
         """Remove the files of versions that nobody uses and that are old or too many; return their names.
 
         Their rows stay, so that no name is given twice. Raises StoreError and BusError.
         """
         rows = self.listed()
-        approved = sorted((row for row in rows if row.state == "approved"), key=lambda row: row.at)
-        used = frozenset({FIRST, *(row.name for row in approved[-2:])})
+        used = self._deployments.serving().used | {FIRST}
         scored = [row for row in rows if row.score is not None and row.state != "removed"]
         best = max(scored, key=lambda row: row.score or 0.0).name if scored else None
         gone = to_remove(rows, used=used, best=best, now=now)

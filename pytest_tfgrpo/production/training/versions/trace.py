@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import line, plural
-from pytest_tfgrpo.production.training.versions.policies import FIRST, Policies
+from pytest_tfgrpo.production.deployment.serving import FIRST
+from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.sources import LessonSource
 
 SHORTEST = 4

@@ -42,6 +42,8 @@ class Validation:
     """Those of the reasons that a person's verdict on safety settles."""
     human_eval_score: float | None = field(default=None, metadata=SPARSE)
     """What a person gave it, from 0 to 1."""
+    improvement_low: float | None = field(default=None, metadata=SPARSE)
+    """Lower end of the 95 % interval of that difference."""
 
 
 def validate(
@@ -80,6 +82,7 @@ def validate(
         holdout_reward=after,
         improvement_over_baseline=gain["difference"] if gain else None,
         open_safety=open_safety,
+        improvement_low=gain["ci95"][0] if gain and gain["ci95"] else None,
     )
 
 

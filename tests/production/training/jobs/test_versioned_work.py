@@ -17,6 +17,8 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.evidence import EvidenceGroup
 from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.versioned_work import (
     IN_PROJECT,
@@ -25,6 +27,7 @@ from pytest_tfgrpo.production.training.jobs.versioned_work import (
     starting_library,
 )
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.deployable import candidate_of
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.runs.journal.journal import encode
 
@@ -209,10 +212,13 @@ def test_a_run_that_is_gone_is_said(folder: Path, policies: Policies) -> None:
         ended(work(folder, policies, FakeStarter()))
 
 
-def test_a_job_starts_from_what_was_deployed_when_it_began(folder: Path, policies: Policies) -> None:
+def test_a_job_starts_from_what_was_live_when_it_began(folder: Path, policies: Policies, bus: Bus) -> None:
     learn(folder)
     ended(work(folder, policies, FakeStarter()))
-    policies.decide("v2", "approved", by="ada", reason="read it", at="2099-01-01T00:00:00Z")
+    deployments, word = Deployments(bus), DeployDecision(at="2099-01-01T00:00:00.000Z", by="ada")
+    both = (candidate_of(policies, name) for name in ("v2", "v1"))
+    deployments.start(*both, word, override=True, at_once=True)
+    deployments.advance("v2", word)
     assert load_library(starting_library(policies, folder)).experiences == ()  # of v1, also when it goes on
     other = folder.parent / "other"
     other.mkdir()

@@ -1,0 +1,42 @@
+"""What the commands share with which a person decides about a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pytest_tfgrpo.cli.loop.loop_arguments import add_config
+from pytest_tfgrpo.cli.loop.open_loop import existing_bus
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
+
+
+class DecidedVersion(NamedTuple):
+    """A version that a person decides about."""
+
+    name: str
+    policies: Policies
+    deployments: Deployments
+    decision: DeployDecision
+
+
+def add_decision(command: Parser) -> None:
+    """Add what names the version, the person and the reason."""
+    command.add_argument("version", metavar="VERSION", help="such as v2")
+    command.add_argument("--by", metavar="NAME", required=True, help="who decides; the audit keeps it")
+    command.add_argument("--reason", metavar="TEXT", required=True, help="why; the audit keeps it")
+    add_config(command)
+
+
+@contextmanager
+def decided_version(arguments: Arguments) -> Iterator[DecidedVersion]:
+    """Yield the version that the arguments name; raises StoreError and BusError."""
+    with existing_bus(arguments.config) as (config, bus):
+        policies = Policies(bus, open_artifacts(config.store))
+        decision = DeployDecision(at=utc_now(), by=arguments.by, reason=arguments.reason)
+        yield DecidedVersion(policies.row(arguments.version).name, policies, Deployments(bus), decision)

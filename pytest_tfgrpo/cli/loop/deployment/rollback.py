@@ -1,0 +1,21 @@
+"""The command ``tfgrpo loop rollback``: a version is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_tfgrpo.cli.loop.deployment.decisions import add_decision, decided_version
+from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.production.deployment.serving_lines import serving_lines
+
+
+def declare(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls(rollback)
+    add_decision(command)
+
+
+def rollback(arguments: Arguments) -> Iterator[str]:
+    """Take a version back: all sessions meet the one before it at once."""
+    with decided_version(arguments) as (name, _, deployments, decision):
+        yield from serving_lines(deployments.roll_back(name, decision))

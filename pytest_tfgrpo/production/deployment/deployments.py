@@ -1,0 +1,220 @@
+"""Transitions of what is served: each is one change of one row, with the events that it owes.
+
+Where several processes change it at once, each change starts from what the one before left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+from pytest_tfgrpo.core.errors import RevisionConflict, StoreError
+from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
+from pytest_tfgrpo.production.deployment.deployed_events import (
+    DeployDecision,
+    Transition,
+    transition_events,
+)
+from pytest_tfgrpo.production.deployment.plan import AT_ONCE, ramp_plan
+from pytest_tfgrpo.production.deployment.serving import ROW, Ramp, Serving, serving_of
+from pytest_tfgrpo.production.deployment.states import DeployTrigger
+from pytest_tfgrpo.storage.event_store import STATE, EventStore, TablePut
+
+
+class ServingChange(NamedTuple):
+    """What a change leads to; without transitions nothing changes."""
+
+    serving: Serving
+    transitions: Sequence[Transition] = ()
+    ramp: Ramp | None = None
+    """The deployment that the transitions belong to."""
+
+
+BuildChange: TypeAlias = Callable[[Serving, DeployDecision, str], ServingChange]
+"""From what is served, the decision, and what is unique to this change; raises StoreError."""
+
+
+class Deployments:
+    """What is served, for several processes. Every method raises BusError."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store, self._rows = store, store.table(STATE)
+
+    def serving(self) -> Serving:
+        """Return what is served."""
+        return serving_of(self._rows.get(ROW)[0])
+
+    def start(
+        self,
+        candidate: DeployCandidate,
+        live: DeployCandidate,
+        decision: DeployDecision,
+        *,
+        override: bool = False,
+        at_once: bool = False,
+    ) -> Serving:
+        """Begin the ramp of a version; `live` describes the one that it is to replace.
+
+        `override` is a person's word that it starts though decision 35 does not hold, and `at_once` that it
+        takes all sessions but the hold-out. Raises StoreError where another ramp is on, or it may not start.
+        """
+
+        def build(serving: Serving, decision: DeployDecision, unique: str) -> ServingChange:
+            return _started(serving, candidate, live, decision, unique, override, at_once)
+
+        return self._change(build, decision)
+
+    def advance(self, version: str, decision: DeployDecision, seen: Ramp | None = None) -> Serving:
+        """Take the next step of a ramp, after the last of which its version is live; or end its hold.
+
+        With `seen` nothing changes where the ramp is not that one any more. Raises StoreError without a ramp.
+        """
+
+        def build(serving: Serving, decision: DeployDecision, _: str) -> ServingChange:
+            ramp = _ramp_of(serving, version)
+            return ServingChange(serving) if seen not in (None, ramp) else _advanced(serving, ramp, decision)
+
+        return self._change(build, decision)
+
+    def hold(self, version: str, decision: DeployDecision, seen: Ramp | None = None) -> Serving:
+        """Stop a ramp at its share, until someone lets it go on; see `advance`."""
+
+        def build(serving: Serving, decision: DeployDecision, _: str) -> ServingChange:
+            ramp = _ramp_of(serving, version)
+            if seen not in (None, ramp):
+                return ServingChange(serving)
+            held = replace(ramp, since=decision.at, held_by=decision.by, held_for=decision.reason)
+            return _moved(replace(serving, ramp=held), (version, "hold"), ramp=held)
+
+        return self._change(build, decision)
+
+    def roll_back(self, version: str, decision: DeployDecision) -> Serving:
+        """Take a version back at once; one that was rolled back already stays so.
+
+        Raises StoreError where it is not served, or the version before it is none any more.
+        """
+
+        def build(serving: Serving, decision: DeployDecision, _: str) -> ServingChange:
+            return _rolled_back(serving, version, decision)
+
+        return self._change(build, decision)
+
+    def _change(self, build: BuildChange, decision: DeployDecision) -> Serving:
+        while True:
+            value, revision = self._rows.get(ROW)
+            before = serving_of(value)
+            begun = before.since if before.ramp is None else before.ramp.since
+            decision = replace(decision, at=max(decision.at, begun))  # a clock may go back
+            change = build(before, decision, str(revision))
+            if not change.transitions or change.ramp is None:
+                return before
+            events = [
+                event
+                for transition in change.transitions
+                for event in transition_events(change.serving, transition, change.ramp, decision, revision)
+            ]
+            kept = {
+                name: known for name, known in change.serving.payloads.items() if name in change.serving.used
+            }
+            after = replace(change.serving, payloads=kept)
+            try:
+                self._store.publish(events, [TablePut(key=ROW, value=after.encode(), revision=revision)])
+            except RevisionConflict:
+                continue
+            return after
+
+
+def _moved(after: Serving, *moves: tuple[str, DeployTrigger], ramp: Ramp) -> ServingChange:
+    """Return the change in which versions take transitions, one after the other; raises StoreError."""
+    states, transitions = dict(after.states), []
+    for version, trigger in moves:
+        transition = Transition(version, states[version], trigger)
+        state = transition.state
+        if state is None:
+            raise StoreError(f"version {version} is {states[version].replace('_', ' ')}; nothing is changed")
+        states[version] = state
+        transitions.append(transition)
+    return ServingChange(replace(after, states=states), transitions, ramp)
+
+
+def _ramp_of(serving: Serving, version: str) -> Ramp:
+    ramp = serving.ramp
+    if ramp is None or ramp.version != version:
+        state = serving.states.get(version)
+        there = f"version {version} {f'is {state}' if state else 'was never deployed'}".replace("_", " ")
+        now = f"the ramp is that of {ramp.version}" if ramp else "no version ramps now"
+        raise StoreError(f"{there}; {now}")
+    return ramp
+
+
+def _started(
+    serving: Serving,
+    candidate: DeployCandidate,
+    live: DeployCandidate,
+    decision: DeployDecision,
+    unique: str,
+    override: bool,
+    at_once: bool,
+) -> ServingChange:
+    version = candidate.version
+    if serving.ramp is not None or version == serving.live:
+        now = (
+            f"version {serving.ramp.version} ramps" if serving.ramp else f"version {version} is live already"
+        )
+        raise StoreError(f"{now}; nothing is changed")
+    if not candidate.deployable and not override:
+        raise StoreError(
+            f"version {version} has not passed its validation; only a person's emergency override deploys it"
+        )
+    if serving.states.get(version) == "rolled_back" and not decision.by:
+        raise StoreError(f"version {version} was rolled back; only a person lets it ramp again")
+    plan = AT_ONCE if at_once else ramp_plan(candidate)
+    ramp = Ramp(
+        deployment=derived_id("deployment", candidate.job, version, unique),
+        version=version,
+        strategy=plan.strategy,
+        shares=plan.shares,
+        waits_min=plan.waits_min,
+        began=(decision.at,),
+        since=decision.at,
+        by=decision.by or candidate.approved_by,
+    )
+    begun = replace(
+        serving,
+        ramp=ramp,
+        states={version: candidate.start, **serving.states},
+        payloads={**serving.payloads, version: candidate.payload(), live.version: live.payload()},
+    )
+    return _moved(begun, (version, "override" if override else "start"), ramp=ramp)
+
+
+def _advanced(serving: Serving, ramp: Ramp, decision: DeployDecision) -> ServingChange:
+    version, at = ramp.version, decision.at
+    if serving.states[version] == "held":
+        freed = replace(ramp, since=at, held_by="", held_for="")
+        return _moved(replace(serving, ramp=freed), (version, "resume"), ramp=freed)
+    if ramp.step + 1 < len(ramp.shares):
+        further = replace(ramp, began=(*ramp.began, at), since=at)
+        return _moved(replace(serving, ramp=further), (version, "advance"), ramp=further)
+    after = replace(serving, live=version, deployed=ramp, since=at, previous=serving.live, ramp=None)
+    return _moved(after, (version, "finish"), (serving.live, "retire"), ramp=ramp)
+
+
+def _rolled_back(serving: Serving, version: str, decision: DeployDecision) -> ServingChange:
+    if serving.states.get(version) == "rolled_back":
+        return ServingChange(serving)
+    ramp = serving.ramp
+    if ramp is not None and ramp.version == version:
+        return _moved(replace(serving, ramp=None), (version, "roll_back"), ramp=ramp)
+    if version != serving.live or serving.deployed is None or not serving.previous:
+        raise StoreError(
+            f"version {version} is not one that can be rolled back: live is {serving.live}, "
+            f"{f'and before it was {serving.previous}' if serving.previous else 'and none was before it'}"
+        )
+    if ramp is not None:
+        raise StoreError(f"version {ramp.version} ramps against {version}; roll that back first")
+    after = replace(serving, live=serving.previous, since=decision.at, previous="", deployed=None)
+    moves: tuple[tuple[str, DeployTrigger], ...] = ((version, "roll_back"), (serving.previous, "restore"))
+    return _moved(after, *moves, ramp=serving.deployed)

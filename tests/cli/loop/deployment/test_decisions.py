@@ -1,0 +1,103 @@
+"""The commands with which a person decides about versions: ``tfgrpo loop approve`` and its like."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.learned_runs import learned, lesson
+from support.loop_events import payloads
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
+from pytest_tfgrpo.production.training.versions.validation import Validation
+
+ADA = ("--by", "ada", "--reason", "read it")
+BUS = "embedded:loop-bus.db"
+
+
+@pytest.fixture(autouse=True)
+def _loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in the folder of a loop with v2 and v3, which passed their validation, and v4, which did not."""
+    monkeypatch.chdir(tmp_path)
+    tfgrpo("loop", "init")
+    with closing(open_bus(BUS)) as bus:
+        policies = Policies(bus, FolderArtifacts(tmp_path / "loop-jobs"))
+        for n in range(3):
+            policies.add(
+                learned(n, Operation(kind="add", experience=lesson(n), groups=(), targets=())),
+                job=f"job-{n}",
+                parent="v1",
+                validation=Validation(
+                    outcome="validated" if n < 2 else "rejected",
+                    reasons=() if n < 2 else ("the gate failed",),
+                    benchmark_passed=n < 2,
+                    safety_checks_passed=True,
+                    performance_regression=n >= 2,
+                    improvement_over_baseline=0.1,
+                ),
+                dataset={},
+                attempts={},
+            )
+
+
+def decide(action: str, version: str, *more: str, code: int = 0) -> list[str]:
+    return tfgrpo("loop", action, version, *ADA, *more, code=code).splitlines()
+
+
+def state(version: str) -> str:
+    lines = tfgrpo("loop", "versions", "list").splitlines()
+    return next(line.split()[1] for line in lines if line.startswith(version))
+
+
+def test_an_approved_version_ramps_and_is_advanced_held_and_rolled_back() -> None:
+    first = decide("approve", "v2")
+    assert first[0] == "live       v1"
+    assert first[1].startswith("canary     v2 meets 10 % of new sessions, step 1 of 4 since ")
+    assert state("v2") == "canary"
+    assert "meets 25 % of new sessions, step 2 of 4" in decide("advance", "v2")[1]
+    held = decide("hold", "v2")
+    assert held[1].startswith("held       v2 meets 25 %")
+    assert held[2] == "           held by ada: read it"
+    assert decide("advance", "v2")[1].startswith("canary     v2 meets 25 %")
+    assert decide("rollback", "v2") == ["live       v1"] == decide("rollback", "v2")
+    assert (state("v1"), state("v2")) == ("live", "rolled")
+    assert "meets 10 %" in decide("approve", "v2")[1], "a person lets it ramp again"
+
+
+def test_a_version_that_did_not_pass_takes_an_override_and_all_sessions_only_with_it() -> None:
+    (said,) = decide("approve", "v4", code=1)
+    assert "version v4 may not be deployed: the gate failed; --emergency-override does it anyhow" in said
+    assert state("v4") == "rejected"
+    assert "--at-once skips the ramp" in decide("approve", "v2", "--at-once", code=1)[0]
+    assert "meets 95 %" in decide("approve", "v4", "--emergency-override", "--at-once")[1]
+    with closing(open_bus(BUS)) as bus:
+        audit = payloads(bus, "RL_AUDIT")
+        (event,) = payloads(bus, "RL_DEPLOYMENTS")
+    assert [(one["action"], one["ref"], one["reason"]) for one in audit] == [
+        ("policy_approved", "ada", "read it"),
+        ("deployment_override", "ada", "read it"),
+    ]
+    assert event["deployment_config"]["rollout_strategy"] == "immediate"
+    assert event["metadata"]["approval_status"] == "manual_approved"
+
+
+def test_a_version_that_is_approved_during_a_ramp_waits_for_its_end() -> None:
+    decide("approve", "v2")
+    assert decide("approve", "v3") == ["v3 approved; it waits until the ramp of v2 ends"]
+    said = "v4 approved; it waits until the ramp of v2 ends; approve it again then"
+    assert decide("approve", "v4", "--emergency-override") == [said]
+    assert "version v2 is served already" in decide("approve", "v2", code=1)[0]
+    assert (state("v3"), state("v4")) == ("approved", "approved")
+
+
+def test_versions_are_rejected_and_pinned() -> None:
+    assert decide("reject", "v3") == ["v3 rejected by ada"]
+    assert "version v3 is rejected already, by ada" in decide("reject", "v3", code=1)[0]
+    assert decide("pin", "v3") == ["v3 pinned"]
+    assert decide("pin", "v3", "--off") == ["v3 no longer pinned"]
+    assert "there is no version 'v9'; the last is v4" in decide("pin", "v9", code=1)[0]
+    decide("approve", "v2")
+    assert "v2 is served; roll it back first: tfgrpo loop rollback v2" in decide("reject", "v2", code=1)[0]

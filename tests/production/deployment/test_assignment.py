@@ -1,0 +1,94 @@
+"""Which version a session meets."""
+
+import hashlib
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.production.deployment.assignment import SessionVersions, assigned, bucket
+from pytest_tfgrpo.production.deployment.serving import Ramp, Serving, serving_of
+
+NOON = "2026-01-01T12:00:00.000Z"
+SESSIONS = [f"chat-{n}" for n in range(2000)]
+
+
+def ramping(*shares: float, deployment: str = "one") -> Serving:
+    """Return a ramp in the step of the last share."""
+    ramp = Ramp(
+        deployment=derived_id(deployment),
+        version="v2",
+        strategy="canary",
+        shares=shares,
+        waits_min=(60.0,) * len(shares),
+        began=(NOON,) * len(shares),
+        since=NOON,
+        by="ada",
+    )
+    return Serving(ramp=ramp, states={"v1": "live", "v2": "canary"})
+
+
+def canaries(serving: Serving) -> set[str]:
+    return {session for session in SESSIONS if assigned(serving, session) == "v2"}
+
+
+def test_a_bucket_is_the_first_32_bits_of_a_hash_of_both_ids() -> None:
+    expected = int(hashlib.sha256(b"d\0s").hexdigest()[:8], 16) / 2**32
+    assert bucket("d", "s") == expected
+    assert len({bucket("d", "s"), bucket("e", "s"), bucket("d", "t"), bucket("ds", "")}) == 4
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.25, 0.5])
+def test_a_share_of_the_sessions_meets_the_version_that_ramps(share: float) -> None:
+    assert len(canaries(ramping(share))) / len(SESSIONS) == pytest.approx(share, abs=0.03)
+
+
+def test_a_growing_share_only_adds_and_the_last_one_leaves_a_hold_out() -> None:
+    steps = [canaries(ramping(*(0.1, 0.25, 0.5, 1.0)[: n + 1])) for n in range(4)]
+    assert all(fewer < more for fewer, more in itertools.pairwise(steps))
+    assert len(steps[-1]) / len(SESSIONS) == pytest.approx(0.95, abs=0.02)
+
+
+def test_another_deployment_draws_other_sessions() -> None:
+    first, second = canaries(ramping(0.25)), canaries(ramping(0.25, deployment="two"))
+    assert len(first & second) / len(first) == pytest.approx(0.25, abs=0.06)
+
+
+def test_a_session_keeps_its_version_while_both_are_served_and_changes_on_rollback_at_once() -> None:
+    met = SessionVersions()
+    narrow, wide = ramping(0.1), ramping(0.1, 0.5)
+    late = next(iter(canaries(wide) - canaries(narrow)))
+    early = next(iter(canaries(narrow)))
+    assert [met.version(narrow, one) for one in (early, late)] == ["v2", "v1"]
+    assert [met.version(wide, one) for one in (early, late)] == ["v2", "v1"], "it began when the share was .1"
+    back = replace(wide, ramp=None, states={"v1": "live", "v2": "rolled_back"})
+    assert [met.version(back, one) for one in (early, late)] == ["v1", "v1"]
+    live = Serving(live="v2", states={"v1": "retired", "v2": "live"})
+    assert met.version(live, late) == "v2"
+
+
+def test_only_the_newest_sessions_are_remembered() -> None:
+    met, narrow, wide = SessionVersions(most=2), ramping(0.1), ramping(0.1, 0.5)
+    late = sorted(canaries(wide) - canaries(narrow))[:3]
+    for session in late:
+        met.version(narrow, session)
+    assert [met.version(wide, session) for session in reversed(late)] == ["v1", "v1", "v2"]
+
+
+def test_without_a_ramp_all_sessions_meet_the_live_version() -> None:
+    assert {assigned(Serving(live="v3"), session, "v2") for session in SESSIONS[:50]} == {"v3"}
+
+
+def test_what_is_served_is_read_as_it_was_written_and_v1_is_live_at_first() -> None:
+    serving = ramping(0.1, 0.25)
+    assert serving_of(serving.encode()) == serving
+    assert (serving_of(None).live, serving_of(None).versions) == ("v1", ("v1",))
+
+
+def test_the_share_at_a_time_is_that_of_the_step_it_lies_in() -> None:
+    ramp = ramping(0.1, 1.0).ramp
+    assert ramp is not None
+    ramp = replace(ramp, began=(NOON, "2026-01-01T13:00:00.000Z"))
+    times = ("2026-01-01T11:59:59.999Z", NOON, "2026-01-01T12:59:59.999Z", "2026-01-01T13:00:00.000Z")
+    assert [ramp.share_at(time) for time in times] == [0.0, 0.1, 0.1, 0.95]

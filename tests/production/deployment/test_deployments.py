@@ -1,0 +1,292 @@
+"""Transitions of what is served, the events that they owe, and what no transition allows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from support.buses import BusPlace
+from support.loop_events import payloads
+
+from pytest_tfgrpo.core.errors import BusError, StoreError
+from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.plan import BLUE_GREEN, CANARY, CAREFUL, ramp_plan
+from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.storage.event_store import BusEvent, Table, TablePut
+
+V1 = DeployCandidate(version="v1")
+JOB = "3f2504e0-4f89-41d3-9a0c-0305e82c3305"
+
+
+def good(version: str = "v2", **changes: Any) -> DeployCandidate:
+    """Return a version that passed its validation, a little better than the live one."""
+    fields: dict[str, Any] = {
+        "version": version,
+        "validated": True,
+        "benchmark_passed": True,
+        "safety_checks_passed": True,
+        "improvement": 0.08,
+        "improvement_low": 0.01,
+        "job": JOB,
+        "model_info": {"base_model": "small", "final_reward": 0.8},
+    }
+    return DeployCandidate(**(fields | changes))
+
+
+def said(minute: int, by: str = "", reason: str = "", **evidence: object) -> DeployDecision:
+    at = f"2026-01-01T{12 + minute // 60:02}:{minute % 60:02}:00.000Z"
+    return DeployDecision(at=at, by=by, reason=reason, evidence=evidence)
+
+
+@pytest.fixture
+def deployments(bus: Bus) -> Deployments:
+    return Deployments(bus)
+
+
+def live(deployments: Deployments, version: str = "v2", minute: int = 0) -> Serving:
+    """Take a version to all users."""
+    deployments.start(good(version), V1, said(minute, "ada"))
+    for n in range(1, 4):
+        deployments.advance(version, said(minute + n))
+    return deployments.advance(version, said(minute + 4))
+
+
+def states(bus: Bus) -> list[tuple[str, str, float]]:
+    """Return version, state and share of each event."""
+    return [
+        (
+            one["model_info"]["model_id"],
+            one["metadata"]["state"],
+            one["deployment_config"]["traffic_percentage"],
+        )
+        for one in payloads(bus, "RL_DEPLOYMENTS")
+    ]
+
+
+def test_a_ramp_goes_from_step_to_step_until_its_version_is_live(bus: Bus, deployments: Deployments) -> None:
+    after = live(deployments)
+    assert (after.live, after.previous, after.ramp, after.since) == ("v2", "v1", None, said(4).at)
+    assert after.states == {"v1": "retired", "v2": "live"}
+    assert states(bus) == [
+        *(("v2", "canary", share) for share in (10.0, 25.0, 50.0, 95.0)),
+        ("v2", "live", 100.0),
+        ("v1", "retired", 0.0),
+    ]
+    assert deployments.serving() == after
+    audit = payloads(bus, "RL_AUDIT")
+    assert [(one["action"], one["what"], one["was"]) for one in audit[:2]] == [
+        ("deployment_start", "v2", "validated"),
+        ("deployment_advance", "v2", "canary"),
+    ]
+    assert audit[0]["ref"] == "ada"
+
+
+def test_events_fit_their_schema_and_have_the_fields_of_the_source(
+    bus: Bus, deployments: Deployments
+) -> None:
+    deployments.start(good(), V1, said(0, "ada", "it is better"))
+    deployments.advance("v2", said(70, n_canary=40))
+    deployments.hold("v2", said(80, reason="both arms err"))
+    deployments.roll_back("v2", said(90))
+    found = payloads(bus, "RL_DEPLOYMENTS")
+    assert all(isinstance(check_event(wrap(MODEL_DEPLOYED, one)), RlEvent) for one in found)
+    first, second, held, back = found
+    assert len({one["deployment_id"] for one in found}) == 1
+    assert first["training_job_id"] == JOB
+    assert first["model_info"] == {"model_id": "v2", "base_model": "small", "final_reward": 0.8}
+    assert first["deployment_config"] == {
+        "serving_platform": "tfgrpo",
+        "model_name": "v2",
+        "rollout_strategy": "canary",
+        "traffic_percentage": 10.0,
+        "ramp_schedule": [
+            {"timestamp": said(minute).at, "percentage": share}
+            for minute, share in ((0, 10.0), (60, 25.0), (120, 50.0), (240, 95.0), (270, 100.0))
+        ],
+    }
+    assert first["metadata"] == {
+        "deployed_by": "ada",
+        "approval_status": "manual_approved",
+        "previous_model": "v1",
+        "state": "canary",
+        "reason": "it is better",
+        "evidence": {},
+    }
+    assert second["deployment_config"]["ramp_schedule"][1:3] == [
+        {"timestamp": said(70).at, "percentage": 25.0},
+        {"timestamp": said(130).at, "percentage": 50.0},
+    ]
+    assert (second["metadata"]["evidence"], second["metadata"]["deployed_by"]) == ({"n_canary": 40}, "tfgrpo")
+    assert (held["metadata"]["state"], held["deployment_config"]["traffic_percentage"]) == ("held", 25.0)
+    assert "ramp_schedule" not in back["deployment_config"]
+
+
+def test_a_version_made_by_hand_says_so(bus: Bus, deployments: Deployments) -> None:
+    deployments.start(good(job=NO_JOB), V1, said(0, "ada"))
+    found = payloads(bus, "RL_DEPLOYMENTS")[0]
+    assert (found["training_job_id"], found["metadata"]["made_by_hand"]) == (NO_JOB, True)
+
+
+def test_a_rollback_is_immediate_idempotent_and_final_but_for_a_person(
+    bus: Bus, deployments: Deployments
+) -> None:
+    deployments.start(good(), V1, said(0))
+    first = deployments.roll_back("v2", said(5))
+    assert (first.versions, first.states["v2"]) == (("v1",), "rolled_back")
+    assert deployments.roll_back("v2", said(6)) == first
+    assert [state for _, state, _ in states(bus)] == ["canary", "rolled_back"]
+    with pytest.raises(StoreError, match="v2 was rolled back; only a person lets it ramp again"):
+        deployments.start(good(), V1, said(7))
+    again = deployments.start(good(), V1, said(7, "ada"))
+    assert again.states["v2"] == "canary"
+    ids = [one["deployment_id"] for one in payloads(bus, "RL_DEPLOYMENTS")]
+    assert ids[0] == ids[1] != ids[2], "another deployment draws other sessions"
+
+
+def test_a_live_version_is_rolled_back_to_the_one_before(bus: Bus, deployments: Deployments) -> None:
+    live(deployments)
+    after = deployments.roll_back("v2", said(9, "ada", "rude"))
+    assert (after.live, after.previous, after.states) == ("v1", "", {"v1": "live", "v2": "rolled_back"})
+    assert states(bus)[-2:] == [("v2", "rolled_back", 0.0), ("v1", "live", 100.0)]
+
+
+def test_what_is_live_is_not_rolled_back_under_a_ramp(deployments: Deployments) -> None:
+    live(deployments)
+    deployments.start(good("v3"), good(), said(10))
+    with pytest.raises(StoreError, match="v3 ramps against v2; roll that back first"):
+        deployments.roll_back("v2", said(11))
+
+
+@pytest.mark.parametrize("version", ["v1", "v7"])
+def test_what_nothing_came_before_is_not_rolled_back(deployments: Deployments, version: str) -> None:
+    with pytest.raises(
+        StoreError, match=f"{version} is not one that can be rolled back: live is v1, and none"
+    ):
+        deployments.roll_back(version, said(0))
+
+
+def test_a_hold_keeps_the_share_until_it_ends_and_its_step_begins_again(deployments: Deployments) -> None:
+    deployments.start(good(), V1, said(0))
+    held = deployments.hold("v2", said(50, "ada", "a holiday"))
+    assert held.states["v2"] == "held"
+    assert held.ramp is not None
+    assert (held.ramp.share, held.ramp.held_by, held.ramp.held_for) == (0.1, "ada", "a holiday")
+    freed = deployments.advance("v2", said(90, "ada"))
+    assert freed.ramp is not None
+    assert (freed.ramp.step, freed.ramp.since, freed.ramp.held_for) == (0, said(90).at, "")
+    assert freed.states["v2"] == "canary"
+
+
+def test_one_ramp_at_a_time_and_none_of_what_is_live(deployments: Deployments) -> None:
+    deployments.start(good(), V1, said(0))
+    with pytest.raises(StoreError, match="version v2 ramps; nothing is changed"):
+        deployments.start(good("v3"), V1, said(1))
+    deployments.roll_back("v2", said(1))
+    with pytest.raises(StoreError, match="version v1 is live already"):
+        deployments.start(good("v1"), V1, said(1))
+    with pytest.raises(StoreError, match="v3 was never deployed; no version ramps now"):
+        deployments.advance("v3", said(2))
+    with pytest.raises(StoreError, match="v2 is rolled back; no version ramps now"):
+        deployments.hold("v2", said(2))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"benchmark_passed": False}, {"safety_checks_passed": False}, {"performance_regression": True}],
+)
+def test_what_decision_35_forbids_takes_a_persons_override(
+    bus: Bus, deployments: Deployments, changes: dict[str, bool]
+) -> None:
+    bad = good(**changes)
+    with pytest.raises(StoreError, match="v2 has not passed its validation; only a person's emergency"):
+        deployments.start(bad, V1, said(0, "ada"))
+    assert states(bus) == []
+    after = deployments.start(bad, V1, said(0, "ada", "a fire"), override=True, at_once=True)
+    assert after.ramp is not None
+    assert (after.ramp.strategy, after.ramp.share) == ("immediate", 0.95)
+    assert payloads(bus, "RL_AUDIT")[0] == {
+        "action": "deployment_override",
+        "what": "v2",
+        "ref": "ada",
+        "reason": "a fire",
+        "was": "rejected",
+        "evidence": {},
+    }
+
+
+def test_of_two_who_take_the_same_step_one_does(bus: Bus, place: BusPlace, deployments: Deployments) -> None:
+    seen = deployments.start(good(), V1, said(0)).ramp
+    first = deployments.advance("v2", said(60), seen)
+    other = Deployments(place.open())
+    assert other.advance("v2", said(61), seen) == first == other.hold("v2", said(61), seen)
+    assert len(states(bus)) == 2
+
+
+def test_a_clock_that_goes_back_does_not_take_time_back(deployments: Deployments) -> None:
+    deployments.start(good(), V1, said(60))
+    after = deployments.advance("v2", said(10))
+    assert after.ramp is not None
+    assert after.ramp.began == (said(60).at, said(60).at)
+
+
+class Killed(Deployments):
+    """Of a process that a bus that is not atomic outlives: the events are stored, the row is not."""
+
+    def __init__(self, bus: Bus) -> None:
+        super().__init__(bus)
+        self._store = self
+        self.publish_to = bus
+
+    atomic = False
+
+    def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
+        self.publish_to.publish(events)
+        raise BusError(f"killed before {len(puts)} rows")
+
+    def table(self, name: str) -> Table:
+        return self.publish_to.table(name)
+
+
+def test_a_process_that_dies_within_a_transition_leaves_it_to_be_taken_again(
+    bus: Bus, deployments: Deployments
+) -> None:
+    with pytest.raises(BusError, match="killed before 1 rows"):
+        Killed(bus).start(good(), V1, said(0))
+    assert deployments.serving() == Serving()
+    after = deployments.start(good(), V1, said(1)).ramp
+    assert after is not None
+    found = payloads(bus, "RL_DEPLOYMENTS")
+    assert [one["deployment_id"] for one in found] == [after.deployment]
+    with pytest.raises(BusError, match="killed"):
+        Killed(bus).advance("v2", said(60), after)
+    deployments.advance("v2", said(61), after)
+    assert [share for _, _, share in states(bus)] == [10.0, 25.0]
+
+
+@pytest.mark.parametrize(
+    ("gain", "low", "by", "plan"),
+    [
+        (0.15, 0.01, "ada", BLUE_GREEN),
+        (0.15, 0.01, "", CANARY),
+        (0.15, 0.0, "ada", CANARY),
+        (0.15, None, "ada", CANARY),
+        (0.1499, 0.1, "ada", CANARY),
+        (0.05, -0.1, "", CANARY),
+        (0.0499, 0.01, "ada", CAREFUL),
+        (-0.02, -0.1, "ada", CAREFUL),
+        (None, None, "ada", CAREFUL),
+    ],
+)
+def test_the_steps_follow_from_the_improvement(
+    gain: float | None, low: float | None, by: str, plan: object
+) -> None:
+    assert ramp_plan(good(improvement=gain, improvement_low=low, approved_by=by)) == plan
+
+
+def test_ramps_are_as_long_as_decision_34_says() -> None:
+    assert CANARY.waits_min == (60.0, 60.0, 120.0, 30.0)
+    assert CAREFUL.shares == (0.05, *CANARY.shares)
+    assert len(CAREFUL.waits_min) == len(CAREFUL.shares)
