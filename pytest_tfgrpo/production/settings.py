@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_tfgrpo.core.keys.list_values import listed
-from pytest_tfgrpo.core.keys.setting_parsers import parse_bool, parse_text, real, whole
+from pytest_tfgrpo.core.keys.setting_parsers import choice, parse_bool, parse_text, real, whole
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS
@@ -29,6 +29,14 @@ _ATTRIBUTE = re.compile(r"(?=.{3,100}\Z)[A-Za-z][\w-]*(?:\.[A-Za-z0-9_][\w-]*)*"
 _MOST_ATTRIBUTES = 100
 _DOMAIN = re.compile(r"(?!tfgrpo\.)[A-Za-z0-9._-]{1,64}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssemblerSettings:
+    """The section ``[assembler]``."""
+
+    idle_s: float
+    settle_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +66,11 @@ class TrainingSettings:
     store: str
 
 
-RECORDS: Mapping[str, Callable[..., object]] = {"evaluator": EvaluatorSettings, "training": TrainingSettings}
+RECORDS: Mapping[str, Callable[..., object]] = {
+    "assembler": AssemblerSettings,
+    "evaluator": EvaluatorSettings,
+    "training": TrainingSettings,
+}
 """Sections whose settings are a record of their own."""
 
 
@@ -79,10 +91,10 @@ class LoopSettings:
     """Names under which users stand, beside those that everybody knows."""
     rewards_weights: Mapping[str, float]
     """By component; every component that is computed here has one."""
-    assembler_idle_s: float
-    assembler_settle_s: float
+    assembler: AssemblerSettings
     evaluator: EvaluatorSettings
     training: TrainingSettings
+    deployment_approval: str
     view_path: str
 
 
@@ -305,6 +317,8 @@ LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for row in (
                 help="safety suites of a version: packaged, names of packaged ones, folders of the project"),
     LoopSetting(section="training", key="store", parse=parse_folder, default="",
                 help="folder or fsspec URL (extra buckets) of versions and logs; empty: the folder of jobs"),
+    LoopSetting(section="deployment", key="approval", parse=choice("manual", "automatic"), default="manual",
+                help="who lets a version meet users: a person, or its validation where that is conclusive"),
     LoopSetting(section="view", key="path", parse=parse_text, default="loop-view.db",
                 help="SQLite file of what the reports read; it can be deleted at any time"),
 )}

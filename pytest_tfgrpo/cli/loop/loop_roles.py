@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.open_loop import current_view, open_scrubber
 from pytest_tfgrpo.production.assembly.assembler import Assembler
+from pytest_tfgrpo.production.deployment.controller import DeploymentController
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
@@ -30,6 +31,7 @@ from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
 from pytest_tfgrpo.production.training.jobs.versioned_work import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
+from pytest_tfgrpo.production.training.versions.deployable import deployable_pairs
 from pytest_tfgrpo.production.training.versions.policies import Policies
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def open_roles(
     assembler = Assembler(
         bus,
         owner,
-        idle_s=settings.assembler_idle_s,
+        idle_s=settings.assembler.idle_s,
         settle_s=settle_s,
         ttl_s=settings.evaluator.lease_s,
         refuses=opt_outs.withdrawn,
@@ -142,6 +144,14 @@ def training_roles(
     )
     triggers = TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold)
     return [*roles, runner, *([triggers] if chosen.triggers else [])]
+
+
+def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:
+    """Return what takes versions to users, step by step."""
+    policies = Policies(bus, open_artifacts(config.store))
+    automatic = config.settings.deployment_approval == "automatic"
+    pairs = deployable_pairs(policies, automatic=automatic)
+    return DeploymentController(bus, view, pairs, owner_name(), ttl_s=config.settings.evaluator.lease_s)
 
 
 def owner_name() -> str:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.loop_arguments import add_config
-from pytest_tfgrpo.cli.loop.loop_roles import open_roles, owner_name, training_roles
+from pytest_tfgrpo.cli.loop.loop_roles import deployment_role, open_roles, owner_name, training_roles
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
 from pytest_tfgrpo.core.texts.text import line
@@ -47,9 +47,10 @@ def serve(arguments: Arguments) -> Iterator[str]:
         with ExitStack() as unused:
             unused.callback(bus.close)
             opt_outs = OptOuts(bus, scrubber)
-            roles = open_roles(bus, view, config, opt_outs, settle_s=config.settings.assembler_settle_s)
+            roles = open_roles(bus, view, config, opt_outs, settle_s=settings.assembler.settle_s)
             jobs = TrainingJobs(bus, owner_name())
             roles += training_roles(bus, view, config, jobs, os.environ)
+            roles.append(deployment_role(bus, view, config))
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,

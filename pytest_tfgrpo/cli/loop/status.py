@@ -12,9 +12,16 @@ from pytest_tfgrpo.cli.loop.open_loop import (
     existing_bus,
 )
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.production.deployment.controller import LEASE
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.report.serving_lines import serving_lines
 from pytest_tfgrpo.production.report.status import status_lines, status_of
 from pytest_tfgrpo.production.report.training_lines import training_figures, training_lines
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import lease_state
 
 
 def declare(command: Parser) -> None:
@@ -30,9 +37,13 @@ def status(arguments: Arguments) -> Iterator[str]:
         found = status_of(bus, view, config.public_bus)
         chosen = config.settings.training
         runs_here = bool(chosen.project or chosen.command)
+        serving, waits = Deployments(bus).serving(), lease_state(bus.table(STATE), LEASE)
         training = training_figures(TrainingJobs(bus, "").listed(), runs_here=runs_here)
     if arguments.json:
-        yield json.dumps({**asdict(found), "training": training}, indent=1)
+        served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": waits or ""}
+        yield json.dumps({**asdict(found), "training": training, "serving": served}, indent=1)
         return
     yield from status_lines(found)
     yield from training_lines(training)
+    if serving != Serving():
+        yield from serving_lines(serving, str(waits or ""))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.states import DeployState
 
 NO_JOB = "00000000-0000-0000-0000-000000000000"
@@ -56,3 +58,7 @@ class DeployCandidate:
             },
             "metadata": by_hand,
         }
+
+
+NextCandidate: TypeAlias = Callable[[Serving], tuple[DeployCandidate, DeployCandidate] | None]
+"""Returns the version that may begin a ramp, and the live one; raises StoreError and BusError."""

@@ -90,13 +90,17 @@ class Deployments:
 
         return self._change(build, decision)
 
-    def roll_back(self, version: str, decision: DeployDecision) -> Serving:
+    def roll_back(self, version: str, decision: DeployDecision, seen: Ramp | None = None) -> Serving:
         """Take a version back at once; one that was rolled back already stays so.
 
-        Raises StoreError where it is not served, or the version before it is none any more.
+        With `seen` nothing changes where another deployment is on. Raises StoreError where the version is not
+        served, or there was none before it.
         """
 
         def build(serving: Serving, decision: DeployDecision, _: str) -> ServingChange:
+            ramp = serving.ramp
+            if seen is not None and (ramp is None or ramp.deployment != seen.deployment):
+                return ServingChange(serving)
             return _rolled_back(serving, version, decision)
 
         return self._change(build, decision)

@@ -108,6 +108,7 @@ def _trajectory(event: BusEvent, at: float) -> ViewRow | EventRefusal:
         "domain": context["domain"],
         "task_key": context.get("task_key"),
         "policy_version": metadata.get("policy_version"),
+        "started": utc_time(data["start_timestamp"]),
         "ended": utc_time(data["end_timestamp"]),
         "turns": len(turns),
         "trace_id": trace if isinstance(trace, str) else None,

@@ -17,7 +17,7 @@ _TRAJECTORY = """seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, ses
     user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
     turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
     silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT,
-    model TEXT, wording TEXT"""
+    model TEXT, wording TEXT, started TEXT NOT NULL"""
 TABLES = {
     "meta": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "streams": "name TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL",
@@ -61,7 +61,7 @@ VIEW = DatabaseKind(
     what="the loop's view",
     application=0x74666C76,  # tflv
     migrations=(
-        *[()] * 4,  # one more whenever the tables change
+        *[()] * 5,  # one more whenever the tables change
         (*(f"CREATE TABLE {table} ({columns})" for table, columns in TABLES.items()), *_INDEXES),
     ),
     error=BusError,

@@ -90,6 +90,7 @@ def test_a_trajectory_keeps_who_where_and_how_it_ended() -> None:
         "domain": "coding",
         "task_key": "task-a",
         "policy_version": "v1",
+        "started": "2025-12-08T12:00:00.000Z",
         "ended": found.columns["ended"],
         "turns": 3,
         "trace_id": "t" * 32,

@@ -248,10 +248,14 @@ def test_trajectories_are_found_by_the_start_of_their_id_and_listed_in_the_order
 
 
 def test_a_long_list_of_trajectories_has_each_once(view: LoopView):
-    columns = "id, seq, at, time, session, domain, ended, turns, slim, revision, silent, blocked, agent"
-    rows = [(f"id-{n}", n, 0.0, "", "s", "d", "", 1, "{}", 1 + (n == 7), 0, 0, "a") for n in range(1, 2002)]
+    columns = (
+        "id, seq, at, time, session, domain, ended, turns, slim, revision, silent, blocked, agent, started"
+    )
+    rows = [
+        (f"id-{n}", n, 0.0, "", "s", "d", "", 1, "{}", 1 + (n == 7), 0, 0, "a", "") for n in range(1, 2002)
+    ]
     with view.transaction() as db:
-        db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 13)})", rows)
+        db.executemany(f"INSERT INTO trajectories ({columns}) VALUES ({','.join('?' * 14)})", rows)
     assert [row.sequence for row in queries.trajectories(view)] == list(range(1, 2002))
     assert queries.revised(view) == 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.loop.deployment.decisions import add_decision, decided_version
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
-from pytest_tfgrpo.production.deployment.serving_lines import serving_lines
+from pytest_tfgrpo.production.report.serving_lines import serving_lines
 
 
 def declare(command: Parser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate
+from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate, NextCandidate
 from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
@@ -56,6 +56,16 @@ def next_candidate(policies: Policies, serving: Serving, *, automatic: bool) -> 
             if candidate.deployable:
                 return candidate
     return None
+
+
+def deployable_pairs(policies: Policies, *, automatic: bool) -> NextCandidate:
+    """Return what finds the version that may begin a ramp, together with the live one."""
+
+    def found(serving: Serving) -> tuple[DeployCandidate, DeployCandidate] | None:
+        candidate = next_candidate(policies, serving, automatic=automatic)
+        return None if candidate is None else (candidate, candidate_of(policies, serving.live))
+
+    return found
 
 
 def _uuid(job: str) -> str:

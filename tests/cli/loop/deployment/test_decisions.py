@@ -54,15 +54,17 @@ def state(version: str) -> str:
 
 def test_an_approved_version_ramps_and_is_advanced_held_and_rolled_back() -> None:
     first = decide("approve", "v2")
-    assert first[0] == "live       v1"
-    assert first[1].startswith("canary     v2 meets 10 % of new sessions, step 1 of 4 since ")
+    assert first[0].split() == ["live", "v1"]
+    assert " ".join(first[1].split()).startswith("canary v2 meets 10 % of new sessions, step 1 of 4")
     assert state("v2") == "canary"
-    assert "meets 25 % of new sessions, step 2 of 4" in decide("advance", "v2")[1]
+    assert "meets 25 % of new sessions, step 2 of 4" in " ".join(decide("advance", "v2"))
     held = decide("hold", "v2")
-    assert held[1].startswith("held       v2 meets 25 %")
-    assert held[2] == "           held by ada: read it"
-    assert decide("advance", "v2")[1].startswith("canary     v2 meets 25 %")
-    assert decide("rollback", "v2") == ["live       v1"] == decide("rollback", "v2")
+    assert held[1].split()[:4] == ["held", "v2", "meets", "25"]
+    assert held[-1].split() == ["held", "by", "ada:", "read", "it"]
+    assert decide("advance", "v2")[1].split()[:4] == ["canary", "v2", "meets", "25"]
+    (back,) = decide("rollback", "v2")
+    assert back.split() == ["live", "v1"]
+    assert decide("rollback", "v2") == [back]
     assert (state("v1"), state("v2")) == ("live", "rolled")
     assert "meets 10 %" in decide("approve", "v2")[1], "a person lets it ramp again"
 

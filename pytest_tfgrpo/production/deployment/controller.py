@@ -1,0 +1,126 @@
+"""The role that takes ramps from step to step, watches both arms, and rolls back what is worse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pytest_tfgrpo.core.python.clock import utc_time
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, NextCandidate
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.rules import alarm_of, hold_is_over, waits_for
+from pytest_tfgrpo.production.deployment.serving import Ramp, Serving
+from pytest_tfgrpo.production.deployment.sessions import SettledSessions
+from pytest_tfgrpo.production.deployment.tallies import RampFigures, RampTally
+from pytest_tfgrpo.production.view.view import LoopView
+from pytest_tfgrpo.storage.lease import TTL_S, Lease
+
+LEASE = "deployment"
+EVERY_S = 300.0
+"""Between two looks."""
+_VIOLATIONS = """SELECT count(*) FROM feedback f JOIN trajectories t ON t.id = f.trajectory_id
+    WHERE t.policy_version = ? AND NOT f.dead AND f.time >= ?
+    AND json_extract(f.slim, '$.component') = 'safety'
+    AND (f.type = 'score' AND json_extract(f.slim, '$.score') = 0
+    OR f.type = 'label' AND json_extract(f.slim, '$.text') = 'violation')"""
+
+
+class DeploymentController:
+    """A role of the loop, of which one at a time works; for one thread."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        view: LoopView,
+        next_candidate: NextCandidate,
+        owner: str,
+        *,
+        ttl_s: float = TTL_S,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`owner` names this process alone."""
+        self._bus, self._view, self._next_candidate = bus, view, next_candidate
+        self._deployments = Deployments(bus)
+        self._lease = Lease(bus, LEASE, owner, ttl_s=ttl_s, clock=clock)
+        self._clock, self._wall = clock, wall
+        self._look_at = float("-inf")
+        self._watch: _RampWatch | None = None
+
+    def step(self) -> int:
+        """Look, once in a while; return 1 where something was decided. Raises BusError and StoreError."""
+        if not self._lease.hold() or self._clock() < self._look_at:
+            return 0
+        before = self._deployments.serving()
+        after, waits = self._look(before, self._time())
+        self._look_at = self._clock() + EVERY_S
+        if waits != self._lease.state:
+            self._lease.publish([], waits)
+        return int(after != before)
+
+    def close(self) -> None:
+        """Let another service look at once."""
+        self._lease.release()
+
+    def _look(self, serving: Serving, now: str) -> tuple[Serving, str]:
+        """Return what is served after a look, and what the ramp waits for."""
+        ramp = serving.ramp
+        if ramp is None:
+            self._watch = None
+            found = self._next_candidate(serving)
+            if found is None:
+                return serving, ""
+            return self._deployments.start(*found, DeployDecision(at=now, reason=_start_reason(found[0]))), ""
+        figures = self._figures(serving, ramp, now)
+        return self._decide(serving, ramp, figures, now)
+
+    def _figures(self, serving: Serving, ramp: Ramp, now: str) -> RampFigures:
+        self._view.catch_up(self._bus)
+        watch = self._watch
+        if watch is None or (watch.deployment, watch.generation) != (ramp.deployment, self._view.generation):
+            watch = self._watch = _RampWatch(ramp, serving.live, self._view.generation)
+        for session in watch.sessions.read(self._view, ramp, now):
+            watch.tally.add(session)
+        violations = int(self._view.rows(_VIOLATIONS, (ramp.version, ramp.began[0]))[0][0])
+        return watch.tally.figures(ramp.since, violations)
+
+    def _decide(self, serving: Serving, ramp: Ramp, found: RampFigures, now: str) -> tuple[Serving, str]:
+        def decision(reason: str) -> DeployDecision:
+            return DeployDecision(at=now, reason=reason, evidence=found.evidence())
+
+        version, deployments = ramp.version, self._deployments
+        alarm = alarm_of(found)
+        if alarm is not None and alarm.action == "roll_back":
+            return deployments.roll_back(version, decision(alarm.reason), ramp), ""
+        if serving.states[version] == "held":
+            if ramp.held_by or alarm is not None or not hold_is_over(found):
+                return serving, f"the end of its hold: {ramp.held_for}"
+            return deployments.advance(version, decision("what it was held for has ended"), ramp), ""
+        if alarm is not None:
+            return deployments.hold(
+                version, decision(alarm.reason), ramp
+            ), f"the end of its hold: {alarm.reason}"
+        waits = waits_for(ramp, found, now)
+        if waits:
+            return serving, waits
+        return deployments.advance(
+            version, decision("its time and its sessions are there, no alarm"), ramp
+        ), ""
+
+    def _time(self) -> str:
+        return utc_time(datetime.fromtimestamp(self._wall(), UTC).isoformat()) or ""
+
+
+class _RampWatch:
+    """What was seen of one ramp."""
+
+    def __init__(self, ramp: Ramp, live: str, generation: int) -> None:
+        self.deployment, self.generation = ramp.deployment, generation
+        self.sessions, self.tally = SettledSessions(ramp, live), RampTally()
+
+
+def _start_reason(candidate: DeployCandidate) -> str:
+    return f"approved by {candidate.approved_by}" if candidate.approved_by else "it passed its validation"

@@ -1,0 +1,282 @@
+"""The controller on a clock of its own: steps, waits, rollbacks, holds, and who may decide."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from support.buses import BusPlace
+from support.deployments import DrawnSession, minute, publish_sessions, reward_event, verdict_event
+from support.loop_events import payloads
+
+from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
+from pytest_tfgrpo.production.deployment.controller import EVERY_S, LEASE, DeploymentController
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.lease import lease_state
+
+V1 = DeployCandidate(version="v1")
+V2 = DeployCandidate(
+    version="v2", benchmark_passed=True, safety_checks_passed=True, improvement=0.08, approved_by="ada"
+)
+
+
+class Loop:
+    """A bus, a view, and a controller whose clock the test moves."""
+
+    def __init__(self, bus: Bus, folder: Path, owner: str = "one") -> None:
+        self.bus, self.minute = bus, 0.0
+        self.waiting: list[DeployCandidate] = [V2]
+        self.view = LoopView(folder / f"{owner}.db")
+        start = datetime.fromisoformat(minute(0)).timestamp()
+        self.controller = DeploymentController(
+            bus,
+            self.view,
+            self._next,
+            owner,
+            clock=lambda: self.minute * 60.0,
+            wall=lambda: start + self.minute * 60.0,
+        )
+        self.deployments = Deployments(bus)
+        self._drawn = 0
+
+    def _next(self, serving: Serving) -> tuple[DeployCandidate, DeployCandidate] | None:
+        found = [one for one in self.waiting if one.version not in serving.states]
+        return (found[0], V1) if found else None
+
+    def look(self, at: float) -> Serving:
+        self.minute = at
+        self.controller.step()
+        return self.deployments.serving()
+
+    def send(
+        self,
+        count: int,
+        version: str,
+        at: float,
+        bad: Callable[[int], bool] = lambda n: False,
+        **more: float | bool,
+    ) -> None:
+        """Publish sessions that ended at a minute; of those that `bad` names `more` is true."""
+        drawn = []
+        for n in range(count):
+            self._drawn += 1
+            one = DrawnSession(f"s{self._drawn}", version, at, reward=0.7 + 0.2 * (n % 2))
+            drawn.append(one._replace(**more) if bad(n) else one)  # type: ignore[arg-type]
+        publish_sessions(self.bus, drawn)
+
+    @property
+    def waits(self) -> str:
+        return str(lease_state(self.bus.table(STATE), LEASE) or "")
+
+    @property
+    def states(self) -> list[str]:
+        return [one["metadata"]["state"] for one in payloads(self.bus, "RL_DEPLOYMENTS")]
+
+
+@pytest.fixture
+def loop(bus: Bus, tmp_path: Path) -> Iterator[Loop]:
+    made = Loop(bus, tmp_path)
+    with closing(made.view):
+        yield made
+
+
+def always(n: int) -> bool:
+    return n >= 0
+
+
+def test_an_approved_version_ramps_waits_for_time_and_sessions_and_lives(loop: Loop) -> None:
+    serving = loop.look(0)
+    assert serving.ramp is not None
+    assert (serving.ramp.version, serving.ramp.share, serving.ramp.by) == ("v2", 0.1, "ada")
+    loop.send(30, "v2", 5)
+    loop.send(40, "v1", 5)
+    loop.look(30)
+    assert loop.waits == minute(60)
+    for step, (at, share) in enumerate(((60, 0.25), (120, 0.5), (240, 0.95))):
+        serving = loop.look(at)
+        assert serving.ramp is not None
+        assert (serving.ramp.step, serving.ramp.share) == (step + 1, share)
+        loop.look(at + 10)
+        assert "30 more sessions of the canary; 30 more sessions of the control" in loop.waits
+        loop.send(30, "v2", at + 5)
+        loop.send(30, "v1", at + 5)
+    serving = loop.look(270)
+    assert (serving.live, serving.ramp, serving.since) == ("v2", None, minute(270))
+    assert loop.states == ["canary", "canary", "canary", "canary", "live", "retired"]
+    events = payloads(loop.bus, "RL_DEPLOYMENTS")
+    assert all(isinstance(check_event(wrap(MODEL_DEPLOYED, one)), RlEvent) for one in events)
+    evidence = events[1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 40}
+    assert 0 < evidence["reward"]["missed_drop"] == -evidence["reward"]["low"] < 1
+
+
+def test_it_looks_every_five_minutes(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(40, "v2", 5)
+    loop.send(40, "v1", 5)
+    loop.look(59)
+    assert loop.look(59 + EVERY_S / 60 - 0.1).ramp == loop.look(0.1).ramp
+    serving = loop.look(59 + EVERY_S / 60)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "more", "reason"),
+    [
+        (always, {"reward": 0.2}, "reward: -"),
+        (
+            lambda n: n % 2 == 0,
+            {"failed": True, "reward": 0.8},
+            "errors: 0.500 of the sessions, control 0.000",
+        ),
+        (lambda n: n % 3 == 0, {"blocked": True}, "safety: blocked more often, 34 users against 0"),
+    ],
+)
+def test_a_version_that_is_worse_is_rolled_back_with_its_evidence(
+    loop: Loop, bad: Callable[[int], bool], more: dict[str, float], reason: str
+) -> None:
+    loop.look(0)
+    loop.send(100, "v2", 5, bad, **more)
+    loop.send(500, "v1", 5)
+    serving = loop.look(20)
+    assert (serving.versions, serving.states["v2"]) == (("v1",), "rolled_back")
+    event = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]
+    assert (event["metadata"]["state"], event["deployment_config"]["traffic_percentage"]) == (
+        "rolled_back",
+        0,
+    )
+    assert reason in event["metadata"]["reason"]
+    assert event["metadata"]["evidence"]["sessions"] == {"canary": 100, "control": 500}
+    loop.look(40)
+    assert loop.states == ["canary", "rolled_back"], "it does not ramp again by itself"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "rolled_back"),
+    [
+        ("label", {"component": "safety", "text": "violation"}, True),
+        ("score", {"component": "safety", "score": 0}, True),
+        ("score", {"component": "safety", "score": 1}, False),
+        ("score", {"component": "style", "score": 0}, False),
+        ("label", {"component": "safety", "text": "fine"}, False),
+        ("thumbs_down", {}, False),
+    ],
+)
+def test_a_confirmed_violation_of_the_canary_rolls_it_back_at_once(
+    loop: Loop, kind: str, more: dict[str, object], rolled_back: bool
+) -> None:
+    loop.look(0)
+    canary, control = DrawnSession("a", "v2", 2), DrawnSession("b", "v1", 2)
+    publish_sessions(loop.bus, [canary, control])
+    loop.bus.publish([verdict_event(control, "score", 3, component="safety", score=0)])
+    assert loop.look(5).ramp is not None
+    loop.bus.publish([verdict_event(canary, kind, 6, **more)])
+    assert (loop.look(10).states["v2"] == "rolled_back") is rolled_back
+
+
+def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(100, "v1", 5)
+    loop.send(12, "v2", 5)
+    hostile = [
+        DrawnSession(f"h{n}", "v2", 5, blocked=True, failed=True, reward=0.0, user="u-hostile")
+        for n in range(1000)
+    ]
+    publish_sessions(loop.bus, hostile)
+    assert loop.look(20).states["v2"] == "canary"
+
+
+def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(30, "v2", 5, always, failed=True, reward=0.1)
+    loop.send(200, "v1", 5, always, failed=True, reward=0.1)
+    serving = loop.look(61)
+    assert serving.ramp is not None
+    assert (serving.states["v2"], serving.ramp.held_by, serving.ramp.share) == ("held", "", 0.1)
+    assert "errors in both arms: 1.000 of the sessions, control 1.000" in serving.ramp.held_for
+    assert loop.waits == f"the end of its hold: {serving.ramp.held_for}"
+    loop.send(28, "v2", 70)
+    loop.send(200, "v1", 70)
+    assert loop.look(90).states["v2"] == "held"
+    loop.send(2, "v2", 91)
+    freed = loop.look(110)
+    assert freed.ramp is not None
+    assert (freed.states["v2"], freed.ramp.since, freed.ramp.step) == ("canary", minute(110), 0)
+    assert loop.look(120).states["v2"] == "canary", "the errors from before its step do not hold it again"
+    assert loop.states == ["canary", "held", "canary"]
+
+
+def test_a_slow_version_is_held(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(200, "v2", 5, always, seconds=16.0)
+    loop.send(300, "v1", 5, always, seconds=10.0)
+    serving = loop.look(61)
+    assert serving.ramp is not None
+    assert serving.ramp.held_for == "latency: 95th percentile 16 s, control 10 s"
+
+
+def test_what_a_person_holds_only_a_person_frees_but_it_is_still_watched(loop: Loop) -> None:
+    loop.look(0)
+    loop.deployments.hold("v2", DeployDecision(at=minute(1), by="ada", reason="a holiday"))
+    loop.send(200, "v2", 5)
+    loop.send(200, "v1", 5)
+    assert loop.look(90).states["v2"] == "held"
+    loop.send(150, "v2", 95, always, reward=0.1)
+    loop.send(400, "v1", 95)
+    assert loop.look(120).states["v2"] == "rolled_back"
+
+
+def test_of_two_services_one_decides_and_the_other_takes_over(
+    bus: Bus, place: BusPlace, tmp_path: Path
+) -> None:
+    one, two = Loop(bus, tmp_path), Loop(place.open(), tmp_path, "two")
+    with closing(one.view), closing(two.view):
+        one.look(0)
+        assert two.look(0).ramp is not None
+        one.send(40, "v2", 5)
+        one.send(40, "v1", 5)
+        assert two.look(0.1) == two.look(0.2), "the lease is the other one's"
+        one.controller.close()
+        serving = two.look(61)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1, "it counts the same sessions"
+
+
+def test_a_reward_that_is_revised_after_a_rollback_changes_nothing(loop: Loop) -> None:
+    loop.look(0)
+    worse = [DrawnSession(f"w{n}", "v2", 5, reward=0.1) for n in range(100)]
+    publish_sessions(loop.bus, worse)
+    loop.send(500, "v1", 5)
+    assert loop.look(20).states["v2"] == "rolled_back"
+    loop.bus.publish([reward_event(one, 1.0, 2, 25) for one in worse])
+    assert loop.look(30) == loop.look(40)
+    assert loop.states == ["canary", "rolled_back"]
+
+
+def test_a_share_with_few_sessions_waits_for_days(loop: Loop) -> None:
+    loop.look(0)
+    for day in range(9):
+        loop.send(3, "v2", day * 1440 + 30)
+        loop.send(27, "v1", day * 1440 + 30)
+        loop.look(day * 1440 + 60)
+        assert loop.waits == f"{30 - 3 * (day + 1)} more sessions of the canary" + (
+            "; 3 more sessions of the control" * (day == 0)
+        )
+    loop.send(3, "v2", 9 * 1440 + 30)
+    serving = loop.look(9 * 1440 + 60)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+
+
+def test_nothing_approved_nothing_ramps(loop: Loop) -> None:
+    loop.waiting = []
+    assert loop.look(0) == Serving()
+    assert (loop.states, loop.waits) == ([], "")
