@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
-
-from pytest_tfgrpo.numerics.arrays import Floats
+from pytest_tfgrpo.numerics.arrays import Floats, np
 
 _LARGEST_BET = 0.5
 """Share of the range that a single unit may cost."""
