@@ -82,10 +82,11 @@ def blocks_of(page: str) -> Iterator[Block]:
 
 
 def make_folder(place: Path, block: Block) -> Path:
-    """Return the folder that a page asks for."""
+    """Return the folder that a page asks for, which it may enter again."""
     folder = place / block.folder
-    folder.mkdir()
-    if block.checkout:
+    known = folder.exists()
+    folder.mkdir(exist_ok=True)
+    if block.checkout and not known:
         for name in CHECKOUT:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, folder / name)
