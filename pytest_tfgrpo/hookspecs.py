@@ -3,7 +3,8 @@
 An exception in a hook that supplies something (`actor`, `rewarders`, `optimizer`, `scenarios`, `checks`,
 `gate_rules`) is a usage error before the run spends anything; in `checks`, it is an error of every scenario
 file. An exception in a hook that observes (`rollout`, `epoch`, `experience`, `run`) or adds lines
-(`report_section`) becomes a warning: an observer cannot break the run. All hooks run on pytest's main thread.
+(`report_section`) becomes a warning; what an observer returns is ignored. All hooks run on pytest's main
+thread.
 """
 
 from __future__ import annotations
@@ -65,22 +66,22 @@ def pytest_tfgrpo_gate_rules(config: pytest.Config) -> Sequence[GateRule] | None
 
 @pytest.hookspec
 def pytest_tfgrpo_rollout(config: pytest.Config, rollout: Rollout) -> None:
-    """Called after a rollout is checked, before it is scored. The return value is ignored."""
+    """Called after a rollout is checked, before it is scored."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_epoch(config: pytest.Config, result: PhaseResult) -> None:
-    """Called after an epoch or sweep finishes. The return value is ignored."""
+    """Called after an epoch or sweep finishes."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_experience(config: pytest.Config, experience: Experience) -> None:
-    """Called after an experience enters the library. The return value is ignored."""
+    """Called after an experience enters the library."""
 
 
 @pytest.hookspec
 def pytest_tfgrpo_run(config: pytest.Config, run: Run) -> None:
-    """Called once after the run ends, complete or not. The return value is ignored."""
+    """Called once after the run ends, complete or not."""
 
 
 @pytest.hookspec

@@ -13,32 +13,30 @@ FOLDERS = frozenset(found.name for found in iter_modules([str(Path(__file__).par
 COMMANDS = (
     CommandRow(
         "init",
-        "Write a first project: scenarios, a stamped prompt pack, and the lines in pytest's ini file.",
+        "Write a first project: scenarios, a prompt pack, and lines in pytest's ini file.",
         "suite.init",
     ),
     CommandRow(
         "import",
-        "Write scenario files out of test files of other tools; say what was lost and which checks can fail.",
+        "Turn test files of other tools into scenarios, and say what was lost.",
         "suite.import_suite",
     ),
     CommandRow(
         "safety",
-        "Write scenarios that try refusals, jailbreaks, bias, orders in tool results, and leaks of secrets.",
+        "Write scenarios for refusals, jailbreaks, bias, orders in tool results, and leaks.",
         "suite.safety",
     ),
     CommandRow("stamp", "Stamp prompt packs after a review, or verify their stamps.", "suite.stamp"),
     CommandRow("runs", "List the runs of the task, oldest first.", "runs.runs"),
-    CommandRow(
-        "history", "Print the last ten runs of the task, and write a page over all of them.", "runs.history"
-    ),
+    CommandRow("history", "Print the last ten runs of the task, and write a page of all.", "runs.history"),
     CommandRow(
         "view",
-        "Open the page of a run in the browser; while the run goes on the page follows it.",
+        "Open the page of a run in the browser; it follows a run that goes on.",
         "runs.view",
     ),
     CommandRow(
         "report",
-        "Print the report of a run and write its HTML page, or compare it with others.",
+        "Print the report of a run and write its page, or compare it with others.",
         "runs.report",
     ),
     CommandRow(
@@ -46,12 +44,12 @@ COMMANDS = (
     ),
     CommandRow(
         "review",
-        "Show where checks and reviewers' marks disagree, or propose what follows from marks.",
+        "Show where checks and reviewers' marks disagree, or propose changes of checks.",
         "runs.review",
     ),
     CommandRow(
         "replicate",
-        "Repeat the learning run with N seeds, and test the method instead of one library.",
+        "Repeat the learning run with N seeds, to test the method.",
         "runs.replicate",
     ),
     CommandRow("baseline", "Manage the baselines that the gate compares with.", "runs.baseline"),
@@ -66,7 +64,7 @@ COMMANDS = (
     CommandRow("labels", "Correct a judge's gain by human labels of a random sample.", "runs.labels"),
     CommandRow(
         "export",
-        "Write the training rollouts of a finished run as JSON lines, or the scenarios of a suite as tasks.",
+        "Write the training rollouts of a run as JSON lines, or a suite as tasks.",
         "runs.export",
     ),
     CommandRow(

@@ -141,16 +141,11 @@ def _parameters(properties: Mapping[str, Mapping[str, Any]], required: Collectio
 
 
 def commands() -> str:
-    """Return what each ``tfgrpo`` command does, and its arguments; the options that name a task come once."""
-    parts: list[str] = []
-    common: dict[str, str] = {}
-    for parser in _leaves(cli.parser()):
-        rows = {f"`{_call(action)}`": _cell(action.help or "") for action in _arguments(parser)}
-        common |= {call: rows.pop(call) for call in ("`--out DIR`", "`--task-id ID`") if call in rows}
-        parts += [f"### {parser.prog}", str(parser.description)]
-        parts += [", ".join(rows)] if rows else []
-    head = "Commands that work on a task of yours also take these options:"
-    return "\n\n".join((head, "\n".join(f"* {call}: {text}" for call, text in common.items()), *parts))
+    """Return a line for each ``tfgrpo`` command: its arguments without the options, and what it does."""
+    return "\n".join(
+        f"* `{' '.join((parser.prog.removeprefix('tfgrpo '), *_operands(parser)))}`: {parser.description}"
+        for parser in _leaves(cli.parser())
+    )
 
 
 def _leaves(parser: Parser) -> Iterator[Parser]:
@@ -165,20 +160,11 @@ def _leaves(parser: Parser) -> Iterator[Parser]:
         yield parser
 
 
-def _arguments(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    found = [
-        action
-        for action in parser._actions
-        if action.dest != "help" and not isinstance(action, argparse._SubParsersAction)
-    ]
-    return [a for a in found if not a.option_strings] + [a for a in found if a.option_strings]
-
-
-def _call(action: argparse.Action) -> str:
-    metavar = str(action.metavar or action.dest)
-    if not action.option_strings:
-        return f"[{metavar}]" if action.nargs in ("?", "*") else metavar
-    return ", ".join(action.option_strings) + (f" {metavar}" if action.nargs != 0 else "")
+def _operands(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if not action.option_strings and not isinstance(action, argparse._SubParsersAction):
+            metavar = str(action.metavar or action.dest)
+            yield f"[{metavar}]" if action.nargs in ("?", "*") else metavar
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ MOST_JOBS = 64
 COMMANDS = (
     CommandRow(
         "init",
-        "Write a first harvest.toml, which says how tests run, each value with its source.",
+        "Write a first harvest.toml, which says how tests run.",
         "harvest.init",
     ),
     CommandRow("env", "Build the environments of a harvested suite on this machine.", "harvest.env"),

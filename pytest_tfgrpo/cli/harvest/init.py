@@ -21,7 +21,7 @@ def declare(command: Parser) -> None:
 
 
 def init(arguments: Arguments) -> Iterator[str]:
-    """Write a first harvest.toml, which says how tests run, each value with its source."""
+    """Write a first harvest.toml, which says how tests run."""
     repository = Path(arguments.repo)
     path = recipe_path(repository)
     if path.exists() and not arguments.force:

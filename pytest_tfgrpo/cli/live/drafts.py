@@ -21,7 +21,7 @@ def declare(command: Parser) -> None:
 
 
 def drafts(arguments: Arguments) -> Iterator[str]:
-    """Write the runs that went most unlike others of their category as drafts of scenarios."""
+    """Write the most unusual runs as drafts of scenarios."""
     with opened(arguments) as (config, store):
         found = drafts_of(newest(store, arguments.last), arguments.most)
     written = write_drafts(found, Path(arguments.into))

@@ -26,7 +26,7 @@ def declare(command: Parser) -> None:
 
 
 def evaluate(arguments: Arguments) -> Iterator[str]:
-    """Estimate from the runs there were what another policy would have earned."""
+    """Estimate from past runs what another policy would have earned."""
     with opened(arguments) as (_, store):
         state = logged_selector(store)
         name = _point(arguments.point, list(state.points))

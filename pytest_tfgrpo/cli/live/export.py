@@ -16,6 +16,6 @@ def declare(command: Parser) -> None:
 
 
 def export(arguments: Arguments) -> Iterator[str]:
-    """Print each choice as a line of JSON: context, arms, arm, propensity, reward."""
+    """Print each choice as a line of JSON."""
     with opened(arguments) as (_, store):
         yield from choice_lines(store.rollouts())

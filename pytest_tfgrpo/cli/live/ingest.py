@@ -27,7 +27,7 @@ def declare(command: Parser) -> None:
 
 
 def ingest(arguments: Arguments) -> Iterator[str]:
-    """Store the runs of agents of other frameworks, from files of their OpenTelemetry spans."""
+    """Store runs from files of OpenTelemetry spans."""
     config = load_live_config(arguments.config, {"enabled": True}, os.environ)
     path, settings = config.store, config.settings
     if path is None:

@@ -73,7 +73,7 @@ def declare(command: Parser) -> None:
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:
-    """Watch a selector learn which of three arms is best, offline; then its store fails and is killed."""
+    """Watch a selector learn offline; then its store fails and is killed."""
     with demo_folder(arguments.into) as folder:
         yield from demo(folder, arguments.tasks, arguments.seed, shuffled=arguments.shuffle_rewards)
 

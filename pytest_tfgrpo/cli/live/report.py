@@ -17,6 +17,6 @@ def declare(command: Parser) -> None:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print what the selector brings over its control, how each category fares, and the last updates."""
+    """Print what the selector gains over its control, by category, and the last updates."""
     with opened(arguments) as (_, store):
         yield from report_lines(store, arguments.last)

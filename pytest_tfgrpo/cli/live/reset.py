@@ -19,7 +19,7 @@ def declare(command: Parser) -> None:
 
 
 def reset(arguments: Arguments) -> Iterator[str]:
-    """Let a gate that holds pass again; its memory of failures and of control starts anew."""
+    """Let a gate that holds pass again, without its memory of failures."""
     import time
 
     now = time.time()

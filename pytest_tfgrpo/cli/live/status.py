@@ -18,7 +18,7 @@ def declare(command: Parser) -> None:
 
 
 def status(arguments: Arguments) -> Iterator[str]:
-    """Print gate, runs, what updates left out, probabilities and the last update."""
+    """Print gate, runs, probabilities and the last update."""
     with opened(arguments) as (config, store):
         found = status_of(config, store)
     yield from [json.dumps(found, indent=1)] if arguments.json else status_lines(found)

@@ -17,5 +17,5 @@ def declare(command: Parser) -> None:
 
 
 def config(arguments: Arguments) -> Iterator[str]:
-    """Print the value of every setting and where it comes from; secrets are not shown."""
+    """Print every setting and where it comes from, without secrets."""
     yield from config_lines(load_loop_config(arguments.config, os.environ))

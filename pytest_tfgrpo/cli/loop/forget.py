@@ -28,7 +28,7 @@ def declare(command: Parser) -> None:
 
 
 def forget(arguments: Arguments) -> Iterator[str]:
-    """Overwrite all that is stored of a user or session; a record of it stays, without their id."""
+    """Overwrite all that is stored of a user or session."""
     if not (arguments.session or arguments.user).strip():
         raise SettingError("name the session or user to forget; an empty id is nobody's")
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:

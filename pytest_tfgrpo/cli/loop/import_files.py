@@ -35,7 +35,7 @@ def declare(command: Parser) -> None:
 
 
 def import_(arguments: Arguments) -> Iterator[str]:
-    """Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores."""
+    """Import files of OTLP JSON lines, and exports of Langfuse."""
     with opened_door(arguments) as (bus, scrubber, rows):
         paths = [Path(name) for name in arguments.files]
         found = import_files(paths, Intake(bus, scrubber, rows), dict(arguments.scale))

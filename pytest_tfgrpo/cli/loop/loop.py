@@ -12,37 +12,37 @@ COMMANDS = (
     ),
     CommandRow(
         "demo",
-        "Watch three days of an agent become rewards and lessons; its service is killed (extra serve).",
+        "Watch three days of an agent become rewards and lessons (extra serve).",
         "loop.loop_demo",
     ),
     CommandRow(
         "config",
-        "Print the value of every setting and where it comes from; secrets are not shown.",
+        "Print every setting and where it comes from, without secrets.",
         "loop.config",
     ),
     CommandRow(
         "serve",
-        "Take traces, trajectories and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.",
+        "Take traces and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.",
         "loop.serve",
     ),
     CommandRow(
         "status",
-        "Print how far the loop is: what is stored, what waits, and who does which job.",
+        "Print what is stored, what waits, and who does which job.",
         "loop.status",
     ),
     CommandRow(
         "report",
-        "Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task.",
+        "Print what came in, what is missing, mean rewards, and the worst kinds of task.",
         "loop.report",
     ),
     CommandRow(
         "evidence",
-        "Write attempts of production at tasks with different rewards to a file that a run learns from.",
+        "Write attempts of production to a file that a run learns from.",
         "loop.training.evidence",
     ),
     CommandRow(
         "train",
-        "Ask for a training job, and print its id; a service whose loop.toml names a project runs it.",
+        "Request a training job, and print its id; a service with a project runs it.",
         "loop.training.train",
     ),
     CommandRow(
@@ -73,15 +73,15 @@ COMMANDS = (
         "loop.deployment.rollback",
     ),
     CommandRow("pin", "Keep the files of a version however old it is.", "loop.deployment.pin"),
-    CommandRow("show", "Print a trajectory: its turns, what was said of it, and its rewards.", "loop.show"),
+    CommandRow("show", "Print a trajectory: turns, feedback, rewards.", "loop.show"),
     CommandRow(
         "forget",
-        "Overwrite all that is stored of a user or session; a record of it stays, without their id.",
+        "Overwrite all that is stored of a user or session.",
         "loop.forget",
     ),
     CommandRow(
         "import",
-        "Take in files of OTLP JSON lines, and exports of Langfuse: observations and scores.",
+        "Import files of OTLP JSON lines, and exports of Langfuse.",
         "loop.import_files",
     ),
     CommandRow("opt-out", "Leave out what users or sessions do from now on, by their wish.", "loop.opt_out"),

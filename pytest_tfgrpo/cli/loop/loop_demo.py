@@ -188,7 +188,7 @@ def declare(command: Parser) -> None:
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:
-    """Watch three days of an agent become rewards and lessons; its service is killed (extra serve)."""
+    """Watch three days of an agent become rewards and lessons (extra serve)."""
     with demo_folder(arguments.into) as folder:
         yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         if arguments.into:

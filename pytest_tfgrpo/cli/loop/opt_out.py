@@ -23,7 +23,7 @@ def declare(parser: Parser) -> None:
 
 
 def opt_out_add(arguments: Arguments) -> Iterator[str]:
-    """Take nothing of a user or session from now on; what is stored stays (see forget)."""
+    """Take nothing of a user or session from now on; see also forget."""
     with opened_door(arguments) as (_, _, rows):
         rows.add(session=arguments.session, user=arguments.user)
     yield "opted out  from now on; tfgrpo loop forget overwrites what was stored before"
@@ -37,7 +37,7 @@ def opt_out_remove(arguments: Arguments) -> Iterator[str]:
 
 
 def opt_out_list(arguments: Arguments) -> Iterator[str]:
-    """Print who opted out and when, by pseudonym: nobody's id is stored."""
+    """Print who opted out and when, by pseudonym."""
     with opened_door(arguments) as (_, _, rows):
         listed = rows.listed()
     yield from (

@@ -31,7 +31,7 @@ def declare(command: Parser) -> None:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print what came in, what is missing and what to do; mean rewards; and the worst kinds of task."""
+    """Print what came in, what is missing, mean rewards, and the worst kinds of task."""
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = report_of(bus, view, arguments.last)
     yield from [json.dumps(asdict(found), indent=1)] if arguments.json else report_lines(found)

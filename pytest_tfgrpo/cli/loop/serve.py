@@ -32,7 +32,7 @@ def declare(command: Parser) -> None:
 
 
 def serve(arguments: Arguments) -> Iterator[str]:
-    """Take traces, trajectories and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.
+    """Take traces and feedback over HTTP, and score them, until SIGTERM or Ctrl-C.
 
     Prints a line once the service answers, and yields one when it has stopped.
     """

@@ -26,7 +26,7 @@ def declare(command: Parser) -> None:
 
 
 def show(arguments: Arguments) -> Iterator[str]:
-    """Print a trajectory: its turns, what was said of it, and its rewards."""
+    """Print a trajectory: turns, feedback, rewards."""
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = find_shown(view, bus, arguments.id)
     yield from (

@@ -32,7 +32,7 @@ def declare(command: Parser) -> None:
 
 
 def status(arguments: Arguments) -> Iterator[str]:
-    """Print how far the loop is: what is stored, what waits, and who does which job."""
+    """Print what is stored, what waits, and who does which job."""
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = status_of(bus, view, config.public_bus)
         chosen = config.settings.training

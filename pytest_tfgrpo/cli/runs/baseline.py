@@ -55,7 +55,7 @@ def declare(parser: Parser) -> None:
 
 
 def save(arguments: Arguments) -> Iterator[str]:
-    """Store the final sweep of a run as a baseline, pooled with every other sweep of its build."""
+    """Store the final sweep of a run as a baseline, with the other sweeps of its build."""
     project = project_of(arguments)
     path = baseline.locate(arguments.name, project.root)
     run = load_run(find_run(project, arguments.run))
@@ -98,7 +98,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def compare(arguments: Arguments) -> Iterator[str]:
-    """Compare two baselines or runs: the gate's result for B with A as its baseline."""
+    """Print the gate's result for B with A as its baseline."""
     project = project_of(arguments)
     before, after = find(project, arguments.a), find(project, arguments.b)
     margin = GATE_MARGIN.of(project.settings) if arguments.margin is None else arguments.margin

@@ -56,7 +56,7 @@ def declare(command: Parser) -> None:
 
 
 def export(arguments: Arguments) -> Iterator[str]:
-    """Write the training rollouts of a finished run as JSON lines, or the scenarios of a suite as tasks."""
+    """Write the training rollouts of a run as JSON lines, or a suite as tasks."""
     if arguments.run == HARBOR:
         yield from _export_harbor(arguments)
     else:

@@ -36,7 +36,7 @@ def declare(command: Parser) -> None:
 
 
 def history(arguments: Arguments) -> Iterator[str]:
-    """Print the last ten runs of the task, and write a page over all of them."""
+    """Print the last ten runs of the task, and write a page of all."""
     project = project_of(arguments)
     folders = list_runs(project.out, project.task_id)
     if not folders:

@@ -62,7 +62,7 @@ def _add_file(command: Parser) -> None:
 
 
 def sample(arguments: Arguments) -> Iterator[str]:
-    """Draw a random sample of a run's judged answers, and write a form for people to label."""
+    """Write a form with a random sample of judged answers, for people to label."""
     project = project_of(arguments)
     folder = find_run(project, arguments.run)
     run = _finished(project, folder)
@@ -95,7 +95,7 @@ def sample(arguments: Arguments) -> Iterator[str]:
 
 
 def read(arguments: Arguments) -> Iterator[str]:
-    """Check a form that people filled in, store its labels with the run, and print the corrected gain."""
+    """Store the labels of a form, and print the corrected gain."""
     from dataclasses import replace
 
     project = project_of(arguments)

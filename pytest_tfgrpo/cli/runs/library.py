@@ -86,7 +86,7 @@ def diff(arguments: Arguments) -> Iterator[str]:
 
 
 def promote(arguments: Arguments) -> Iterator[str]:
-    """Write the library of a run to the committed file, for review and commit."""
+    """Write the library of a run to the file that you commit."""
     project = project_of(arguments)
     folder = find_run(project, arguments.run.partition("@")[0])
     run = load_run(folder)
@@ -110,7 +110,7 @@ def promote(arguments: Arguments) -> Iterator[str]:
 
 
 def rebase(arguments: Arguments) -> Iterator[str]:
-    """Stamp the committed library again for the current prompt packs, after you have reviewed them."""
+    """Stamp the committed library for the current prompt packs, after your review."""
     project = project_of(arguments)
     file = committed_file(project)
     if file is None:

@@ -40,12 +40,12 @@ def declare(parser: Parser) -> None:
 
 
 def stat(arguments: Arguments) -> Iterator[str]:
-    """Print what a recording contains: entries by actor and model, size, dates, redactions."""
+    """Print what a recording contains."""
     yield from maintenance.stat(Path(arguments.file))
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
-    """Verify a recording: form, order, checksums, fingerprints, secrets; exit 1 and print each bad line."""
+    """Verify a recording; print each bad line, and exit with 1."""
     file = Path(arguments.file)
     problems = list(maintenance.verify(file))
     if problems:

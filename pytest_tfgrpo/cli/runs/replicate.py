@@ -60,7 +60,7 @@ def _count(text: str) -> int:
 
 
 def replicate(arguments: Arguments) -> Iterator[str]:
-    """Repeat the learning run with N seeds, and test the method instead of one library."""
+    """Repeat the learning run with N seeds, to test the method."""
     project = project_of(arguments)
     _require_one_agent(project, arguments.pytest_args)
     folder = _folder(project, new=arguments.new)

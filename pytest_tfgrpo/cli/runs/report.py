@@ -67,7 +67,7 @@ def declare(command: Parser) -> None:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print the report of a run and write its HTML page, or compare it with others."""
+    """Print the report of a run and write its page, or compare it with others."""
     project = project_of(arguments)
     verbosity = arguments.verbose - arguments.quiet
     if arguments.agents:

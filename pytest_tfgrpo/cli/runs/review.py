@@ -76,7 +76,7 @@ class Opened(NamedTuple):
 
 
 def review(arguments: Arguments) -> Iterator[str]:
-    """Show where checks and reviewers' marks disagree, or propose what follows from marks."""
+    """Show where checks and reviewers' marks disagree, or propose changes of checks."""
     words = list(arguments.words)
     applying = words[:1] == [APPLY]
     names = words[applying:]

@@ -50,7 +50,7 @@ def declare(command: Parser) -> None:
 
 
 def view(arguments: Arguments) -> Iterator[str]:
-    """Open the page of a run in the browser; while the run goes on the page follows it.
+    """Open the page of a run in the browser; it follows a run that goes on.
 
     Nothing is written. A page that is served instead of opened is there until Ctrl-C.
     """

@@ -46,7 +46,7 @@ def declare(command: Parser) -> None:
 
 
 def import_suite(arguments: Arguments) -> Iterator[str]:
-    """Write scenario files out of test files of other tools; say what was lost and which checks can fail."""
+    """Turn test files of other tools into scenarios, and say what was lost."""
     columns = TableColumns(**{name: getattr(arguments, name) for name in COLUMNS})
     found = read_files(arguments.format, arguments.files, columns=columns, expect=arguments.expect)
     stem = arguments.files[0].name.partition(".")[0] or arguments.format

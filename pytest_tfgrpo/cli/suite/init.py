@@ -44,7 +44,7 @@ def declare(command: Parser) -> None:
 
 
 def init(arguments: Arguments) -> Iterator[str]:
-    """Write a first project: scenarios, a stamped prompt pack, and the lines in pytest's ini file."""
+    """Write a first project: scenarios, a prompt pack, and lines in pytest's ini file."""
     yield from start(Path(arguments.folder), force=arguments.force, example=arguments.example)
 
 

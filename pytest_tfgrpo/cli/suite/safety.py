@@ -44,7 +44,7 @@ def declare(command: Parser) -> None:
 
 
 def safety(arguments: Arguments) -> Iterator[str]:
-    """Write scenarios that try refusals, jailbreaks, bias, orders in tool results, and leaks of secrets."""
+    """Write scenarios for refusals, jailbreaks, bias, orders in tool results, and leaks."""
     folder = Path(arguments.to)
     domains = arguments.domain or _domains(arguments)
     found = {

@@ -20,8 +20,7 @@ ACTOR = Setting("actor", "none", parse_actor, None,
     "actor that solves the scenarios: offline, openai:<model>, command:<argv>, python:<module>:<callable>, "
     "replay:<file>, reference, nothing; several, separated by commas or lines, run side by side")
 DOMAIN_AGENTS = Setting("domain_agents", "none", listed_values("domains"), None,
-    "agents of the list that run a domain, by name, one domain per line: billing = small, large; all agents "
-    "run other domains")
+    "which agents of the list run a domain, one domain per line: billing = small, large; left out: all")
 OPTIMIZER = Setting("optimizer", "prompts", parse_text, "heuristic",
     "how rollouts become lessons: heuristic, llm, none")
 TEACHER = Setting("teacher", "none", parse_text, None,
@@ -43,7 +42,7 @@ RECORD = Setting("record", "none", parse_text, None,
     "file to record the run's answers in, for the actor replay:<file>")
 COMMAND_OUTPUT: Setting[Literal["frames", "claude", "codex"]] = Setting(
     "command_output", "answers", choice("frames", "claude", "codex"), "frames",
-    "what the command actor prints: frames, or the events of a coding agent (claude, codex)")
+    "what the command actor prints: frames, or a coding agent's events")
 PART_THOUGHTS = Setting("part_thoughts", "answers", parse_bool, False,
     "remove thoughts such as <think>...</think> from the start of each agent's answer; answers of "
     "openai:<model> never contain them", "bool")

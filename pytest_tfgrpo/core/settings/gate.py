@@ -16,18 +16,18 @@ from pytest_tfgrpo.core.keys.setting_parsers import (
 
 # fmt: off
 MIN_SCORE = Setting("min_score", "gate", real(0, 1), 1.0,
-    "mean score that an eval scenario without its own min_score needs in a plain run; if a gate checks "
-    "the mean, scenarios below are listed and do not fail", "float")
+    "mean score that an eval scenario without its own needs in a plain run; if a gate checks the mean, "
+    "scenarios below do not fail", "float")
 BASELINE = Setting("baseline", "gate", parse_text_or_none, None,
-    "what the gate compares with: a stored baseline (a name or a .json file), or what the run evaluates "
-    "too: an old library file, a folder of prompt packs, or no-lessons; none: no comparison")
+    "what the gate compares with: a stored baseline (name or .json file), an old library file, a folder of "
+    "prompt packs, no-lessons, or none")
 GATE_MARGIN = Setting("gate_margin", "gate", real(0, 1), 0.05,
     "drop of the eval mean that the gate tolerates", "float")
 GATE_ALARM = Setting("gate_alarm", "gate", real(0, 1), 0.15,
     "drop of the eval mean that the gate must rule out to pass; 1: no drop", "float")
 GATE_EXTEND = Setting("gate_extend", "prompts gate", whole(0), 3,
-    "rollouts of each eval scenario of a plain run with a baseline, unless eval_rollouts is set; "
-    "while the gate cannot see gate_alarm, 2x, then 4x as many; 0: never more", "int")
+    "rollouts per eval scenario of a plain run with a baseline; while the gate cannot see gate_alarm, 2x, "
+    "then 4x as many; 0: never more", "int")
 GATE_MIN_MEAN = Setting("gate_min_mean", "gate", real(0, 1), None, "lowest eval mean that passes", "float")
 GATE_MAX_ERRORS = Setting("gate_max_errors", "gate", whole(0), None,
     "maximum errors in a final sweep that passes", "int")
@@ -38,5 +38,5 @@ GATE_SEQUENTIAL = Setting("gate_sequential", "prompts gate", parse_bool, False,
 GATES = Setting("gates", "gate", parse_text, None, "YAML file of named gates with their own rules")
 CONTAMINATION: Setting[Literal["fail", "warn"]] = Setting(
     "contamination", "gate", choice("fail", "warn"), "fail",
-    "what to do if splits share tasks, or prompts or lessons contain answers: fail, warn")
+    "fail or warn if splits share tasks, or prompts or lessons contain answers")
 GATE_STRICT = Setting("gate_strict", "gate", parse_bool, False, "fail an inconclusive gate", "bool")

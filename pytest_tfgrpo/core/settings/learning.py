@@ -24,16 +24,15 @@ EXPERIENCE_MAX_WORDS = Setting("experience_max_words", "prompts", whole(1, 32), 
     "maximum words in a lesson", "int")
 ACCEPTANCE: Setting[Literal["strict", "safe", "off"]] = Setting(
     "acceptance", "prompts", choice("strict", "safe", "off"), "safe",
-    "lessons that stay after an epoch: those that are expected to help (safe), those shown to help "
-    "(strict), or all (off)")
+    "lessons that stay after an epoch: those expected to help (safe), shown to help (strict), or all (off)")
 ACCEPTANCE_MARGIN = Setting("acceptance_margin", "prompts", real(0, 1), 0.02,
     "drop of the dev mean that safe tolerates", "float")
 ACCEPTANCE_ROLLOUTS = Setting("acceptance_rollouts", "prompts", whole(1), 2000,
     "most dev rollouts per epoch", "int")
 DEV_SHARE = Setting("dev_share", "prompts", real(0, 0.5), 0.2,
-    "fraction of each train family to use as the dev split if no scenario has split: dev", "float")
+    "share of each train family that is the dev split if no scenario has split: dev", "float")
 LESSON_DROPOUT = Setting("lesson_dropout", "prompts", real(0, 0.9), 0.2,
-    "probability that a training group runs without a given lesson, to measure the lesson's effect", "float")
+    "probability that a training group runs without a given lesson", "float")
 RETIRE_AFTER = Setting("retire_after", "prompts", whole(1), 200,
     "groups until a lesson without effect can be replaced", "int")
 LIBRARY_CAP = Setting("library_cap", "prompts", whole(1), 200, "maximum active lessons per domain", "int")
@@ -45,11 +44,9 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
     "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), early "
     "(before epoch 1), both (a quarter early, to measure drift), off")
 EVIDENCE = Setting("evidence", "none", parse_text_or_none, None,
-    "file of attempts that exist already, with their rewards, from which epoch 1 learns in place of asking "
-    "the actor")
+    "file of attempts with rewards, from which epoch 1 learns instead of running the actor")
 UNTESTED: Setting[Literal["keep", "hold"]] = Setting("untested", "none", choice("keep", "hold"), "keep",
     "lessons of a run that no prompt of the dev or eval split carried: keep, or hold them back from "
     "`library promote`")
 HEADROOM: Setting[Literal["show", "stop"]] = Setting("headroom", "none", choice("show", "stop"), "show",
-    "what to do once the first training groups show what a lesson can gain: show it, or stop a run that "
-    "could not learn or show a gain")
+    "show what a lesson can gain, or stop a run that could not learn or show a gain")

@@ -18,7 +18,7 @@ SANDBOX_ENV = Setting("sandbox_env", "prompts", listed_values("names"), None,
     "names of environment variables that the sandbox passes on")
 SANDBOX_NETWORK: Setting[Literal["none", "loopback", "host"]] = Setting(
     "sandbox_network", "prompts", choice("none", "loopback", "host"), "none",
-    "network of an agent in the sandbox: none, loopback (servers on this machine), host")
+    "network in the sandbox: none, loopback (servers on this machine), host")
 SANDBOX_LIMITS = Setting("sandbox_limits", "prompts", listed_values("limits"), None,
     "limits in the sandbox: processes, memory, file_size; for example memory=2GB, file_size=100MB")
 CHECK_SANDBOX: Setting[Literal["auto", "bwrap", "none"]] = Setting(

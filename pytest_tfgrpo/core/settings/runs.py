@@ -33,8 +33,7 @@ BUDGET_TOKENS = Setting("budget_tokens", "none", whole(1), None,
     "stop before using more tokens than this", "int")
 BUDGET_S = Setting("budget_s", "none", real(0.001), None, "stop after this many seconds", "float")
 LIMIT = Setting("limit", "none", whole(1), None,
-    "run at most this many eval scenarios, drawn by the seed, for a quick look; the gate is then "
-    "skipped", "int")
+    "run at most this many eval scenarios, for a quick look without the gate", "int")
 SEED = Setting("seed", "prompts", whole(0), 0,
     "run seed; scenario draws and rollout seeds derive from it", "int")
 TASK_ID = Setting("task_id", "none", parse_task_id, None,
@@ -42,6 +41,5 @@ TASK_ID = Setting("task_id", "none", parse_task_id, None,
 OUT = Setting("out", "none", parse_text, None,
     "output folder; default: out with --tfgrpo, otherwise nothing is written")
 EXECUTOR = Setting("executor", "none", parse_executor, "local",
-    "where agents run: local, in this process; process:N, in N worker processes (default: one per "
-    "processor); ray:<host>:<port>, on the nodes of a Ray cluster (default: one on this machine, started if "
-    "none runs)")
+    "where agents run: in this process, in N worker processes (default: one per processor), or on a Ray "
+    "cluster (default: the one of this machine)")

@@ -42,7 +42,7 @@ def declare(parser: Parser) -> None:
 
 
 def list_(arguments: Arguments) -> Iterator[str]:
-    """List tasks of which production knows a right answer, the worst and most frequent first."""
+    """List tasks of which production knows a right answer, the worst first."""
     with _candidates(arguments) as (bus, found):
         shown = found[: arguments.most]
         rows = [_row(one, prompt_at(bus, one)[0]) for one in shown]
@@ -63,7 +63,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def accept(arguments: Arguments) -> Iterator[str]:
-    """Write candidates that you looked at into your suite, one file each; none is overwritten."""
+    """Write candidates into your suite, one file each."""
     with _candidates(arguments) as (bus, found):
         chosen = [find_candidate(found, id_) for id_ in dict.fromkeys(arguments.ids)]
         written = write_candidates(bus, chosen, arguments.to)

@@ -35,7 +35,7 @@ def declare(command: Parser) -> None:
 
 
 def evidence(arguments: Arguments) -> Iterator[str]:
-    """Write attempts of production at tasks with different rewards to a file that a run learns from."""
+    """Write attempts of production to a file that a run learns from."""
     path: Path = arguments.to
     if path.exists():
         raise StoreError(f"{path} exists; name another file, or remove it")

@@ -34,7 +34,7 @@ def _size(text: str) -> int:
 
 
 def train(arguments: Arguments) -> Iterator[str]:
-    """Ask for a training job, and print its id; a service whose loop.toml names a project runs it."""
+    """Request a training job, and print its id; a service with a project runs it."""
     with existing_bus(arguments.config) as (config, bus):
         jobs = TrainingJobs(bus, owner_name())
         if arguments.cancel is not None:

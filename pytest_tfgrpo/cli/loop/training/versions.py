@@ -40,7 +40,7 @@ def declare(parser: Parser) -> None:
 
 
 def list_versions(arguments: Arguments) -> Iterator[str]:
-    """Print all versions: where they stand, their score on the eval split, and who decided."""
+    """Print all versions: state, score on the eval split, who decided."""
     with existing_bus(arguments.config) as (config, bus):
         policies, serving = Policies(bus, open_artifacts(config.store)), Deployments(bus).serving()
         whole = {row.name for row in policies.whole()}
@@ -51,7 +51,7 @@ def list_versions(arguments: Arguments) -> Iterator[str]:
 
 
 def trace(arguments: Arguments) -> Iterator[str]:
-    """Print what a version, lesson or trajectory is connected with: evidence, lessons, versions."""
+    """Print the evidence, lessons and versions behind a version, lesson or trajectory."""
     with existing_bus(arguments.config) as (config, bus):
         policies = Policies(bus, open_artifacts(config.store))
         yield from list(trace_lines(policies, arguments.id))
