@@ -59,7 +59,7 @@ class RunContext:
     """Takes warnings of the run."""
     gauge: Gauge
     retell: bool = True
-    """Whether rollouts and groups that a resumed run has on file are told again."""
+    """Whether observers receive rollouts and groups that a resumed run has on file."""
     check_threads: DaemonThreads = field(default_factory=lambda: DaemonThreads("tfgrpo-evaluate"))
     """Where checks run that may block."""
     span_counts: SpanCounts = field(default_factory=SpanCounts)

@@ -62,12 +62,12 @@ class Engine:
     ) -> None:
         """`folder` receives the run's files (None: no files); `observe` receives every record, in order.
 
-        Of several observers each is told; one that raises becomes a warning of the run, and breaks nothing.
+        Each of several observers is called; one that raises becomes a warning of the run, and breaks nothing.
 
         `watch` may end a sweep as soon as the gate is decided; without it every sweep runs completely.
         `extend` returns to how many rollouts of each scenario a final sweep is extended; 0: it is not.
         When `paced`, a phase starts only once `open_phase` has been called for it or a later one.
-        `gauge` says what the run does right now. Without `retell` nobody is told once more of the rollouts
+        `gauge` says what the run does right now. Without `retell` observers do not receive again the rollouts
         and groups that a resumed run has on file.
         """
         self._job = job
@@ -94,7 +94,7 @@ class Engine:
     async def run(self) -> Run:
         """Run all phases and return the run, complete or not; a cancelled run returns what it has.
 
-        A resumed run that is complete on file is told from there. Raises JournalError or StoreError when its
+        A resumed run that is complete on file is read from there. Raises JournalError or StoreError when its
         files cannot be written.
         """
         job, warn = self._job, self._warnings.append
@@ -229,7 +229,7 @@ class Engine:
         return end
 
     def _tell(self, results: Sequence[PhaseResult], end: RunEnd, context: RunContext) -> None:
-        """Write and tell what a step came to."""
+        """Write and report what a step came to."""
         if (revision := results[-1].revision) is not None:
             self._library = revision.library
         for result in results:

@@ -1,4 +1,4 @@
-"""What observers of a run are told: every record, in order, on the engine's event loop."""
+"""What observers of a run receive: every record, in order, on the engine's event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_tfgrpo.sandbox.workspace import Workspace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AwaitingChecker:
-    """Told when a rollout waits for its marked test function to judge it."""
+    """Called when a rollout waits for its marked test function to judge it."""
 
     rollout: Rollout
     workspace: Workspace
@@ -24,14 +24,14 @@ class AwaitingChecker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedPrompt:
-    """Told when the final sweep's rollouts of a marked test function serve the control too."""
+    """Called when the final sweep's rollouts of a marked test function serve the control too."""
 
     scenario_id: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefusedRollout:
-    """Told when a rollout that a marked test function waits for will not be made in this run."""
+    """Called when a rollout that a marked test function waits for will not be made in this run."""
 
     rollout_id: str
     reason: str
@@ -40,7 +40,7 @@ class RefusedRollout:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LostRollout:
-    """Told when an agent of fixtures is asked again, with fresh ones: its provider was away, as it seemed."""
+    """Called when an agent of fixtures runs again, with fresh ones, because its provider seemed away."""
 
     rollout_id: str
 
@@ -79,7 +79,7 @@ Observer: TypeAlias = Callable[[Record], object]
 
 
 class Observers:
-    """Tells every record to all observers, in their order; one that raises breaks nothing."""
+    """Passes every record to all observers, in their order; one that raises breaks nothing."""
 
     def __init__(self, observe: Observer | Sequence[Observer]) -> None:
         """`observe` is one observer or several."""
@@ -87,7 +87,7 @@ class Observers:
         self._broken: dict[int, str] = {}
 
     def __call__(self, record: Record) -> None:
-        """Tell `record` to all."""
+        """Pass `record` to all."""
         for place, observer in enumerate(self._observers):
             try:
                 observer(record)
@@ -97,7 +97,7 @@ class Observers:
 
     @property
     def any(self) -> bool:
-        """Whether anybody is told anything."""
+        """Whether there is any observer."""
         return bool(self._observers)
 
     @property
@@ -107,7 +107,7 @@ class Observers:
 
 
 def tell_again(run: Run, ungrouped: Sequence[Rollout], observe: Observer, *, groups: bool = True) -> None:
-    """Tell a complete run from its journal, with the `ungrouped` rollouts on file: nobody is asked.
+    """Pass on a complete run from its journal, with the `ungrouped` rollouts on file: no agent runs.
 
     Without `groups` only of phases, lessons and the run.
     """
@@ -119,14 +119,14 @@ def tell_again(run: Run, ungrouped: Sequence[Rollout], observe: Observer, *, gro
 
 
 def tell_group(group: Group, observe: Observer) -> None:
-    """Tell a group that is on file, after its rollouts."""
+    """Pass on a group that is on file, after its rollouts."""
     for rollout in group.rollouts:
         observe(rollout)
     observe(group)
 
 
 def tell_phase(result: PhaseResult, ungrouped: Iterable[Rollout], observe: Observer) -> None:
-    """Tell what a phase on file came to, with those of the `ungrouped` rollouts that are its own."""
+    """Pass on what a phase on file came to, with those of the `ungrouped` rollouts that are its own."""
     for rollout in ungrouped:
         if rollout.epoch == result.phase.epoch:
             observe(rollout)

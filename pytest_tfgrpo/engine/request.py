@@ -40,7 +40,7 @@ class RunRequest:
     run_id: str | None = None
     """Of the run; one that has a journal is gone on with too."""
     again: bool = False
-    """The run to go on with may have ended: it is told from its journal."""
+    """The run to go on with may have ended: it is read from its journal."""
     partial: str = ""
     """Says what left out a part of the suite."""
     elsewhere: Callable[[Sequence[str]], str] | None = None

@@ -80,7 +80,7 @@ def places_of_settled(job: Job, phases: Sequence[Phase]) -> dict[str, GroupPlace
 
 
 async def repeat_settled(groups: Mapping[str, Group], ids: Iterable[str], context: RunContext) -> None:
-    """Write the metrics of the groups of some ids, and count and tell them if the run retells."""
+    """Write the metrics of the groups of some ids, and count and pass them on if the run retells."""
 
     def tell(record: Record) -> None:
         if isinstance(record, Rollout):

@@ -160,7 +160,7 @@ def compare_agents(
     """Return the lines that compare the runs of agents, and write page and value where the runs have folders.
 
     The latter go to the folder of the suite's `task`.
-    Paths are told as seen from the folder `start`. Raises JournalError when a file cannot be written.
+    Paths are written as seen from the folder `start`. Raises JournalError when a file cannot be written.
     """
     from pytest_tfgrpo.report.agents.lines import agents_lines
     from pytest_tfgrpo.report.agents.value import agents_value

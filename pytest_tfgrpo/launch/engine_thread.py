@@ -34,7 +34,7 @@ class LoopThread:
     def add(
         self, main: Callable[[], Coroutine[object, object, None]], fail: Callable[[BaseException], None]
     ) -> None:
-        """Run `main` too, which raises nothing; `fail` is told what breaks the loop itself."""
+        """Run `main` too, which raises nothing; `fail` receives what breaks the loop itself."""
         self._mains.append(main)
         self._failures.append(fail)
 
@@ -62,7 +62,7 @@ class LoopThread:
             with asyncio.Runner() as runner:
                 self._loop = runner.get_loop()
                 runner.run(self._run_all())
-        except BaseException as error:  # noqa: BLE001 - told to the caller's thread
+        except BaseException as error:  # noqa: BLE001 - passed to the caller's thread
             for fail in self._failures:
                 fail(error)
         finally:
@@ -148,7 +148,7 @@ class EngineThread:
         """Run this engine; what breaks it breaks no other."""
         try:
             await self._run()
-        except BaseException as error:  # noqa: BLE001 - told to the caller's thread
+        except BaseException as error:  # noqa: BLE001 - passed to the caller's thread
             self._fail(error)
 
     async def _run(self) -> None:
@@ -165,7 +165,7 @@ class EngineThread:
         self._task = asyncio.create_task(self._engine.run())
         try:
             await self._task
-        except BaseException as error:  # noqa: BLE001 - told before the loop waits for tasks that will not end
+        except BaseException as error:  # noqa: BLE001 - passed on before the loop waits for tasks that will not end
             self._fail(error)
         for close in (self._job.actor.aclose, *self._job.closing):
             with suppress(Exception):  # the run is over, and each of them must have its turn

@@ -32,7 +32,7 @@ def tell_stderr(text: str) -> None:
 
 @contextmanager
 def guard_exits(tell: Callable[[str], None] = tell_stderr) -> Iterator[None]:
-    """Let nothing end this process quietly meanwhile: `tell` is told who tried, and it ends with CODE.
+    """Let nothing end this process quietly meanwhile: `tell` receives who tried, and it ends with CODE.
 
     Child processes end as they like. Modules that took a function by its name are guarded too, and all is as
     before at the end.

@@ -73,7 +73,7 @@ class SessionEnd:
         return any(run.live.started for run in self._runs.values())
 
     def _end(self, *, finish: bool) -> None:
-        """End the runs, to their very end if they are to `finish`, and tell of them."""
+        """End the runs, to their very end if they are to `finish`, and report them."""
         runs = [*self._runs.values()]
         for run in runs if finish else ():
             run.live.finish()

@@ -65,7 +65,7 @@ class SessionRun:
         self.failed = False
         """True when a gate failed, whatever became of its item."""
         self._telling = False
-        """True once an item of a gate tells what its gate found, where pytest shows failures."""
+        """True once an item of a gate shows what its gate found, where pytest shows failures."""
         self._config = config
         self._settings = launch.settings
 

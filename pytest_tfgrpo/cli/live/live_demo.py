@@ -46,7 +46,7 @@ CHILD = "from pytest_tfgrpo.cli.live.live_demo import serve_until_killed as s; s
 
 
 class FailingStore(LiveStore):
-    """A store whose writes fail as often as it is told."""
+    """A store whose writes fail as often as the demo sets."""
 
     failures: int = 0
     """Writes that are still to fail."""

@@ -233,7 +233,7 @@ def _started_with(
     changed += [(parent, e.run_id) for e in known.values() for parent in e.parents]
     unknown = {id_: run_id for id_, run_id in changed if id_ not in known}
     for folder in list_runs(project.out, project.task_id) if unknown else ():
-        with suppress(JournalError):  # of such a run the listing tells what the store has
+        with suppress(JournalError):  # of such a run the listing shows what the store has
             if folder.name in unknown.values():
                 yield from (e for e in library_at_start(folder).experiences if e.id in unknown)
 

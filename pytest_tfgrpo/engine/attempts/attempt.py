@@ -119,7 +119,7 @@ async def attempt(
 
     With a `user` it holds a conversation; the time limit is that of all its turns.
 
-    `abandon` is told what a cancelled attempt came to, where that is known; `around` is open during the call.
+    `abandon` receives what a cancelled attempt came to, where known; `around` is open during the call.
     Waiting for room in the budget counts neither for the limit nor as latency.
     The call is a task of its own: an agent that cancels itself, or will not be cancelled, does so alone.
     """

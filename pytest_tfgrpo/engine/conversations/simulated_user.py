@@ -68,7 +68,7 @@ class UserModel:
 
     @property
     def identity(self) -> Mapping[str, Json]:
-        """What identifies it: the model, and what it is told."""
+        """What identifies it: the model and its prompt."""
         return {
             "model": self.completer.name,
             "model_identity": dict(self.completer.identity),

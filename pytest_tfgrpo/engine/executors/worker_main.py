@@ -47,7 +47,7 @@ def _opened(channel: socket.socket) -> WorkerAgent | None:
         setup = pickle.loads(found[1])
         sys.path[:] = setup.search
         agent = worker.WorkerAgent(setup)
-    except BaseException as error:  # noqa: BLE001 - told to the driver
+    except BaseException as error:  # noqa: BLE001 - sent to the driver
         _send(channel, pickle.dumps(f"{type(error).__name__}: {error}"))
         return None
     _send(channel, pickle.dumps(""))

@@ -39,7 +39,7 @@ class WorkerProcess:
     """One process; it does one thing at a time."""
 
     def __init__(self, gone: Callable[[WorkerProcess], object]) -> None:
-        """`gone` is told when the process has ended."""
+        """`gone` is called when the process has ended."""
         self._gone = gone
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.StreamReader

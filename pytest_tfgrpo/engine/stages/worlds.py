@@ -49,7 +49,7 @@ class Worlds(Stage):
     """Sets up and tears down the worlds of a run's rollouts; used on the engine's event loop only."""
 
     def __init__(self, job: Job, writer: RunWriter, warn: Callable[[str], None]) -> None:
-        """`warn` is told what went wrong where no rollout counts any more that could be the error."""
+        """`warn` receives what went wrong where no rollout counts any more that could be the error."""
         self._job = job
         self._writer = writer
         self._warn = warn

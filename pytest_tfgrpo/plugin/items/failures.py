@@ -63,7 +63,7 @@ def judge_group(
     """Raise ItemFailed if a group makes its item fail.
 
     It does if all of it errored, and in a sweep below the `min_score` of the scenario, or below `least` where
-    the scenario sets none. ItemNotRun: there is no group; `why` tells why.
+    the scenario sets none. ItemNotRun: there is no group; `why` says why.
     """
     if group is None:
         raise ItemNotRun(f"{scenario.id} did not run to the end: {why}")

@@ -21,7 +21,7 @@ JUNIT_CHARACTERS = 300
 
 
 def show(item: GateItem, conclusion: Conclusion) -> None:
-    """Tell JUnit what the gate of `item` found, and raise ItemFailed when it fails."""
+    """Report to JUnit what the gate of `item` found, and raise ItemFailed when it fails."""
     verdict, gate = conclusion.verdict, conclusion.report["gate"]
     assert verdict is not None, "a run with a gate item is gated"
     assert gate is not None

@@ -86,7 +86,7 @@ class Progress:
 
 
 def _moments(gauge: Gauge, job: Job, name: str) -> Callable[[], Moment]:
-    """Return what tells the present moment; a run that shows nothing loads nothing for it."""
+    """Return what shows the present moment; a run that shows nothing loads nothing for it."""
 
     def moment() -> Moment:
         from pytest_tfgrpo.plugin.progress.live_line import moment_of

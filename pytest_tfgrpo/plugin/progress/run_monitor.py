@@ -225,7 +225,7 @@ class RunMonitor:
         self._guard.close()
 
     def _leave(self, text: str) -> None:
-        """Tell why pytest ends here and now, past its capture; what it has printed comes first."""
+        """Say why pytest ends here and now, past its capture; what it has printed comes first."""
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
         with nullcontext() if capture is None else capture.global_and_fixture_disabled():
             self._config.get_terminal_writer().flush()
