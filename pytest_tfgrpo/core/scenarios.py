@@ -95,7 +95,7 @@ class SimulatedUser:
     persona: str = ""
     """Who it is, and how it talks."""
     knows: str = ""
-    """What it can tell when it is asked."""
+    """What it knows and can answer."""
     stop: str = ""
     """When it ends the conversation; by default once the goal is reached, or cannot be."""
     max_turns: int = 10

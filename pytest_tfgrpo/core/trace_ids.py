@@ -1,6 +1,6 @@
 """Trace and span ids, from identity alone: a run's ids determine those of its spans.
 
-So an agent in another process can be told its parent, and a resumed run goes on with the same trace.
+So an agent in another process can know its parent, and a resumed run goes on with the same trace.
 """
 
 from __future__ import annotations

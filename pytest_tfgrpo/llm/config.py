@@ -87,7 +87,7 @@ class Endpoint:
     """How the server receives the schema of an answer; as text if it cannot enforce one."""
     reasoning_effort: str | None = None
     thoughts: ThoughtTags = True
-    """How thoughts that the server leaves in the text of a reply are told from the answer."""
+    """How thoughts that the server leaves in the text of a reply are separated from the answer."""
     logprobs: LogProbs = "off"
     """What the server's log-probabilities are, which no answer says; off: none are asked for."""
     extra_body: Mapping[str, Json] = field(default_factory=dict)

@@ -135,7 +135,7 @@ class PooledCompleter:
                 return replace(found, cost_usd=usd, retries=found.retries + len(failures))
 
     async def _ask(self, member: PoolMember, request: Request) -> Completion:
-        """Ask one member, and tell its breaker how that went."""
+        """Call one member, and record in its breaker how that went."""
         member.in_flight += 1
         member.calls += 1
         try:

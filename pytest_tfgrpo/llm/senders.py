@@ -27,7 +27,7 @@ class HttpSender:
     async def send(self, call: ModelAttempts, ended: SlotEnd) -> Reply:
         """Return the server's reply to one request; raises AttemptFailed unless it is a success.
 
-        `ended` is told what that says about the server's load.
+        `ended` receives what that says about the server's load.
         """
         started = self._pace.clock()
         try:

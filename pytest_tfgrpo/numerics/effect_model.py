@@ -114,7 +114,7 @@ def fit_effects(
     """Return the mode of the posterior, with its curvature there, under the prior learned with it.
 
     Each column of `member_LK` is a set of lessons whose effects have a mean of their own, of which nothing is
-    known before; without it all lessons share the mean of which `prior` tells. A scenario stands for
+    known before; without it all lessons share the mean in `prior`. A scenario stands for
     `count_S` like it.
     """
     design = _design(cells, about_SL, prior, member_LK, count_S)

@@ -129,7 +129,7 @@ def bca_ratio(
 ) -> tuple[float, float]:
     """Return the BCa interval of ``sum / size`` over families, which are drawn whole.
 
-    `effective` is how many families of equal size would tell as much (Kish 1965, "Survey Sampling").
+    `effective` is how many families of equal size say as much (Kish 1965, "Survey Sampling").
     """
     rng = np.random.default_rng(seed)
     times = min(resamples, max(1000, _DRAWS // sum_F.size))

@@ -166,7 +166,7 @@ def _within(support: tuple[float, float], low: float, high: float) -> tuple[floa
 
 
 def effective_families(families_K: Sequence[Hashable]) -> float:
-    """Return how many families of equal size would tell as much: Kish 1965, "Survey Sampling"; 0 of none."""
+    """Return how many families of equal size say as much: Kish 1965, "Survey Sampling"; 0 of none."""
     sizes = Counter(families_K).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 

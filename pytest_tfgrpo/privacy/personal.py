@@ -1,6 +1,6 @@
 """Where personal data stands in a text: e-mail addresses, telephone and card numbers, IBANs, IP addresses.
 
-Candidates are found in bytes, one for each character, that tell digits, capitals and separators apart; a
+Candidates are found in bytes, one for each character, that separate digits, capitals and separators; a
 pattern, a checksum or a table of prefixes then decides. Every search is linear in the length of the text.
 """
 

@@ -115,7 +115,7 @@ class Redactor:
         return known[0]
 
     def value(self, key: str, text: str) -> str:
-        """Return the text that stands under `key`, without secrets: a key such as ``password`` tells."""
+        """Return the text that stands under `key`, without secrets: a key such as ``password`` counts."""
         search = _search()
         tells = search.telling(key)
         if len(text) >= _SHORTEST_SECRET and not text.startswith(MARK):
@@ -191,7 +191,7 @@ class Redactor:
 
 
 def _outside_placeholders(text: str, found: list[_Place]) -> Iterator[_Place]:
-    """Yield places except for what begins in a placeholder: its kind may be a name that tells of a secret."""
+    """Yield places except for what begins in a placeholder: its kind may be a name of a secret."""
     ends = {n: mark.end() for mark in _PLACEHOLDER.finditer(text) for n in range(*mark.span())}
     for start, end, kind, value in found:
         inside = start

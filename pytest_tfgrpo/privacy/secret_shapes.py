@@ -1,6 +1,6 @@
 """Where the secrets of a text stand: tokens of a known shape, values with a telling name, random runs.
 
-Every search is linear in the length of the text. What one character class tells is searched in bytes, one
+Every search is linear in the length of the text. What one character class shows is searched in bytes, one
 for each character, so that a pattern is tried only where it can fit.
 """
 

@@ -1,7 +1,7 @@
 """Codex: the events of ``codex exec --json``.
 
 ``thread.started`` and ``turn.started`` open the stream; ``item.started``, ``item.updated`` and
-``item.completed`` tell of one item by its id: messages, commands, file changes, tools; ``turn.completed``
+``item.completed`` describe one item by its id: messages, commands, file changes, tools; ``turn.completed``
 closes it with the tokens of the thread, ``turn.failed`` with an error. ``error`` may also be a notice of a
 retry. See https://developers.openai.com/codex/noninteractive.
 """
@@ -39,7 +39,7 @@ def read_codex(stdout: bytes) -> dict[str, Json]:
     """Return the stream as a value for `read_trajectory`.
 
     Raises AgentFailure (``garbage``, ``no_answer``, ``context``) and ProviderError (``spawn``,
-    ``rate_limit``, ``auth``, ``provider``). The stream tells no cost and no name of a model.
+    ``rate_limit``, ``auth``, ``provider``). The stream has no cost and no name of a model.
     """
     builder, answer, trouble, is_closed = TranscriptBuilder("codex"), None, "", False
     for event in builder.read(stdout):

@@ -33,7 +33,7 @@ class ReadLesson:
     """Tools to avoid."""
     about: Mapping[str, float]
     """Stems of the words on its kind of task; each weighs less, the more lessons of the prompt have it, and
-    the more tools: "date" or "kg" tells which data is at hand, not what to do with it."""
+    the more tools: "date" or "kg" says which data is at hand, not what to do with it."""
 
     def relevance(self, task: frozenset[str]) -> float:
         """Return the share of its weight that words of the task have, in [0, 1]."""

@@ -92,7 +92,7 @@ def described(phrase: str, *, strict: bool) -> str | None:
 
 
 def is_telling(word: str) -> bool:
-    """Return whether `word` is one by which tools are told apart."""
+    """Return whether `word` is one by which tools differ."""
     return not content(word).isdisjoint(_WEIGHT)
 
 

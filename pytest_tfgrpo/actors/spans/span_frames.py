@@ -26,7 +26,7 @@ def frames_of_spans(
 ) -> tuple[Frame, ...]:
     """Return the frames that the spans of one rollout amount to, in the order of their starts.
 
-    `max_bytes` limits their texts; `count` is told of each span that is not used, and why.
+    `max_bytes` limits their texts; `count` is called for each span that is not used, with the reason.
     """
     forest = SpanForest(read_steps)
     forest.take(found)

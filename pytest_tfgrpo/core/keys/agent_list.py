@@ -21,7 +21,7 @@ class ListedAgent(NamedTuple):
     """One agent of a list."""
 
     name: str
-    """What tells it from the others: a part of node ids, and of the names of its runs and folder."""
+    """Its name in the list: a part of node ids, and of the names of its runs and folder."""
     spec: str
 
 

@@ -41,7 +41,7 @@ class ValueScrubber(Protocol):
         ...
 
     def value(self, key: str, text: str) -> str:
-        """Return the text that stands under `key`, without them: a key such as ``password`` tells."""
+        """Return the text that stands under `key`, without them: a key such as ``password`` counts."""
         ...
 
     def names(self, key: str) -> bool:

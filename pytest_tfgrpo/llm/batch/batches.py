@@ -129,7 +129,7 @@ class Batches:
     async def ask(self, body: bytes, *, seed: int | None, max_bytes: int) -> Reply:
         """Return the reply to a request, from a batch of an interrupted process if it was in one.
 
-        `seed` tells equal requests of different rollouts apart. Raises BatchFailed.
+        `seed` distinguishes equal requests of different rollouts. Raises BatchFailed.
         """
         digest = hashlib.sha256(b"%s %s" % (str(seed).encode(), body)).hexdigest()[:40]
         key = f"{digest}-{self._asked[digest]}"

@@ -40,7 +40,7 @@ class _State:
 class Budget:
     """Money, tokens and time of a run; declared maxima of calls in flight are reserved.
 
-    It serves two kinds of spenders: rollouts of actors that tell what they used at their end (`admit`,
+    It serves two kinds of spenders: rollouts of actors that report what they used at their end (`admit`,
     `release`, `spend`), and model calls, each by itself (`reserve`, `settle`). Used on the event loop only.
     """
 

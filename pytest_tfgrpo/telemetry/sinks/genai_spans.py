@@ -55,7 +55,7 @@ def _rollout_spans(rollouts: Iterable[Rollout]) -> int:
 
 
 def _is_reported(frame: Frame) -> bool:
-    """Return whether the agent told of this call: one that told of none has a frame of its answer alone."""
+    """Return whether the agent reported this call: one that reported none has a frame of its answer alone."""
     if frame.kind == USER:
         return False
     unknown = frame.name in UNNAMED and not frame.tokens and frame.cost_usd is None
@@ -86,7 +86,7 @@ class SpanWriter:
         self._content = content
 
     def spans(self, record: Group | PhaseResult | Run, at_ns: int) -> list[bytes]:
-        """Return the spans of a record that was told at a time, in nanoseconds since 1970."""
+        """Return the spans of a record that came at a time, in nanoseconds since 1970."""
         if isinstance(record, Group):
             return list(self._group(record, at_ns))
         if isinstance(record, PhaseResult):
@@ -192,7 +192,7 @@ class SpanWriter:
     def _calls(
         self, frames: Iterable[Frame], own: bytes, start_ns: int, end_ns: int, shared: bytes
     ) -> list[bytes]:
-        """Return the spans of what a rollout called, one call after the other where it told no times."""
+        """Return the spans of what a rollout called, one call after the other where it has no times."""
         found = []
         next_ns = start_ns
         for place, frame in enumerate(frames):

@@ -67,7 +67,7 @@ def open_telemetry(settings: Settings, environ: Mapping[str, str]) -> Telemetry 
 
 
 class Telemetry:
-    """Sends the spans of one run; told every record on the engine's thread."""
+    """Sends the spans of one run; receives every record on the engine's thread."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         """Read the environment; nothing is sent and no thread starts before the first record."""

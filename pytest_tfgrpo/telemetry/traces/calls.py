@@ -1,4 +1,4 @@
-"""Calls of tools, as their spans and the messages of the turns around them tell of them.
+"""Calls of tools, as their spans and the messages of the turns around them show them.
 
 Many applications run the tools themselves, and have spans of their models' calls alone; many frameworks write
 into a tool's span what they handed to a function, where the message has what the model said and saw.
@@ -15,7 +15,7 @@ from pytest_tfgrpo.telemetry.traces.turns import TraceCall, TraceStep
 
 
 class _Told(NamedTuple):
-    """Where a call, and then its result, was first told."""
+    """Where a call, and then its result, first appeared."""
 
     call: TraceCall
     start_ns: int
@@ -27,8 +27,8 @@ class _Told(NamedTuple):
 
 
 def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep, ...]:
-    """Return the steps of a run, each call with what messages tell of it, and one for each call that only
-    messages tell of.
+    """Return the steps of a run, each call with what messages say of it, and one for each call that only
+    messages name.
 
     `steps` are in the order of their starts. A call and its message are known by their id, or else by tool
     and arguments, or else by tool and order. A call without a span lasts from the turn that asked for it to
@@ -43,7 +43,7 @@ def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep,
 
 
 def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
-    """Return the calls that messages tell of, in the order in which they were asked for."""
+    """Return the calls that messages name, in the order in which the model made them."""
     told: dict[str, _Told] = {}
     for place, turn in enumerate([step for step in steps if step.kind == "turn"] or [agent]):
         before = len(turn.calls) - turn.answers
@@ -65,7 +65,7 @@ def _told(agent: TraceStep, steps: Sequence[TraceStep]) -> dict[str, _Told]:
 
 
 def _pairs(steps: Sequence[TraceStep], told: Mapping[str, _Told]) -> dict[int, str]:
-    """Return which message tells of which span, by the place of this among the steps."""
+    """Return which message belongs to which span, by the place of this among the steps."""
     spans = {at: step for at, step in enumerate(steps) if step.kind != "turn"}
     pairs = {at: step.call for at, step in spans.items() if step.call in told}
     taken = set(pairs.values())

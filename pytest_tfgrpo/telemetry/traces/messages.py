@@ -136,7 +136,7 @@ def content(found: Json) -> str:
 
 
 def calls_of(found: Iterable[Json]) -> list[TraceCall]:
-    """Return the calls of tools that messages tell of, each with its result if that is among them."""
+    """Return the calls of tools that messages name, each with its result if that is among them."""
     calls: list[TraceCall] = []
     waiting: defaultdict[str, deque[int]] = defaultdict(deque)
     for message in found:

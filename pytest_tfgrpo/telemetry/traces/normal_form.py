@@ -113,7 +113,7 @@ def _parents_first(nodes: Mapping[SpanKey, SpanNode]) -> tuple[list[SpanKey], li
 
 
 def _first_steps(nodes: Mapping[SpanKey, SpanNode], order: Iterable[SpanKey]) -> dict[SpanKey, TraceStep]:
-    """Return the steps of spans, with the messages that log records below them tell."""
+    """Return the steps of spans, with the messages of log records below them."""
     told: defaultdict[SpanKey, list[SpanNode]] = defaultdict(list)
     for key in order:
         node = nodes[key]

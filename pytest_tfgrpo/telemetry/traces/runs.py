@@ -87,7 +87,7 @@ def agent_of_trace(
 
 
 def steps_of(nodes: Iterable[SpanNode], form: NormalForm) -> tuple[TraceStep, ...]:
-    """Return the turns and tool calls of spans of one trace, also the calls that messages alone tell of."""
+    """Return the turns and tool calls of spans of one trace, also the calls that only messages name."""
     within = sorted(nodes, key=lambda node: (node.start_ns, node.end_ns, node.key))
     agents = (form.steps[node.key] for node in within if node.key in form.steps)
     agent = next((step for step in agents if step.kind == "agent"), _NOBODY)

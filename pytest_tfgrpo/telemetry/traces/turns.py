@@ -90,7 +90,7 @@ class RefusedSpan(NamedTuple):
 
 
 class TraceCall(NamedTuple):
-    """A call of a tool, as the messages to and from a model tell it."""
+    """A call of a tool, as the messages to and from a model show it."""
 
     id: str
     """Empty where the messages have none."""
@@ -118,7 +118,7 @@ class TraceStep:
     """Last text of the user, or a tool's arguments: JSON with sorted names, or a plain text. Empty where
     content is not recorded."""
     answered: str = ""
-    """Text of the model, or result of a tool; of one that failed, what its model was told."""
+    """Text of the model, or result of a tool; of one that failed, what its model received."""
     conversation: str = ""
     """Id that the application gave the conversation."""
     model: str = ""
@@ -137,7 +137,7 @@ class TraceStep:
     response: str = ""
     """Id that the provider gave the answer of a turn."""
     ended: bool = True
-    """False for a call of which nobody tells what came of it."""
+    """False for a call without a known outcome."""
 
 
 class TraceOutcome(NamedTuple):
