@@ -76,7 +76,7 @@ def _loaded(
     where = _where(path, root)
     loader = Loader(path.parent, kinds)
     scenarios: dict[str, Scenario] = {}
-    problems: dict[Problem, None] = {}  # a bad default is told once, not once for each scenario
+    problems: dict[Problem, None] = {}  # a bad default is reported once, not once for each scenario
     try:
         for found in candidates:
             if len(problems) >= LIMIT:

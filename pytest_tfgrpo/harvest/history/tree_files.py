@@ -25,7 +25,7 @@ FILE_MAX = 100_000_000
 """Bytes of one file; larger ones refuse the whole tree."""
 LINK_MAX = 4096
 NAMED = 100
-"""Paths up to which git is told which it need look for."""
+"""Most paths that are named to git, so that it looks for these alone."""
 
 
 def tree_files(

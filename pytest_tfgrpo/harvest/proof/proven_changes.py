@@ -102,7 +102,7 @@ class _Tried:
         self.trying = LineChange(file=target.file, lines=(), fails=())
 
     def next(self) -> bool:
-        """Take the next change to be tried; return whether there is one that may tell more, or is wanted."""
+        """Take the next change to be tried; return whether there is one that may show more, or is wanted."""
         most, count = self._most()
         least = most + (count >= ENOUGH)
         self._left = [choice for choice in self._left if level(choice.told) >= least]
@@ -115,7 +115,7 @@ class _Tried:
         return False
 
     def _most(self) -> tuple[int, int]:
-        """Return how much the changes tell that tell most, and how many they are."""
+        """Return how much the strongest changes show, and how many they are."""
         most = max((level(choice.told) for _, choice in self._found), default=FIRST)
         return most, sum(level(choice.told) == most for _, choice in self._found)
 
@@ -134,7 +134,7 @@ class _Tried:
             self._left = [next(turned) if level(one.told) == kind else one for one in self._left]
 
     def _told_by(self, ran: SuiteRun) -> int | None:
-        """Return how much the change tells, and note what fails by it; None where it proves nothing."""
+        """Return how much the change shows, and note what fails by it; None where it proves nothing."""
         ends = {id_: ran.outcomes.get(id_) for id_ in self._target.ids}
         fails = tuple(id_ for id_, end in ends.items() if end is CaseOutcome.FAILED)
         if not fails or not {*ends.values()} <= {CaseOutcome.FAILED, CaseOutcome.PASSED}:
@@ -144,7 +144,7 @@ class _Tried:
         return FIRST if self._choice.told in UNSURE and not asserted else self._choice.told
 
     def proven(self) -> list[LineChange]:
-        """Return those of the proven changes that tell most."""
+        """Return the proven changes that show most."""
         most, _ = self._most()
         return [*dict.fromkeys(change for change, choice in self._found if level(choice.told) == most)]
 

@@ -62,7 +62,7 @@ _SPACED = lazy_pattern(r"(?<!\w)\w(?: \w){2,}(?!\w)")
 
 
 def find_order(text: str) -> str | None:
-    """Return the words of `text` that order a model to drop what it was told, as they are read, or None."""
+    """Return the words of `text` that order a model to drop its instructions, as they are read, or None."""
     found = _LATIN.search(words_of(fold(text))) or _OTHER.search(words_of(bare(text).casefold()))
     return found[0].strip(" .:") if found else None
 

@@ -101,7 +101,7 @@ def weigh_by_relevance(
     """Return the scored experiences that bear on `prompt`, times their relevance to it, and the others.
 
     Relevance is the cosine, in [0, 1], between the content words of lesson and prompt, each word weighted by
-    how few of the lessons contain it: what all lessons share tells none of them apart.
+    how few of the lessons contain it: what all lessons share distinguishes none of them.
     """
     corpus = _corpus(tuple(e.summary32 for _, e in scored))
     relevances = corpus.relevances(content(prompt))

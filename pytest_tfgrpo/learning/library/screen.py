@@ -150,7 +150,7 @@ def contaminated(
 
 
 def _told(domain: str, scenarios: Iterable[Scenario], pack: PromptPack) -> Iterator[str]:
-    """Yield what agents are told in a domain."""
+    """Yield what the prompts of a domain say."""
     yield from (pack.system, *pack.inject)
     for scenario in scenarios:
         if scenario.domain == domain:

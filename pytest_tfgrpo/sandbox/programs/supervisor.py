@@ -62,7 +62,7 @@ class Supervisor:
     """Watches one program at a time."""
 
     def __init__(self, channel: socket.socket, run: list[int]) -> None:
-        """`run` is ready when the run has ended, where the system tells."""
+        """`run` is ready when the run has ended, where the system says so."""
         _adopt_orphans()
         self.channel = channel
         self.woken = _child_signals()

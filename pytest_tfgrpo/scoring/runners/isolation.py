@@ -59,7 +59,7 @@ class IsolatedProgram:
     network: Network = "loopback"
     """With bubblewrap, one of its own; ``host``: the machine's."""
     apart: bool = False
-    """Its locks of files have no effect, by which it and one in another sandbox could tell each other."""
+    """Its locks of files have no effect, by which it and one in another sandbox could signal each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

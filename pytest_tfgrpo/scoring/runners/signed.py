@@ -1,4 +1,4 @@
-"""Signed records: what a reporter says of tests, told apart from what the tests themselves write."""
+"""Signed records: what a reporter says of tests, separate from what the tests themselves write."""
 
 from __future__ import annotations
 

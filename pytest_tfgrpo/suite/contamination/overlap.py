@@ -2,7 +2,7 @@
 
 A task with other data is another task, however alike the wording: two tasks are held against each other only
 where the numbers of one are among those of the other, where neither has files that the other lacks, and where
-their answers, as far as checks tell them, can be the same.
+their answers, as far as checks show them, can be the same.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pytest_tfgrpo.suite.contamination.words import words
 MIN_QUOTED = 16
 """Letters and digits that a task must quote for its data to be its own."""
 MIN_NUMBERS = 3
-"""Different numbers that make data too; those of one digit tell nothing."""
+"""Different numbers that make data too; those of one digit mean nothing."""
 _QUOTED = re.compile(
     r"\"([^\"]++)\"|“([^“”]++)”|„([^„“”]++)[“”]|«([^«»]++)»|(?<!`)`++([^`]++)`"
     r"|(?<!\w)'([^'\n]++)'(?!\w)|(?<!\w)‘([^‘’\n]++)’(?!\w)"

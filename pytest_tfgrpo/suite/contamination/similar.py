@@ -2,7 +2,7 @@
 
 Lee et al. 2021, "Deduplicating Training Data Makes Language Models Better", find near-duplicates by shingles
 likewise. Suites of tasks differ from crawled text in one thing: many tasks share their instructions on
-purpose. A sequence that many texts have is such an instruction and tells nothing of a pair.
+purpose. A sequence that many texts have is such an instruction and says nothing of a pair.
 
 Axes: ``_P`` runs over postings (a sequence in a text), ``_C`` over pairs of texts.
 """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CELL_MAX_CHARS = 64_000_000
 HEAD_CHARS = 10_000
-"""Of a text that may tell how its names are parted."""
+"""Of a text that may show how its names are parted."""
 AT_ONCE = 100
 """Rows that are read at once."""
 SEPARATORS = ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"))
@@ -42,7 +42,7 @@ class CsvTable(NamedTuple):
 
 
 def csv_table(text: str, known: Collection[str]) -> CsvTable:
-    """Return the table that a text is; `known` are names of columns that tell its separator.
+    """Return the table that a text is; `known` are names of columns that show its separator.
 
     A first line ``sep=,`` and blank rows are passed over; line ends in a cell are newlines. Raises Refused.
     """

@@ -69,7 +69,7 @@ _random = secrets.SystemRandom()
 def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     """Return edits of which each makes a passing test fail; `data` is its file.
 
-    They are those that tell most: of an expected value, else of another, else into the opposite, else one
+    They are those that show most: of an expected value, else of another, else into the opposite, else one
     that fails before all others; of these the least odd. There is none where a decorator may run the test
     again, or take what it raises.
     """
@@ -84,7 +84,7 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
 
 
 FIRST, OPPOSITES, OTHERS, COMPUTED, LITERALS, ASSERTED, EXPECTED = range(7)
-"""How much edits tell of an answer: what fails before all others, what is asserted into its opposite, another
+"""How much edits show of an answer: what fails before all others, what is asserted into its opposite, another
 value, what is compared and computed, any literal, a literal in what is asserted, an expected value."""
 DRAWS = 6
 """How often another value is drawn for each place."""
@@ -94,7 +94,7 @@ RAISED = re.compile(rb"\b(?:raises|assertRaises)\(\s*(?:\w+\.)*(\w+)")
 """An exception that is expected."""
 Errors: TypeAlias = Sequence[type[Exception]]
 ToldEdits: TypeAlias = tuple[list[Edit], int]
-"""Edits that belong together, and how much they tell."""
+"""Edits that belong together, and how much they show."""
 
 
 class EditChoice(NamedTuple):
@@ -102,7 +102,7 @@ class EditChoice(NamedTuple):
 
     edits: list[Edit]
     told: int
-    """How much they tell of an answer."""
+    """How much they show of an answer."""
     odd: int = 0
     """How plainly they are not a person's; 0: not at all."""
 
@@ -421,7 +421,7 @@ def in_turns(choices: Iterable[EditChoice]) -> list[EditChoice]:
 
 
 def level(told: int) -> int:
-    """Return how much edits tell; any literal tells the same once a run has failed by an assertion."""
+    """Return how much edits show; any literal shows the same once a run has failed by an assertion."""
     return min(told, LITERALS)
 
 

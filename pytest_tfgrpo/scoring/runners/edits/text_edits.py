@@ -20,7 +20,7 @@ _random = secrets.SystemRandom()
 def text_choices(data: bytes, before: bytes) -> list[EditChoice]:
     """Return edits of a file of tests; only a run says what they make fail.
 
-    `before` is the file without the tests of interest: its lines tell less.
+    `before` is the file without the tests of interest: its lines show less.
     """
     try:
         data.decode()

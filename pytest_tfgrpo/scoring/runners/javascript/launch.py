@@ -122,7 +122,7 @@ class _Attempt:
         return self._judged(ended)
 
     def _settings(self, files: Sequence[str]) -> bytes:
-        """Return what the program is told, and write what its workers need to a file of their own."""
+        """Return the program's arguments, and write what its workers need to a file of their own."""
         names, judged = self._canaries, self._request.canary
         shared: dict[str, Json] = {
             "passing": names.passing if judged else "",

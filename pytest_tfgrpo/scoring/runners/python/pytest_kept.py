@@ -84,7 +84,7 @@ class KeptTests:
 
     @staticmethod
     def rewritten(path: str) -> Any:
-        """Return the code of a file as pytest compiles it; None where that fails, as pytest will tell."""
+        """Return the code of a file as pytest compiles it; None where that fails, as pytest will report."""
         try:
             return sys.modules["_pytest.assertion.rewrite"]._rewrite_test(Path(path), None)[1]
         except (*UNREADABLE, OSError, TypeError, AttributeError):

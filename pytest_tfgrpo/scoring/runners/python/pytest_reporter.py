@@ -268,7 +268,7 @@ def _plain(values: Tuple[Any, ...]) -> bool:
 
 
 def _plugin(request: Dict[str, Any], pytest: Any, kept: Any) -> Any:
-    """Return the plugin: it knows no secret, and tells the hook what pytest says."""
+    """Return the plugin: it knows no secret, and passes what pytest says to the hook."""
     plugin: Any = types.ModuleType("pytest_results")
     names = _Names(request["tree"])
     for function in (*_collecting(request, names, kept), *_reporting(names)):
@@ -345,7 +345,7 @@ def _collecting(request: Dict[str, Any], names: _Names, kept: Any) -> Tuple[Any,
 
 
 def _reporting(names: _Names) -> Tuple[Any, ...]:
-    """Return the hooks that tell what comes of each test."""
+    """Return the hooks that report what comes of each test."""
 
     def pytest_runtest_logstart(nodeid: str) -> None:
         tell(EVENT, "s", names(nodeid))

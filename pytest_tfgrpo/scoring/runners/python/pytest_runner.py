@@ -66,7 +66,7 @@ def run_pytest(request: SuiteRequest) -> SuiteRun:
 
 
 def _found(request: SuiteRequest) -> tuple[str, ...]:
-    """Return the files that pytest would find without being told; canaries have to be named, so all have."""
+    """Return the files that pytest would find by itself; canaries have to be named, so all have."""
     folder = request.tree / request.command.folder
     try:
         names = [PurePosixPath(request.command.folder) / name for name in walk(folder)]
