@@ -48,7 +48,7 @@ def pytest_tfgrpo_scenarios(
 ) -> Sequence[Scenario] | None:
     """Return the scenarios to run, or None for no change.
 
-    `scenarios` are the selected ones; there may be none, unless pytest was told to select by name. Omit some
+    `scenarios` are the selected ones; there may be none, unless you select by name. Omit some
     to drop them, append new ones to add them. What is new or changed is checked and stamped as in a scenario
     file. Each implementation receives the result of the previous one.
     """

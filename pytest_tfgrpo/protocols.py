@@ -184,7 +184,7 @@ OpenWatch: TypeAlias = Callable[[Phase, Sequence[PhaseResult], str], SweepWatch 
 
 
 class Tracing(Protocol):
-    """Where the spans of a run go; told every record, on the engine's thread."""
+    """Where the spans of a run go; it receives every record, on the engine's thread."""
 
     def begin(self, header: RunHeader, *, sent: Collection[str]) -> None:
         """Get ready for a run; `sent` has the ids of what an earlier process of it has sent."""

@@ -39,7 +39,7 @@ COMPARED_STAMPS = ("actor", "packs")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SweepSums:
-    """What a baseline keeps of one sweep that it pools, to tell how much sweeps of one build differ."""
+    """What a baseline keeps of one sweep that it pools, to show how much sweeps of one build differ."""
 
     created_at: str
     scenarios: str

@@ -225,7 +225,7 @@ def _said(answer: GateAnswer, bar: Bar) -> str:
 
 
 def _is_noisy(reading: _Reading, before: Mapping[str, Tally], after: Mapping[str, Tally]) -> bool:
-    """Return whether rollouts of a scenario differ, or are too few to know; then more of them tell more.
+    """Return whether rollouts of a scenario differ, or are too few to know; then more of them help.
 
     Of answers that both sides share no number would.
     """

@@ -1,4 +1,4 @@
-"""The rollout that a metric found worst, to tell why a gate failed."""
+"""The rollout that a metric found worst, to say why a gate failed."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def pooled(baseline: Baseline, others: Iterable[Baseline]) -> Baseline:
     """Return `baseline` with the sweeps of those `others` that have its build and are not in it yet.
 
     A scenario whose task is another in an older sweep is not pooled, nor is a sweep that repeats another one
-    to the last score, as a run with the same seeds does: it tells nothing new.
+    to the last score, as a run with the same seeds does: it adds nothing.
     """
     known, rows = dict(sweeps_of(baseline)), dict(baseline.scenarios)
     seen = [dict(baseline.scenarios)]

@@ -136,7 +136,7 @@ class WatchedReading:
         self._values: list[float | None] = []
         """Of the family that is being fed."""
         self.effective = effective_families(list(self._family.values()))
-        """Families of equal size that would tell as much."""
+        """Families of equal size with the same information."""
         population, sizes = max(self.size, 1), list(self._missing.values())
         self.mean = MeanSequence(
             population, support=bar.support, alpha_low=MEAN_ALPHA, alpha_high=MEAN_ALPHA, families=sizes

@@ -25,7 +25,7 @@ def gate_lines(
     """Return all gates, failed ones first and the default gate after those with the same outcome.
 
     Of a named gate only what keeps it from passing is shown, of the default gate every rule that is
-    set, unless `every` is. A failed one whose item has told all, `told_above`, is named alone.
+    set, unless `every` is. A failed one whose item has shown all, `told_above`, is named alone.
     """
     if gate is None:
         return []

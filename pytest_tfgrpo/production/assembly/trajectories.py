@@ -1,4 +1,4 @@
-"""The payload of a trajectory from one run of an agent, as its spans tell it.
+"""The payload of a trajectory from one run of an agent, as its spans show it.
 
 A model's call and a tool that it asked for are one turn; a call that no tool follows is an answer.
 """

@@ -19,7 +19,7 @@ class LiveArm:
     def __init__(
         self, spec: ArmSpec, propensity: float, category: str, failed: Callable[[str, Exception], None]
     ) -> None:
-        """`failed` is told the errors that the application must not see."""
+        """`failed` receives the errors that the application must not see."""
         self._spec = spec
         self._category = category
         self._failed = failed

@@ -35,7 +35,7 @@ class LiveEvent(NamedTuple):
     """The application's key of the run."""
     owner: str
     """Random name of the object that reports, another for every run that is opened, so that two uses
-    of one key are told apart. Empty: the newest run of the key, for an outcome."""
+    of one key differ. Empty: the newest run of the key, for an outcome."""
     attempt: int
     """From 1; a retry has the number of the attempt that it opens."""
     seq: int

@@ -283,7 +283,7 @@ class LiveRun:
         completed: bool = True,
         cost_usd: float | None = None,
     ) -> None:
-        """Report the reply and, where the application can tell, its score in [0, 1].
+        """Report the reply and, where the application knows it, its score in [0, 1].
 
         `completed`: the agent came to its end, not to a limit; otherwise the run has failed.
         """

@@ -41,7 +41,7 @@ NO_TRAJECTORY = "no_trajectory"
 HISTORY = "history"
 """Key of the evaluator's history, which names trajectories."""
 FORGET = "forget"
-"""Action of the audit event that tells other machines' views to begin again."""
+"""Action of the audit event after which other machines' views begin again."""
 _AT_ONCE = 2000
 """Events of one transaction."""
 _PRUNE_S = 600.0

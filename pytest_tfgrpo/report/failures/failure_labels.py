@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.texts.text import STDERR, gist, line
 MESSAGE = 300
 """Characters of a message that are read."""
 MOST_VALUES = 8
-"""Values of a message that are told apart; what follows them is not read."""
+"""Values of a message that are distinguished; what follows them is not read."""
 STEPS = 8
 """Calls in a row that make a sequence of tools; of longer ones these are read."""
 MAX_CALLS = 1000
@@ -53,7 +53,7 @@ _TYPE = lazy_pattern(
 _LAST = lazy_pattern(r"\s*(?P<type>[A-Za-z_][\w.]*)(?::|$)")
 """What the last line of a traceback starts with: any class may be an exception."""
 _NUMBER = lazy_pattern(r"(expected .+) within \S+(, got .+) as the last number")
-"""What check `number` says; two of its words vary and tell nothing."""
+"""What check `number` says; two of its words vary and mean nothing."""
 _TRUTHS = {"judge": "the judge scored it low", "majority": "the answer is not that of the majority"}
 
 
@@ -75,7 +75,7 @@ class FailureText(NamedTuple):
 
 
 class FailureLabels(NamedTuple):
-    """What one failed rollout is told apart by, one for each view."""
+    """The labels of one failed rollout, one for each view."""
 
     reason: FailureText
     check: FailureText

@@ -47,7 +47,7 @@ class LabelItem:
     """What a person is asked about: one answer to one task; equal answers of both sweeps are one item."""
 
     id: str
-    """Tells nothing of the sweep."""
+    """Shows nothing of the sweep."""
     scenario: Scenario
     text: Mapping[str, str]
     """Task, criteria, steps and answer, as the judge was shown them."""

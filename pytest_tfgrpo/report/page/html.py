@@ -38,7 +38,7 @@ def html(
     """Return the page of a report value, alone: of a large run it holds but some scenarios.
 
     With its `run` the page opens down to trajectories; `compare` is how it compares with `others`, as
-    ``versus`` tells it. Equal values give equal pages.
+    ``versus`` shows it. Equal values give equal pages.
     """
     return _page(layout(report, run, compare, others), compare)
 

@@ -15,7 +15,7 @@ from pytest_tfgrpo.report.page.trajectories import told_params
 TASK, EXPECTED, ANSWER, FAILED = 240, 160, 200, 200
 """Characters of each text in a row; the scenario itself, one click away, shows all of it."""
 CHECKS = 3
-"""Checks of which a row tells what they expect."""
+"""Checks of which a row shows what they expect."""
 _VALUE_ALONE = ("exact", "number", "math")
 """Kinds that compare the whole answer with a value, which then says all."""
 

@@ -17,7 +17,7 @@ _Name = tuple[str, Callable[[PastRun], str], int]
 """A title, what names a run, and the width that a name takes."""
 
 MOST = 120
-"""Runs that are drawn: more would not be told apart."""
+"""Runs that are drawn: more could not be distinguished."""
 WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 10
 """Margins of the plot in its drawing, in SVG units; below it are the lines of names too."""

@@ -1,4 +1,4 @@
-"""What each run of a task came to, read from its report; runs that came to nothing are told as they are."""
+"""What each run of a task came to, read from its report; runs that came to nothing are shown as they are."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
 
 
 def unreported(run_id: str, state: str, header: Mapping[str, Any] | None) -> PastRun:
-    """Return a run without a report, with what the `header` of its journal tells of it."""
+    """Return a run without a report, with what the `header` of its journal says."""
 
     def told(part: str, name: str) -> str:
         known = (header or {}).get(part)

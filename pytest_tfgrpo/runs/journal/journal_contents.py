@@ -335,7 +335,7 @@ def load_run(folder: Path) -> Run:
 
 
 def run_of(log: JournalContents, header: RunHeader | None = None) -> Run:
-    """Return the run that a journal tells of, with `header` in place of its own; a killed run is incomplete.
+    """Return the run of a journal, with `header` in place of its own; a killed run is incomplete.
 
     Raises JournalError where its events do not fit each other.
     """

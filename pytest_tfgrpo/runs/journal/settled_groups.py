@@ -1,4 +1,4 @@
-"""Groups of a run that its journal tells of, put away as they are read: a long run has no room in memory."""
+"""Groups of a run in its journal, put away as they are read: a long run has no room in memory."""
 
 from __future__ import annotations
 

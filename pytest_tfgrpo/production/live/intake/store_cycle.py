@@ -43,7 +43,7 @@ class StoreCycle:
         """Whether another update may be due."""
 
     def run(self, batch: LiveBatch) -> None:
-        """Write a batch, fail runs that timed out, update, and tell the guard how it went."""
+        """Write a batch, fail runs that timed out, update, and report to the guard how it went."""
         now, worked = self._clock.now(), bool(batch)
         try:
             errors = self._write(batch, now)
@@ -94,7 +94,7 @@ class StoreCycle:
     def look_for_reset(self, dropped: int) -> bool:
         """Close open runs, and store a hold that could not be stored before; a reset ends the hold.
 
-        Return whether the store was told of the events that were `dropped`.
+        Return whether the store knows of the events that were `dropped`.
         """
         now, told = self._clock.now(), False
         with suppress(StoreError):
