@@ -39,15 +39,15 @@ class RunContext:
     writer: RunWriter
     budget: Budget
     calls: Calls
-    """Where optimizer and judge ask their models."""
+    """Where optimizer and judge call their models."""
     checker_results: Deliveries[CheckerResult]
     """What marked test functions find."""
     agents: Deliveries[Actor]
-    """Whom to ask, once the fixtures of a test function are set up."""
+    """The agent, once the fixtures of a test function are set up."""
     executor: Executor
     """Where the calls of the actor are made."""
     breaker: Breaker
-    """What ends the run when it cannot go on asking."""
+    """What ends the run when it can call no more agents."""
     workspaces: RunWorkspaces
     decoys: Decoys
     stages: Stages
@@ -65,6 +65,6 @@ class RunContext:
     span_counts: SpanCounts = field(default_factory=SpanCounts)
 
     def let_go(self) -> None:
-        """Wait for no more fixtures once nobody may be asked: pytest, which sets them up, waits for us."""
+        """Wait for no more fixtures once no agent may run: pytest, which sets them up, waits for us."""
         if self.budget.exhausted or self.breaker.reason:
             self.agents.close("")

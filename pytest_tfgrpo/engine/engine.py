@@ -163,7 +163,7 @@ class Engine:
         self._checker_results.settle(rollout_id, checker_result)
 
     def supply(self, rollout_id: str, agent: Actor) -> None:
-        """Take whom to ask for a rollout whose fixtures are set up now."""
+        """Take the agent of a rollout whose fixtures are set up now."""
         self._agents.settle(rollout_id, agent)
 
     def close_judging(self, epoch: int) -> None:

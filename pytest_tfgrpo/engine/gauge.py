@@ -181,7 +181,7 @@ class Gauge:
     def begin(
         self, budget: Budget, calls: Calls, resumed: JournalContents, models: Iterable[Completer] = ()
     ) -> None:
-        """Say that the run begins, which has paid for what it resumes, and may ask `models`."""
+        """Say that the run begins, which has paid for what it resumes, and may call `models`."""
         models = tuple(models)
         self._slots = adaptive_slots(models)
         found = (getattr(model, "batches", None) for model in models)

@@ -135,7 +135,7 @@ async def remove_workspaces(
 
 
 async def reach_models(job: Job, phase: Phase, calls: Calls) -> RunEnd:
-    """Ask each model besides the actor's once before the first phase, while nothing is paid for yet."""
+    """Call each model besides the actor's once before the first phase, while nothing is paid for yet."""
     one_each = {model.name: (role, model) for role, model in job.reach.items()}
     reaching = (calls.reach(model, role=role, epoch=phase.epoch) for role, model in one_each.values())
     try:

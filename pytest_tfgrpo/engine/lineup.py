@@ -1,7 +1,7 @@
 """The lineup: the rollouts of a phase, or of a control and the final sweep pair by pair, in order of start.
 
 What drifts while a run lasts, as a provider does, meets both sides of a pair alike. Where the library leaves
-a prompt as it is, the final sweep's answers serve the control too: both ask the same, so they differ by 0.
+a prompt as it is, the final sweep's answers serve the control too: prompts are equal, so they differ by 0.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Lineup:
         self.settled: list[str] = []
         """Ids of scenarios that were skipped because the gate was already decided."""
         self.shared: set[str] = set()
-        """Ids of scenarios whose prompts are the same in both arms: only the last one asks."""
+        """Ids of scenarios whose prompts are the same in both arms: only the last one runs."""
         self.torn: dict[str, Rollout] = {}
         """Rollouts on file, by id, that are made again: one side of their pair is not, or is of no use."""
 
@@ -161,7 +161,7 @@ class Lineup:
     def _in_order(
         self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
     ) -> Sequence[tuple[Phase, RenderedPrompt]]:
-        """Return what is asked as rollout `index` of a scenario: one, or a pair in random order."""
+        """Return what runs as rollout `index` of a scenario: one, or a pair in random order."""
         name = asked[-1][1].scenario.id
         pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts_of(name)]
         if len(pair) == 2:

@@ -1,4 +1,4 @@
-"""A run as it is asked for: one value from the faces to the job."""
+"""A run as you request it: one value from the faces to the job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What is asked for, before any of it is opened."""
+    """What you request, before any of it is opened."""
 
     root: Path
     settings: Settings

@@ -53,7 +53,7 @@ class AttemptResult:
     decoy: str | None = None
     failure: Failure | None = None
     started_at: str
-    """When the actor was asked, ISO 8601 in UTC."""
+    """When the actor was called, ISO 8601 in UTC."""
     latency_ms: float
     """Wall time of the actor's call."""
 
@@ -69,9 +69,9 @@ class Slot:
     group_id: str
     call: ActorCall
     pair: str = ""
-    """Id of the rollout that is asked beside it, as its other side; empty where it stands alone."""
+    """Id of the rollout that runs beside it, as its other side; empty where it stands alone."""
     actor: Actor | None = None
-    """Who is asked in place of the run's actor."""
+    """The agent that runs in place of the run's actor."""
     user: Callable[[], User] | None = None
     """Opens the user of its conversation; None: there is one question."""
     within: AbstractContextManager[None] = NOTHING

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REFUSED = frozenset({"content_filter", "rejected"})
 """Reason codes of errors with which a provider answers: it is there."""
 IN_A_ROW = 8
-"""Errors of the provider without anything else between them, after which the run asks whether it is away."""
+"""Errors of the provider, one after the other, after which the run checks whether it is away."""
 
 
 class Attempted(NamedTuple):

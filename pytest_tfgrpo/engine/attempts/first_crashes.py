@@ -20,7 +20,7 @@ ALIKE = 8
 SEVERAL = 3
 """Scenarios that they must be of at least: one or two tasks may be what an agent cannot do."""
 WRONG = frozenset({"crash", "garbage"})
-"""Reason codes of failures that a wrong agent or configuration has whatever it is asked."""
+"""Reason codes of failures that a wrong agent or configuration has at every task."""
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|(?<![^\W_])(?=[a-fA-F]*[0-9])[0-9a-fA-F]{6,}(?![^\W_])|[0-9]+")
 """Addresses, hexadecimal ids and other numbers, by which messages of one kind may differ."""
 

@@ -154,8 +154,8 @@ class KnownAnswer(NamedTuple):
 
 
 class AnswerSource(Protocol):
-    """Has answers already; asked before a rollout waits for fixtures, the budget or an agent."""
+    """Has answers already; looked up before a rollout waits for fixtures, the budget or an agent."""
 
     def find(self, slot: Slot) -> KnownAnswer | None:
-        """Return the answer to a slot; None: somebody else has to be asked."""
+        """Return the answer to a slot; None: it has none."""
         ...

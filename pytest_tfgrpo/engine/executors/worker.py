@@ -39,7 +39,7 @@ class WorkerSetup:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentTurn:
-    """What an agent is asked: one question, or the next message of a conversation."""
+    """What an agent receives: one task, or the next message of a conversation."""
 
     id: str
     """Of the attempt; all turns of a conversation have the same."""
@@ -65,7 +65,7 @@ class WorkerReply:
 
 
 class WorkerAgent:
-    """The agent of a worker. One asks it at a time, or several where the worker is shared."""
+    """The agent of a worker. One caller uses it at a time, or several where the worker is shared."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         """Open the agent; raises ActorError, and whatever unpickling or importing raises."""

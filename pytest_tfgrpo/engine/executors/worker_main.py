@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HEADER = struct.Struct("<8sQ")
 """What a message begins with: setup, ask, cancel, end or close, and how many bytes follow."""
 BEGUN, REPLY = b"begun", b"reply"
-"""What it sends: that the agent is asked now, and what came of a message."""
+"""What it sends: that the agent starts now, and what came of a message."""
 DEATH_SIGNAL = 1
 
 
@@ -120,7 +120,7 @@ def _send(channel: socket.socket, data: bytes, what: bytes = REPLY) -> None:
 
 
 def _die_with_driver() -> None:
-    """Ask the system to kill this process with its driver, as an agent may keep all threads from running."""
+    """Have the system kill this process with its driver, as an agent may keep all threads from running."""
     if sys.platform == "linux":
         import ctypes
 

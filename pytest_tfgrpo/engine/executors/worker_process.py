@@ -115,7 +115,7 @@ class WorkerProcess:
     def _death(self) -> WorkerReply:
         """Return what became of an agent whose process ended: nothing else ran in it.
 
-        Raises ProviderError (LOST_WORKER) if the agent had not been asked yet, or the system had no memory.
+        Raises ProviderError (LOST_WORKER) if the agent had not started yet, or the system had no memory.
         """
         self._spoilt = True
         code = None if self._process is None else self._process.returncode

@@ -58,7 +58,7 @@ class Attempts:
 
     async def _admitted(self, slot: Slot) -> AttemptResult | None:
         budget = self._context.budget
-        if self._metered:  # its model calls ask the budget themselves, one by one
+        if self._metered:  # its model calls reserve budget themselves, one by one
             return None if budget.exhausted else await self._surrounded(slot)
         if not await budget.admit():
             return None

@@ -107,7 +107,7 @@ class Checking:
         await self._settle(slot, rollout, answer.workspace)
 
     async def _settle(self, slot: Slot, rollout: Rollout, workspace: Workspace) -> None:
-        """Finish a rollout with what its test function and the judge find, unless a resumed run asks them."""
+        """Finish a rollout with what its test function and the judge find, unless a resumed run has it."""
         scenario = slot.question.scenario
         if rollout.status == "ok" and scenario.checker is not None:
             found = await self._grader.judge(rollout, workspace)

@@ -187,7 +187,7 @@ class Cohort:
         """Take results, and say what will not be made."""
         unmade = [attempted for attempted in settled.taken if _is_unmade(attempted)]
         for attempted in unmade:
-            if attempted.rollout.frames:  # else nothing was asked, and nothing is paid for
+            if attempted.rollout.frames:  # else no agent ran, and nothing is paid for
                 self.ledger.abandon(attempted.rollout)
         self._checking.take([attempted for attempted in settled.taken if not _is_unmade(attempted)])
         for slot in (*(attempted.slot for attempted in unmade), *settled.refused):

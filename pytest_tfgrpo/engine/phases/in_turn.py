@@ -1,4 +1,4 @@
-"""Rollouts of test functions whose fixtures are set up before their agent is asked, one at a time."""
+"""Rollouts of test functions whose fixtures are set up before their agent runs, one at a time."""
 
 from __future__ import annotations
 

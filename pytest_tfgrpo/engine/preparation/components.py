@@ -52,7 +52,7 @@ class Components:
     closing: tuple[Callable[[], Awaitable[None]], ...]
     """Release what they share."""
     models: Mapping[str, Completer]
-    """Language models that they ask, by name."""
+    """Language models that they call, by name."""
     keep_batches: Callable[[Path], None]
     """Says where batches are noted, and were by an interrupted process; raises JournalError."""
     user: UserModel | None = None

@@ -141,7 +141,7 @@ def _opened(request: RunRequest, people: Components) -> _Opened:
 def _with_given(
     request: RunRequest, people: Components, opened: _Opened, stamps: Mapping[str, str]
 ) -> tuple[RunRequest, GivenEpoch | None]:
-    """Return the request with the tasks of a phase that asks nobody, if it has one; raises TfgrpoError."""
+    """Return the request with the tasks of a phase that runs no agent, if it has one; raises TfgrpoError."""
     phase = next((phase for phase in request.phases if not phase.asks), None)
     if phase is None:
         return request, None

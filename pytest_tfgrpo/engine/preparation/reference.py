@@ -1,6 +1,6 @@
 """References: an old library, or old prompt packs, that the gate compares with in one and the same run.
 
-The baseline sweep asks it, pair by pair with the final sweep, so that what drifts meets both sides alike.
+The baseline sweep uses it, pair by pair with the final sweep, so that what drifts meets both sides alike.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def open_reference(
     packs: Mapping[str, PromptPack],
     library: Library,
 ) -> Reference | None:
-    """Return what the setting `baseline` has the baseline sweep ask; None where it names nothing like that.
+    """Return what the setting `baseline` has the baseline sweep use; None where it names nothing like that.
 
     `packs` and `library` are those of the run. Raises SettingError where the two could not be compared, and
     StoreError or PackError where it cannot be read.

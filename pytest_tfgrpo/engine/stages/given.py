@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GivenAnswers:
-    """The rollouts of a phase that asks nobody; no prompt of the run led to them, and no lesson of it."""
+    """The rollouts of a phase that runs no agent; no prompt of the run led to them, and no lesson of it."""
 
     def __init__(self, run_id: str, given: GivenAttempts) -> None:
         self._run_id, self._given = run_id, given

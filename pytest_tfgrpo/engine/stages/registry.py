@@ -57,7 +57,7 @@ def open_given(context: RunContext, _lineup: Lineup, _ledger: Ledger) -> AnswerS
 STAGES: tuple[OpenStage, ...] = (open_worlds, open_tracing)
 """Outermost first."""
 SOURCES: tuple[OpenSource, ...] = (Journaled, open_given)
-"""Asked in this order."""
+"""Looked up in this order."""
 
 
 def open_stages(setup: StageSetup) -> Stages:

@@ -1,4 +1,4 @@
-"""Worlds: what a scenario sets up before each rollout's agent is asked, and tears down after its checks.
+"""Worlds: what a scenario sets up before each rollout's agent runs, and tears down after its checks.
 
 The journal says first that a world is going to be set up, so that a resumed run tears down what a killed one
 left. A step that breaks is an error of its rollout, never the agent's failure.

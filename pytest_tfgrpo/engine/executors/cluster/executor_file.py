@@ -37,7 +37,7 @@ class Resources:
 
     @property
     def wanted(self) -> dict[str, float]:
-        """Return what is asked for, by the cluster's names."""
+        """Return the resources, by the cluster's names."""
         named = {"CPU": self.cpu, "GPU": self.gpu, "memory": float(self.memory), **self.custom}
         return {name: amount for name, amount in named.items() if amount}
 
@@ -47,7 +47,7 @@ class Resources:
         return min([most, *counts])
 
     def __str__(self) -> str:
-        """Name what is asked for."""
+        """Name the resources."""
         shown = ((name, f"{amount:g}") for name, amount in self.wanted.items() if name != "memory")
         parts = [f"{amount} {name}" for name, amount in shown]
         return ", ".join([*parts, *([f"{self.memory / 2**30:.3g} GiB of memory"] if self.memory else [])])

@@ -45,7 +45,7 @@ T = TypeVar("T", Sent, Answered)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeFacts:
-    """What a node says of itself before it is asked anything."""
+    """What a node says of itself before its first call."""
 
     problem: str
     """Why it cannot open the agent; empty where it has."""

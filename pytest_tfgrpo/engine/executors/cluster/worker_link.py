@@ -38,7 +38,7 @@ class Worker:
         self._pinged_at = 0.0
 
     def ping(self) -> None:
-        """Ask whether it answers, beside all calls of agents; it hangs where it did not for HUNG_S."""
+        """Check whether it answers, beside all calls of agents; it hangs where it did not for HUNG_S."""
         now = asyncio.get_running_loop().time()
         if self._ping is None or self._ping.done():
             self._ping, self._pinged_at = asyncio.create_task(quiet(self.link.ping())), now

@@ -31,7 +31,7 @@ LOOK_S = 2.0
 NOBODY_S = 60.0
 """How long a rollout waits while there is no worker, and none is starting, or all fail to start."""
 PING_S = 5.0
-"""How often workers are asked whether they answer."""
+"""How often the run checks that workers answer."""
 CLOSE_S = 4.0
 """How long workers may take to end."""
 
@@ -213,7 +213,7 @@ class ClusterWorkers:
         return self._kept[sha256]
 
     def drop(self, worker: Worker) -> None:
-        """Ask a worker nothing any more."""
+        """Send a worker no further calls."""
         if worker in self._workers:
             self._workers.remove(worker)
         self._all.discard(worker.link)
