@@ -43,7 +43,7 @@ class RunPlan(NamedTuple):
 
 
 Give: TypeAlias = "Callable[[RunPlan], GivenEpoch]"
-"""Returns what a phase learns from that asks nobody; raises TfgrpoError."""
+"""Returns what a phase learns from that runs no agent; raises TfgrpoError."""
 BeforeRun: TypeAlias = Callable[[RunPlan], Mapping[str, Json]]
 """Returns what the header of a new learning run holds of it; raises TfgrpoError to refuse the run."""
 LeaveOut: TypeAlias = "Callable[[Job, Phase, Library, Sequence[PhaseResult]], frozenset[str]]"

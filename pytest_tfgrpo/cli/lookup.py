@@ -38,7 +38,7 @@ class FoundRollout(NamedTuple):
     """None when its group never became whole."""
     scenario: Scenario
     shared: str = ""
-    """Id in the control that this answer of the final sweep serves too; nothing was asked under it."""
+    """Id in the control that this answer of the final sweep serves too; no agent ran under it."""
 
 
 def find_run(project: Project, wanted: str) -> Path:

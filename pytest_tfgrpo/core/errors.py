@@ -10,7 +10,7 @@ TfgrpoError
 ├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
 ├── BudgetError (RuntimeError)       a model call was not made, or a harvest stopped: no budget is left
 ├── OutageError (RuntimeError)       a model answers nobody: the run stops, and can be resumed
-├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay asks for
+├── RecordingError (ValueError)      a recording is malformed, or lacks what a replay needs
 │   └── EvidenceError               a file of attempts made elsewhere is malformed, or has changed
 ├── CheckError (RuntimeError)        a check itself broke: status ``error``
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops

@@ -50,7 +50,7 @@ class EvidenceGroup:
     domain: str
     """Of the suite, which has the prompt pack."""
     prompt: str
-    """What the agent was asked for."""
+    """The task of the agent."""
     attempts: tuple[EvidenceAttempt, ...]
     id: str = field(default="", metadata=SPARSE)
     task_key: str | None = field(default=None, metadata=SPARSE)

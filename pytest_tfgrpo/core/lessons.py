@@ -41,7 +41,7 @@ class Reward:
 
 
 def from_evidence(reward: Reward) -> str:
-    """Return what to add about where a lesson comes from; empty where the run asked its own agent."""
+    """Return what to add about where a lesson comes from; empty where the run's own agent ran."""
     return "" if reward.total_reward is None else " of production evidence"
 
 

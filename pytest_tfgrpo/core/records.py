@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
 Mode: TypeAlias = Literal["early", "baseline", "evidence", "train", "dev", "eval"]
 TRAINING: frozenset[Mode] = frozenset({"evidence", "train"})
-"""Modes of phases whose groups give lessons; in ``evidence`` nobody is asked, as attempts exist already."""
+"""Modes of phases whose groups give lessons; in ``evidence`` no agent runs, as attempts exist already."""
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
 """How an attempt ended; cancelled: the run ended first, so that it is no result, and was paid for."""
 RunStatus: TypeAlias = Literal["complete", "incomplete", "aborted", "cancelled"]
@@ -71,7 +71,7 @@ class Frame:
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported of this call besides."""
     sampled: Sampled | None = field(default=None, metadata=SPARSE)
-    """Log-probabilities of a model's tokens; None unless they were asked for."""
+    """Log-probabilities of a model's tokens; None unless they were requested."""
     thoughts: str = field(default="", metadata=SPARSE)
     """What a model thought before its output, which nothing scores."""
 
@@ -141,7 +141,7 @@ class JudgeResult:
     votes: tuple[float, ...] = field(default=(), metadata=SHARES)
     """Score of each valid vote, in [0, 1]."""
     asked: int = 1
-    """Votes asked for."""
+    """Votes requested."""
     agreement: float | None = field(default=None, metadata=SHARES)
     """Share of pairs of votes that agree, over all criteria; None with fewer than two valid votes."""
     reason: str = ""
@@ -233,7 +233,7 @@ class Rollout:
     files_kept: bool = field(default=False, metadata=SPARSE)
     """True where `files` is all that it did: its run was recorded, and its checks may look there."""
     started_at: str | None = field(default=None, metadata=SPARSE)
-    """When its actor was asked, ISO 8601 in UTC."""
+    """When its actor was called, ISO 8601 in UTC."""
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
     decoy: str | None = field(default=None, metadata=SPARSE)
@@ -300,7 +300,7 @@ class Phase:
     """One pass of a run over a list of scenarios."""
 
     epoch: int
-    """0 is the baseline sweep, -1 the part of it that is asked before training."""
+    """0 is the baseline sweep, -1 the part of it that runs before training."""
     mode: Mode
     temperature: float
     rollouts: int
@@ -314,7 +314,7 @@ class Phase:
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
     concurrent: bool = field(default=False, metadata=SPARSE)
-    """True for a baseline sweep that is asked pair by pair with the sweep after it."""
+    """True for a baseline sweep that runs pair by pair with the sweep after it."""
     sizes: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
     """Rollouts of each scenario, by id, where attempts exist already; empty: `rollouts` each."""
 
@@ -325,7 +325,7 @@ class Phase:
 
     @property
     def asks(self) -> bool:
-        """Whether the actor is asked; else its rollouts exist already."""
+        """Whether the actor runs; else its rollouts exist already."""
         return self.mode != "evidence"
 
     def rollouts_of(self, scenario_id: str) -> int:
@@ -339,7 +339,7 @@ class Phase:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is the baseline sweep, or the part of it that is asked before training."""
+        """Whether it is the baseline sweep, or the part of it that runs before training."""
         return self.mode in ("early", "baseline")
 
     @property
@@ -431,7 +431,7 @@ def header_fields(of: RunHeader) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reference:
-    """The old version that the baseline sweep of a run asks, for the gate to compare the final sweep with."""
+    """The old version that the baseline sweep of a run uses, for the gate to compare the final sweep with."""
 
     name: str
     """Path of its file or folder, as the setting has it."""
@@ -479,7 +479,7 @@ class Run(RunHeader):
     packs: tuple[PromptPack, ...] = ()
     """Prompt packs of its scenarios; empty if an older journal lacks them."""
     reference: Reference | None = None
-    """What its baseline sweep asked in place of what it started with; None in most runs."""
+    """What its baseline sweep used in place of what it started with; None in most runs."""
     endpoints: tuple[EndpointUse, ...] = field(default=(), metadata=SPARSE)
     """Endpoints whose concurrency adapted, as they were at the end."""
 

@@ -48,7 +48,7 @@ class Sampled:
     token_ids: tuple[int, ...] | None = None
     """As many as `logprobs`; None where the server gave none."""
     temperature: float | None = None
-    """As it was asked for; None when the server's own applied."""
+    """As it was requested; None when the server's own applied."""
     reason: str = ""
     """Why `logprobs` is None, as a code; else empty."""
 

@@ -1,4 +1,4 @@
-"""Scenarios and prompt packs: what an actor is asked, frozen, validated at the edges."""
+"""Scenarios and prompt packs: the tasks of an actor, frozen, validated at the edges."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ class Scenario:
     """Fixtures of its test function that are set up before its agent is asked, for each rollout anew and one
     rollout at a time; the first makes the agent, or is empty. None: its fixtures are set up to check."""
     setup: WorldStep | None = field(default=None, metadata=SPARSE)
-    """What runs in the workspace of each rollout before its agent is asked."""
+    """What runs in the workspace of each rollout before its agent."""
     teardown: WorldStep | None = field(default=None, metadata=SPARSE)
     """What runs there after the checks, whatever became of the agent."""
     turns: tuple[str, ...] = field(default=(), metadata=SPARSE)
@@ -282,7 +282,7 @@ def given_families(scenarios: Iterable[Scenario]) -> dict[str, str]:
 
 
 def task_key(scenario: Scenario) -> str:
-    """Return the stamp of what is asked: prompt, input and files; equal tasks must share a split."""
+    """Return the stamp of the question: prompt, input and files; equal tasks must share a split."""
     files: list[Json] = [[attachment.name, attachment.sha256] for attachment in scenario.attachments]
     if scenario.workspace is not None:
         files.append(["", scenario.workspace.sha256])

@@ -265,7 +265,7 @@ class _Seer:
 
 
 def _teacher(job: Job) -> str | None:
-    """Return the name of the model that the optimizer asks, if it asks one."""
+    """Return the name of the model that the optimizer calls, if it calls one."""
     name = job.optimizer.identity.get("model")
     return name if isinstance(name, str) else None
 

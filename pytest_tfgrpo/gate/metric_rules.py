@@ -23,7 +23,7 @@ def judge(of: GateInput, gate: NamedGate, *, live: bool) -> Iterator[RuleResult]
     """Yield what the rules about means find of a metric.
 
     A minimum is over all scenarios, a comparison over those that have the metric on one side at least.
-    `live`: the run asks the version that the gate compares with.
+    `live`: the run runs the version that the gate compares with.
     """
     without = replace(of, baseline=None, run=replace(of.run, reference=None))
     if gate.min_mean is not None and gate.per_domain:

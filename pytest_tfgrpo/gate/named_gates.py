@@ -29,7 +29,7 @@ class OpenGate:
     gate: NamedGate
     baseline: Baseline | None = None
     live: bool = False
-    """Whether it compares with the reference that the run asks."""
+    """Whether it compares with the reference that the run runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

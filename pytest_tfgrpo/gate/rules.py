@@ -62,7 +62,7 @@ class GateInput:
     baseline: Baseline | None
     settings: Mapping[str, object]
     metric: str = GT
-    """What the minimum is asked of; comparisons are of gt_score."""
+    """What the minimum applies to; comparisons are of gt_score."""
 
     @property
     def looks(self) -> tuple[Look, ...]:
@@ -256,7 +256,7 @@ def judge_regression(of: GateInput) -> RuleResult:
 
 
 def _against(of: GateInput, reference: Reference) -> RuleResult:
-    """Compare the final sweep with that of a reference, which the run asked itself."""
+    """Compare the final sweep with that of a reference, which the run ran itself."""
     before = of.sweeps.before
     if before is None or of.sweeps.after is None or _why_not(of):
         return _not_judged("baseline", _why_not(of) or "the run has no sweep of the reference")

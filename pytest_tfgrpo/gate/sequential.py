@@ -1,6 +1,6 @@
 """The watch over a final sweep that may end early: it detects when the gate is decided.
 
-The scenarios are asked in a random order that the run's seed and their identity fix, family by family. Groups
+The scenarios run in a random order that the run's seed and their identity fix, family by family. Groups
 finish in any order, so only the part of the order that is complete from its start on is looked at: what
 happens to finish first would be no random sample. After each family the watch bounds what the whole sweep
 would come to.
@@ -57,7 +57,7 @@ State: TypeAlias = Literal["open", "pass", "fail"]
 def order_of(
     seed: int, scenarios: Iterable[Scenario], families: Mapping[str, str] = NO_FAMILIES
 ) -> tuple[str, ...]:
-    """Return the ids in the order in which a watched sweep asks, random and the same for one run seed.
+    """Return the ids in the order in which a watched sweep runs, random and the same for one run seed.
 
     `families` by id stay together, and come in random order whatever their size.
     """

@@ -53,7 +53,7 @@ def phases_of(settings: Settings, root: Path) -> list[Phase]:
 
 
 def is_reference(name: str | None, root: Path) -> bool:
-    """Return whether a baseline of that name is asked in the run itself, and not stored."""
+    """Return whether a baseline of that name runs in the run itself, and is not stored."""
     if not name:
         return False
     from pytest_tfgrpo.engine.preparation.reference import names_reference

@@ -122,7 +122,7 @@ class EngineThread:
         self._call(lambda: self._engine.judge(rollout_id, checker_result))
 
     def supply(self, rollout_id: str, agent: Actor) -> None:
-        """Hand over whom to ask for a rollout whose fixtures are set up now."""
+        """Hand over the agent of a rollout whose fixtures are set up now."""
         self._call(lambda: self._engine.supply(rollout_id, agent))
 
     def open_phase(self, epoch: int | None) -> None:
@@ -134,7 +134,7 @@ class EngineThread:
         self._call(lambda: self._engine.close_judging(epoch))
 
     def cancel(self) -> None:
-        """Ask the run to end with what it has; the last record follows."""
+        """Make the run end with what it has; the last record follows."""
         self._call(lambda: self._task and self._task.cancel())
 
     def join(self) -> bool:

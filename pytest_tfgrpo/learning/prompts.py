@@ -38,7 +38,7 @@ class RenderedPrompt:
 
 
 Ask: TypeAlias = Callable[[str, int], RenderedPrompt]
-"""Returns what is asked in a rollout of a scenario, by scenario id and place in the group."""
+"""Returns the prompt in a rollout of a scenario, by scenario id and place in the group."""
 
 
 class PromptBuilder:

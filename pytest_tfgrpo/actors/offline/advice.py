@@ -28,7 +28,7 @@ def _set(words: str) -> frozenset[str]:
 OPENERS = _set("for when whenever where if on in to with given once tasks questions")
 """First words of a clause that says what a lesson is about."""
 VERBS = _set("use using uses used call calling try apply prefer choose go run start begin")
-"""Words that ask for what follows."""
+"""Words before what a task wants."""
 _NOT = _set(
     "not never no cannot nor neither none rarely seldom hardly dont doesnt didnt cant wont shouldnt mustnt"
 )

@@ -102,5 +102,5 @@ class ModelSession:
 
 
 def open_openai(completer: Completer, root: Path, settings: Mapping[str, object]) -> OpenAIActor:
-    """Return the actor that asks `completer`, as `tools` and `max_steps` are set; raises ActorError."""
+    """Return the actor that calls `completer`, as `tools` and `max_steps` are set; raises ActorError."""
     return OpenAIActor(completer, open_toolbox(TOOLS.of(settings), root), MAX_STEPS.of(settings))

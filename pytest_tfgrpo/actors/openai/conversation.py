@@ -33,7 +33,7 @@ MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 TOLD_CHARS = 4_000_000
 """Most characters of tool output in one rollout: more than any model reads, and resent with each call."""
 CALLS_PER_TURN = 64
-"""Most tool calls that a model may ask for at once."""
+"""Most tool calls that a model may make at once."""
 
 
 class Conversation:

@@ -43,7 +43,7 @@ class _Ended(NamedTuple):
 
 
 async def invoke(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext) -> Frame:
-    """Call a tool as the model asked for.
+    """Call a tool as the model requested.
 
     Raises only what ends the rollout: AgentFailure and ProviderError, when the tool does, and cancellation.
     """

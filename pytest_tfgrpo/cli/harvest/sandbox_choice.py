@@ -19,7 +19,7 @@ def add_sandbox(parser: Parser) -> None:
 
 
 def require_sandbox(isolation: Isolation) -> None:
-    """Raise SettingError unless the tests can be isolated as asked for."""
+    """Raise SettingError unless the tests can be isolated as set."""
     if isolation != "bwrap":
         return
     try:

@@ -1,4 +1,4 @@
-"""The commands ``tfgrpo labels ...``: ask people about a random part of what a judge scored."""
+"""The commands ``tfgrpo labels ...``: people label a random part of what a judge scored."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def read(arguments: Arguments) -> Iterator[str]:
 
 
 def _require_same(earlier: Labels, arguments: Arguments) -> None:
-    """Raise JournalError unless what is asked for extends a sample of which there are labels."""
+    """Raise JournalError unless what you request extends a sample of which there are labels."""
     same = (earlier.seed, earlier.answers) == (arguments.seed, arguments.answers)
     if not same or arguments.tasks < earlier.tasks:
         raise JournalError(

@@ -122,7 +122,7 @@ def _run_of(project: Project, marks: Sequence[Mark]) -> str:
 
 
 def _apply(arguments: Arguments, opened: Opened) -> Iterator[str]:
-    """Propose changes of the scenario files that follow from marks; write them if that is asked for."""
+    """Propose changes of the scenario files that follow from marks; write them with ``--write``."""
     if arguments.patch and Path(arguments.patch).exists():
         raise SettingError(f"{arguments.patch} exists; name another file with --patch")
     change = suite_change(opened.run, opened.review, opened.files, opened.root, new=arguments.new)

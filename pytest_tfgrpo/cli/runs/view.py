@@ -30,7 +30,7 @@ from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
 FIRST_S, SLICE_S = 0.05, 0.25
 """How long the first request, and one after it, reads the journal before it answers with what it has."""
 DETAIL = re.compile(r"details/(?P<key>[0-9a-f]{32})/(?P<kind>rows|groups)/(?P<row>[0-9]{1,9})")
-"""What a page asks of the file beside it: the part of a kind that has a row."""
+"""What a page requests of the file beside it: the part of a kind that has a row."""
 PATIENCE_S = 15.0
 """How long a run that has ended may take to write its report, before the page is made from the journal."""
 
@@ -133,7 +133,7 @@ class RunSite:
         self._closed_at: float | None = None
 
     def __call__(self, name: str) -> WebAnswer | None:
-        """Answer a request: the page, or what its script asks for; None for other names."""
+        """Answer a request: the page, or what its script requests; None for other names."""
         with self._lock:
             match name:
                 case "":
@@ -148,7 +148,7 @@ class RunSite:
         return None
 
     def _detail(self, key: str, kind: str, row: int) -> WebAnswer | None:
-        """Return what the page asks of the file beside it; None where the file is another or has nothing."""
+        """Return what the page requests of the file beside it; None if that is another or has nothing."""
         details = self._details
         if details is None or key != details.key:
             return None

@@ -25,7 +25,7 @@ AT_ONCE = 16
 GIVES_WAY_S = 1.0
 """How long it may take until a connection that was closed has given up its place."""
 PATIENCE_S = 10
-"""How long a client may take to ask."""
+"""How long a client may take to send its request."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -115,7 +115,7 @@ class PageServer(socketserver.ThreadingTCPServer):
             raise
 
     def _has_made_room(self) -> bool:
-        """Turn away who has asked nothing for longest; return whether that gave a place."""
+        """Close the connection that sent nothing for longest; return whether that gave a place."""
         with self._lock:
             oldest = next(iter(self._silent), None)
             if oldest is None:
@@ -126,7 +126,7 @@ class PageServer(socketserver.ThreadingTCPServer):
         return self._free.acquire(timeout=GIVES_WAY_S)
 
     def heard(self, request: Any) -> None:
-        """Take note that a client has asked, or gone."""
+        """Note that a client has sent a request, or gone."""
         with self._lock:
             self._silent.pop(request, None)
 
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def send_error(self, code: int, *_: object, **__: object) -> None:
-        """Answer what is no request for a page; what was asked is not repeated."""
+        """Answer what is no request for a page; the request is not repeated."""
         self._send(HTTPStatus(code), WebAnswer("text/plain", b"not understood\n"))
 
     def log_message(self, *_: object) -> None:

@@ -82,7 +82,7 @@ def shaping(*what: str) -> tuple[str, ...]:
 
 
 def sets_gate(values: Mapping[str, object]) -> bool:
-    """Return whether a gate is asked for: a plain run has one where a gate setting without default is set."""
+    """Return whether a gate is set: a plain run has one where a gate setting without default is set."""
     return any(BY_NAME[name].default is None and values.get(name) is not None for name in shaping("gate"))
 
 

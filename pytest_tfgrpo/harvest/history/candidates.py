@@ -59,7 +59,7 @@ MergedBy = Callable[[HistoryChange], Sequence[HistoryChange]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CandidateRules:
-    """What a harvest is asked to look for, beside the customs of test runners."""
+    """What a harvest looks for, beside the customs of test runners."""
 
     tests: tuple[str, ...] = ()
     """Globs of files with tests; empty: by their names."""

@@ -1,4 +1,4 @@
-"""Contents of objects, asked for ahead: git unpacks the next ones while the reader works on those before."""
+"""Contents of objects, requested ahead: git unpacks the next ones while the reader works on those before."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ContentQueue:
         self._batches: deque[tuple[GitAnswers, deque[str]]] = deque()
 
     def want(self, ids: Sequence[str]) -> None:
-        """Ask for objects."""
+        """Request objects."""
         if ids:
             self._batches.append((self._ask(CONTENT, ids), deque(ids)))
 

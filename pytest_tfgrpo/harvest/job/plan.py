@@ -1,4 +1,4 @@
-"""What a harvest is asked to do, what it does it with, and what it says while it does it."""
+"""What a harvest has to do, what it does it with, and what it says while it does it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class CoinPrompts:
     """Makes the question of each dev rollout after one training epoch.
 
     Coins follow from identity alone (decision 8): run seed, epoch, task and what a lesson says. Rollouts come
-    in pairs, and in the second of a pair every coin falls the other way: each task is asked as often with a
+    in pairs, and in the second of a pair every coin falls the other way: each task runs as often with a
     lesson as without it.
     """
 

@@ -101,6 +101,6 @@ def _decided(at: Standpoint, pool: Pool, before: Evidence, dev: Sequence[Group])
 
 
 def _is_measured(dev: Sequence[Group], scenarios: int) -> bool:
-    """Return whether errors leave MIN_DEV scenarios, and half of those that were asked."""
+    """Return whether errors leave MIN_DEV scenarios, and half of those that ran."""
     scored = sum(group.gt_mean is not None for group in dev)
     return 2 * scored >= len(dev) and scored + scenarios - len(dev) >= MIN_DEV

@@ -14,7 +14,7 @@ from pytest_tfgrpo.llm.protocol import Completer
 from pytest_tfgrpo.protocols import Optimizer
 
 OpenTeacher: TypeAlias = Callable[[], Completer]
-"""Opens the language model that an optimizer asks."""
+"""Opens the language model that an optimizer calls."""
 
 
 def _heuristic(_teacher: OpenTeacher, _packs: Path | None) -> Optimizer:

@@ -30,7 +30,7 @@ SUITE, JOBS = "suite", "loop-jobs"
 THRESHOLD = 300
 """New trajectories that fire the trigger; 5,000 where you set none."""
 EPOCHS = "--tfgrpo-epochs=2"
-"""One epoch learns from the evidence, and asks nobody; then the sweep."""
+"""One epoch learns from the evidence, and runs no agent; then the sweep."""
 
 
 def training_config() -> str:

@@ -1,4 +1,4 @@
-"""The command ``tfgrpo loop train``: asks for a training job, or cancels one."""
+"""The command ``tfgrpo loop train``: requests a training job, or cancels one."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def deeds_of(group: Group, attempts: Sequence[Attempt], scenario: Scenario) -> l
 
 
 def expected(scenario: Scenario) -> str:
-    """Return what the checks of a scenario ask for; only a teacher who may know the truth is shown it."""
+    """Return what the checks of a scenario expect; only a teacher who may know the truth is shown it."""
     if scenario.checker is not None:
         return f"what the test {scenario.checker} asks for"
     return "\n".join(

@@ -29,7 +29,7 @@ MAX_PROPOSALS = 300
 
 
 class ModelOptimizer:
-    """Asks a language model, the teacher, what the better attempts did differently."""
+    """Has a language model, the teacher, say what the better attempts did differently."""
 
     name = "llm"
 
@@ -183,7 +183,7 @@ def _note(lists: Sequence[_Changes], failures: Mapping[str, int]) -> str:
 
 
 def open_llm(teacher: Completer, packs: Path | None) -> Optimizer:
-    """Return the optimizer that asks `teacher`, with the prompts in `packs` where there are any.
+    """Return the optimizer that calls `teacher`, with the prompts in `packs` where there are any.
 
     Raises PackError.
     """
