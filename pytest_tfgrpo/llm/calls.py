@@ -27,7 +27,7 @@ HELLO = Request(
     ),
     temperature=0.0,
 )
-"""The first call of a model that a run asks only later, and what finds out whether it is back."""
+"""The first call of a model that a run uses only later, and what finds out whether it is back."""
 TRIES_AGAIN = 1
 """How often a call is made again whose model was away, as it seemed."""
 
@@ -76,7 +76,7 @@ class Calls:
         epoch: int,
         subject: str = "",
     ) -> Completion:
-        """Ask `completer`; the answer is journaled under `key`, which must be unique in the run.
+        """Call `completer`; the answer is journaled under `key`, which must be unique in the run.
 
         Raises ModelError when there is no usable answer, which is journaled too, OutageError when the
         model's server stays away, and BudgetError when the call was not made.
@@ -125,9 +125,9 @@ class Calls:
             self.in_flight[purpose] -= 1
 
     async def _ask(self, completer: Completer, request: Request) -> Completion:
-        """Ask, and ask once again after an error that the server's being away may explain.
+        """Call, and call once again after an error that the server's being away may explain.
 
-        Its cost is that of all that was asked. Raises ModelError, OutageError and BudgetError.
+        Its cost is that of all calls. Raises ModelError, OutageError and BudgetError.
         """
         clock, spent, tries = asyncio.get_running_loop().time, list[float | None](), 0
         while True:
@@ -149,7 +149,7 @@ class Calls:
     async def _wait_for(self, completer: Completer, error: ModelError) -> float | None:
         """Return once a model answers again, with what finding that out cost; raises OutageError.
 
-        Of several that wait one asks. A model that has not answered yet gets no more time.
+        Of several that wait one calls. A model that has not answered yet gets no more time.
         """
         name, clock, spent = completer.name, asyncio.get_running_loop().time, list[float | None]()
         failed_at = clock()
@@ -179,7 +179,7 @@ class Calls:
         raise OutageError(f"{name} does not answer: {error}") from error
 
     async def reach(self, completer: Completer, *, role: str, epoch: int) -> None:
-        """Ask `completer` for a word, as `role` of the run; raises OutageError with what its server says."""
+        """Request a word of `completer`, as `role` of the run; raises OutageError with its server's words."""
         purpose = role if role in ("judge", "user") else "learn"
         try:
             await self.complete(completer, HELLO, key=f"hello.{role}", purpose=purpose, epoch=epoch)

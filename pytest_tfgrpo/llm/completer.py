@@ -82,7 +82,7 @@ class ChatCompleter:
         return self._writer.bound(request)
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, retries inside; raises ModelError without a usable answer, BudgetError without money."""
+        """Make one call, retries inside; raises ModelError without an answer, BudgetError without money."""
         if request is HELLO and isinstance(self._sender, BatchSender):
             return await self._sender.reach()
         after_s = self._door.endpoint.hedge_after_s

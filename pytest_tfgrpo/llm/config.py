@@ -78,7 +78,7 @@ class Endpoint:
     max_tokens_field: MaxTokensField | None = None
     """None: max_completion_tokens at api.openai.com, max_tokens elsewhere."""
     max_tokens: int | None = None
-    """Completion tokens of a call that asks for no number; None: the setting max_tokens."""
+    """Completion tokens of a call that sets no number; None: the setting max_tokens."""
     seed: bool = True
     """Whether the server takes a seed."""
     temperature: bool = True
@@ -89,7 +89,7 @@ class Endpoint:
     thoughts: ThoughtTags = True
     """How thoughts that the server leaves in the text of a reply are separated from the answer."""
     logprobs: LogProbs = "off"
-    """What the server's log-probabilities are, which no answer says; off: none are asked for."""
+    """What the server's log-probabilities are, which no answer says; off: none are requested."""
     extra_body: Mapping[str, Json] = field(default_factory=dict)
     """Further members of each request."""
     free: bool = False

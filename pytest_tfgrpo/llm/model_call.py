@@ -75,20 +75,20 @@ class ModelAttempts:
 
     body: bytes
     in_words: bytes
-    """The same, with the form of the answer only asked for; empty when that is all that is done anyway."""
+    """The same, with the form of the answer only requested; empty when that is all that is done anyway."""
     bound: Mapping[str, float | None]
     prompt_tokens: int
     completion_tokens: int
     limit_s: float
     """Time for all attempts; waiting for money or for a free slot does not count."""
     sampled: Sampled | None
-    """What is known of its tokens before they come; None when nobody asks for them."""
+    """What is known of its tokens before they come; None when nothing needs them."""
     max_bytes: int
     """What an answer may have."""
     tools: frozenset[str] = frozenset()
     """Names of the tools that the model may call."""
     streamed: bool = False
-    """The reply is asked for by stream."""
+    """The reply is requested by stream."""
     seed: int | None = None
     """Of the rollout, also where it is not sent."""
     unanswered: int = 0

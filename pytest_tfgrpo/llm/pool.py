@@ -102,7 +102,7 @@ class PooledCompleter:
         return {unit: _most(bound[unit] for bound in bounds) for unit in ("usd", "tokens")}
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, at other members after a failure; raises ModelError and BudgetError."""
+        """Make one call, at other members after a failure; raises ModelError and BudgetError."""
         clock = self._pace.clock
         limit_s = min(request.timeout_s or math.inf, self._timeout_s)
         left_s, failures, tried = limit_s, list[ModelError](), list[PoolMember]()

@@ -36,7 +36,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolCall:
-    """A call that the model asks for."""
+    """A call that the model requests."""
 
     id: str
     name: str
@@ -100,7 +100,7 @@ class Completion:
     """Name of the model as the server gave it."""
     retries: int = 0
     sampled: Sampled | None = None
-    """Log-probabilities of its tokens, hidden ones included; None when the request did not ask for them."""
+    """Log-probabilities of its tokens, hidden ones included; None when they were not requested."""
 
 
 class Spending(Protocol):
@@ -136,7 +136,7 @@ class Completer(Protocol):
     """Calls in flight at most, with those of other models of its endpoint; None: no limit."""
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; retries are inside.
+        """Make one call; retries are inside.
 
         Raises ModelError when there is no usable answer, and BudgetError when the call was not made.
         """

@@ -28,7 +28,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 def body_of(
     request: Request, model: str, endpoint: Endpoint, limit_field: MaxTokensField, max_tokens: int
 ) -> bytes:
-    """Return the JSON text that asks `model` at `endpoint`; raises ValueError for what JSON cannot hold."""
+    """Return the JSON text of a request to `model` at `endpoint`; raises ValueError for what is no JSON."""
     body: dict[str, Json] = {**endpoint.extra_body, "model": model, limit_field: max_tokens}
     if endpoint.temperature:
         body["temperature"] = request.temperature
@@ -155,7 +155,7 @@ def _is_strict(schema: Json) -> bool:
 
 
 def _ask(written: list[dict[str, Json]], schema: Mapping[str, Json]) -> None:
-    """Ask for the schema in words, at the end of the user's last message."""
+    """Request the schema in words, at the end of the user's last message."""
     words = ASK_SCHEMA + _encode(dict(schema))
     last = next((message for message in reversed(written) if message["role"] == "user"), None)
     if last is None:

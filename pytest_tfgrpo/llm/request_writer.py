@@ -18,7 +18,7 @@ from pytest_tfgrpo.llm.server.door import Door
 from pytest_tfgrpo.llm.server.streamed import by_stream
 
 SAMPLED_BYTES, SAMPLED_MOST_BYTES = 512, 64_000_000
-"""What an answer may have above its limit for the log-probabilities of each token asked for, and of all."""
+"""What an answer may have above its limit for the log-probabilities of each requested token, and of all."""
 
 
 class RequestWriter:
@@ -110,7 +110,7 @@ class RequestWriter:
 
 
 def ask_by_stream(call: ModelAttempts) -> None:
-    """Ask by stream, which spends some bytes on each token."""
+    """Request by stream, which spends some bytes on each token."""
     call.body, call.streamed = by_stream(call.body), True
     call.in_words = by_stream(call.in_words) if call.in_words else b""
     call.max_bytes += min(SAMPLED_BYTES * call.completion_tokens, SAMPLED_MOST_BYTES)

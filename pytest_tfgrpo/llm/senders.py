@@ -76,7 +76,7 @@ class BatchSender:
     async def send(self, call: ModelAttempts, _: SlotEnd) -> Reply:
         """Return the reply to one request in a batch; raises AttemptFailed unless it is a success.
 
-        One that a batch ends without is asked again once.
+        One that a batch ends without is sent again once.
         """
         try:
             reply = await self.batches.ask(call.body, seed=call.seed, max_bytes=call.max_bytes)

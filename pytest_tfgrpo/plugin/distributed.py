@@ -150,7 +150,7 @@ class Controller:
             node.workerinput[SCREEN] = channel
 
     def _show(self, message: tuple[Any, ...]) -> None:
-        """Do what a worker asks of the screen; called on execnet's thread."""
+        """Do what a worker requests of the screen; called on execnet's thread."""
         screen = self._screen
         if screen is None:
             return

@@ -1,4 +1,4 @@
-"""The collector of a scenario file: light, as pytest asks for every file of a folder, wanted or not."""
+"""The collector of a scenario file: light, as pytest calls it for every file of a folder, wanted or not."""
 
 from __future__ import annotations
 

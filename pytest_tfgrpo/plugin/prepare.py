@@ -184,7 +184,7 @@ def shared_budget(settings: Settings, runs: int) -> Budget | None:
 
 
 def dry_run(launches: Sequence[tuple[str, Launch]]) -> list[str]:
-    """Return the lines of a dry run: what each agent's launch would ask, and what that may cost."""
+    """Return the lines of a dry run: what each agent's launch would run, and what that may cost."""
     from pytest_tfgrpo.estimate.forecast import forecast
     from pytest_tfgrpo.estimate.plan_text import plan_text, together
 

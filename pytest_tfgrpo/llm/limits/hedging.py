@@ -56,7 +56,7 @@ async def hedged(
     may: Callable[[], bool],
     dropped: Callable[[Completion], float | None],
 ) -> Completion:
-    """Return the first answer to `ask`, which is called again after `after_s` if it `may` be then.
+    """Return the first answer of `ask`, which is called again after `after_s` if it `may` be then.
 
     The call that is not waited for is cancelled and costs what `dropped` says of the answer, None where that
     is unknown, which is part of the answer's cost. Raises what the first call raised when both fail.

@@ -58,7 +58,7 @@ class HttpRefusal(NamedTuple):
     stream: bool = False
     """The server answers by stream alone."""
     wait_s: float = 0.0
-    """How long it asks to wait; 0 where it does not say."""
+    """How long it says to wait; 0 where it does not."""
 
 
 def read_refusal(reply: Reply) -> HttpRefusal:

@@ -99,7 +99,7 @@ class Checkers:
         return self._live.rollout(slot.epoch, scenario.id, slot.index)
 
     def set_up(self, item: pytest.Item, value_of: Callable[[str], Any], *, again: bool = False) -> None:
-        """Set up the fixtures that an item's agent needs, and let it be asked.
+        """Set up the fixtures that an item's agent needs, and let it run.
 
         `value_of` returns the value of a fixture. Where its provider was away, as it seemed, it is asked once
         `again` with fresh ones. Raises what fixtures raise.
@@ -154,7 +154,7 @@ class Checkers:
         if scenario is None or scenario.fixtures is None:
             return (yield from self._at_one_verbosity(item))
         names: list[str] = getattr(item, "fixturenames", [])
-        if markers.ROLLOUT[0] not in names:  # it asks the agent, also where no argument says so
+        if markers.ROLLOUT[0] not in names:  # it runs the agent, also where no argument says so
             names.append(markers.ROLLOUT[0])
         if not self._beside:
             return (yield from self._at_one_verbosity(item))

@@ -108,7 +108,7 @@ def _own_agents(node: pytest.Item, data: Mapping[str, Any], outline: Outline) ->
 
 
 def world_of(node: pytest.Item, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the fixtures that are set up before the agent is asked, the agent's own first; None for none.
+    """Return the fixtures that are set up before the agent runs, the agent's own first; None for none.
 
     They are those that the mark names as `fixtures` and `agent`, and ``tfgrpo_agent`` if it is `known`.
     """

@@ -113,7 +113,7 @@ class RunMonitor:
         return self.records.rollouts.get(wanted)
 
     def is_lost(self, epoch: int, scenario_id: str, index: int) -> bool:
-        """Wait for a rollout with fixtures; return whether its agent is asked again, with fresh ones."""
+        """Wait for a rollout with fixtures; return whether its agent runs again, with fresh ones."""
         wanted, lost = self.records.id_of(epoch, scenario_id, index), self.records.lost
         self._wait(
             lambda: (
@@ -131,7 +131,7 @@ class RunMonitor:
         self._thread.judge(rollout.rollout_id, checker_result)
 
     def supply(self, epoch: int, scenario_id: str, index: int, agent: Actor) -> None:
-        """Say whom to ask for a rollout whose fixtures are set up now."""
+        """Hand over the agent of a rollout whose fixtures are set up now."""
         self.enter(epoch)
         self._thread.supply(self.records.id_of(epoch, scenario_id, index), agent)
 
@@ -197,7 +197,7 @@ class RunMonitor:
         return self.run
 
     def cancel(self) -> None:
-        """Ask the run to end with what it has; one that has ended stays as it is."""
+        """Make the run end with what it has; one that has ended stays as it is."""
         self._thread.cancel()
 
     def stop(self) -> None:
@@ -210,7 +210,7 @@ class RunMonitor:
             while not self.records.ended:
                 try:
                     record = self._queue.get(timeout=LAST_RECORD_S)
-                    if not isinstance(record, MainThreadCall):  # its fixtures are gone, and so is who asked
+                    if not isinstance(record, MainThreadCall):  # its fixtures are gone, and so is its caller
                         self._take(record)
                 except queue.Empty:
                     self.records.error = TimeoutError(f"the run did not end within {LAST_RECORD_S:g} s")

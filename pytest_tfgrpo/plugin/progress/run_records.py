@@ -38,7 +38,7 @@ class RunRecords:
         self._groups: dict[int, dict[str, Group | StoredRollouts]] = {}
         """By epoch and scenario id, until a phase has ended whose groups lie in a file."""
         self._last: tuple[int, Mapping[str, Group]] = (0, {})
-        """Groups of such a phase, by scenario id, that were asked for last, with their epoch."""
+        """Groups of such a phase, by scenario id, that were read last, with their epoch."""
         self.results: dict[int, PhaseResult] = {}
         self.rollouts: dict[str, Rollout] = {}
         """Those of marked test functions, also those whose scenario was skipped."""
@@ -121,7 +121,7 @@ class RunRecords:
         return id_ in self.rollouts or id_ in self._refused
 
     def is_shared(self, epoch: int, scenario_id: str) -> bool:
-        """Return whether the control asks nothing for a scenario, as the final sweep's answers serve it."""
+        """Return whether the control runs nothing for a scenario, as the final sweep's answers serve it."""
         return epoch == self._control and scenario_id in self._shared
 
     def workspace(self, rollout: Rollout) -> Path:

@@ -156,7 +156,7 @@ class Telemetry:
 
 
 def _span_type(trace: ModuleType) -> Callable[[Telemetry, str], NonRecordingSpan]:
-    """Return the type of a rollout's span, which finds its ids when an agent asks: most ask nothing."""
+    """Return the type of a rollout's span, which finds its ids when an agent needs them: most do not."""
 
     class RolloutSpan(trace.NonRecordingSpan):  # type: ignore[misc, name-defined]
         def __init__(self, telemetry: Telemetry, rollout_id: str) -> None:

@@ -32,7 +32,7 @@ class SpanContent:
         return _redacted_text(text)[: self._text_max] if self.on else ""
 
     def of_rollout(self, rollout: Rollout) -> Iterator[bytes]:
-        """Yield what a rollout was asked and what it answered."""
+        """Yield the prompt of a rollout and its answer."""
         prompt = self._prompts.pop(rollout.rollout_id, None)
         if prompt is not None:
             if prompt.system:
@@ -43,7 +43,7 @@ class SpanContent:
             yield self._message("gen_ai.output.messages", "assistant", rollout.answer, "stop")
 
     def of_call(self, asked: Json, answer: str, finish: str) -> Iterator[bytes]:
-        """Yield what a model was asked, as far as that is known, and what it answered."""
+        """Yield the messages to a model, as far as they are known, and its answer."""
         if asked is not None:
             text = asked if isinstance(asked, str) else json.dumps(_redacted(asked))
             yield self._message("gen_ai.input.messages", "user", text)

@@ -21,7 +21,7 @@ class _Told(NamedTuple):
     start_ns: int
     end_ns: int
     turn: int
-    """Place among the turns of the one that asked for it."""
+    """Place among the turns of the one that made it."""
     clear: bool = True
     """False where one id is that of calls with other arguments."""
 
@@ -31,7 +31,7 @@ def with_calls(agent: TraceStep, steps: Sequence[TraceStep]) -> tuple[TraceStep,
     messages name.
 
     `steps` are in the order of their starts. A call and its message are known by their id, or else by tool
-    and arguments, or else by tool and order. A call without a span lasts from the turn that asked for it to
+    and arguments, or else by tool and order. A call without a span lasts from the turn that made it to
     the first that has its result.
     """
     told = _told(agent, steps)

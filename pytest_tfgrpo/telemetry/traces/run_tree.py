@@ -12,7 +12,7 @@ from pytest_tfgrpo.telemetry.traces.runs import RunSpans, agent_of_trace, run_of
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun, RefusedSpan, RefusedTrace, SpanKey, TraceStep
 
 _FARTHEST = 100
-"""Spans around an agent's that are asked for session, user and notes."""
+"""Spans around an agent's in which session, user and notes are looked up."""
 
 
 class RunTree:

@@ -216,7 +216,7 @@ class AgentRun:
 
     @property
     def prompt(self) -> str:
-        """What the agent was asked, as it says or as its first turn does."""
+        """The agent's task, as it says or as its first turn does."""
         return self.agent.asked or next((step.asked for step in self._turns()), "")
 
     @property

@@ -1,7 +1,7 @@
 """Log records that are events of generative AI, as spans below the one that they belong to.
 
 https://github.com/open-telemetry/semantic-conventions-genai: an evaluation often comes as a log record, later
-than the span that it is about, and what a model was asked may, too.
+than the span that it is about, and a model's input may, too.
 """
 
 from __future__ import annotations
