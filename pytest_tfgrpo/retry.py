@@ -11,7 +11,7 @@ OTLP = frozenset({429, 502, 503, 504})
 NOT_ITS_FAULT = AGAIN | OTLP
 """Nobody could take the request, whatever it holds; another status from 500 on may come of what it holds."""
 BUSY = frozenset({429, 503, 529})
-"""The server has too much to do: ask it less. 529 is that of Anthropic's."""
+"""The server has too much to do: send it less. 529 is that of Anthropic's."""
 
 FIRST_S, MOST_S = 0.5, 30.0
 

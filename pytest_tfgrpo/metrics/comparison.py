@@ -233,7 +233,7 @@ class Sweeps:
         self._families = given_families(run.scenarios) if families is None else families
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.early: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "early"), None)
-        """The part of the baseline sweep that was asked before training."""
+        """The part of the baseline sweep that ran before training."""
         self.after: PhaseResult | None = next(
             (r for r in reversed(run.phases) if r.phase.mode == "eval"), None
         )

@@ -143,7 +143,7 @@ def _rollouts(result: PhaseResult) -> Iterator[Rollout]:
 
 
 def _models(run: Run) -> list[ModelCost]:
-    """Return what each model used, over all that asked it; a frame names it without protocol and endpoint."""
+    """Return what each model used, over all callers; a frame names it without protocol and endpoint."""
     by_name: defaultdict[str, Sums] = defaultdict(Sums)
     actor = run.identities.get("actor")
     asked = str(actor["name"]) if isinstance(actor, dict) else ""

@@ -1,7 +1,7 @@
 """Overwrites what came before it was known that it belongs to somebody of whom nothing is kept.
 
 Feedback may come before the span that says whose it is, and dead letters name a session alone. Whenever the
-door did not take something, a row of the table ``state`` asks for a sweep; any process does it.
+door did not take something, a row of the table ``state`` requests a sweep; any process does it.
 """
 
 from __future__ import annotations

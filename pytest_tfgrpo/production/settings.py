@@ -24,7 +24,7 @@ PREFIX = "TFGRPO_LOOP_"
 CONFIG_VARIABLE = PREFIX + "CONFIG"
 """Names the file."""
 TRIGGERS = ("degradation", "negative_feedback", "threshold", "daily")
-"""What asks for training by itself; of several that are due the first does."""
+"""What requests training by itself; of several that are due the first does."""
 _ATTRIBUTE = re.compile(r"(?=.{3,100}\Z)[A-Za-z][\w-]*(?:\.[A-Za-z0-9_][\w-]*)*", re.ASCII)
 _MOST_ATTRIBUTES = 100
 _DOMAIN = re.compile(r"(?!tfgrpo\.)[A-Za-z0-9._-]{1,64}")

@@ -142,7 +142,7 @@ def actor_of(run: Run) -> Participant:
 
 
 def models_of(run: Run) -> list[Participant]:
-    """Return the models that a run's optimizer and judge could ask, each once."""
+    """Return the models that a run's optimizer and judge could call, each once."""
     models: list[Participant] = []
     for identity in (to_wire(row["identity"]) for row in run.identities.values()):
         if "model_identity" in identity:

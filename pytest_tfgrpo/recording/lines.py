@@ -69,7 +69,7 @@ class Header:
     actors: tuple[RecordedActor, ...] = ()
     """By name; of several with one name the latest is last."""
     models: tuple[Participant, ...] = ()
-    """Models that optimizer and judge asked; in the same order."""
+    """Models that optimizer and judge called; in the same order."""
     rollouts: int = 0
     calls: int = 0
     redacted: int = 0

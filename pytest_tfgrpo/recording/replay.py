@@ -99,7 +99,7 @@ class Replay:
     def __init__(self, name: str, recording: Recording, header: Header, actor: RecordedActor) -> None:
         """Use `open_replay` instead."""
         self.name = name
-        """The file, as it was asked for."""
+        """The file, as you named it."""
         self.recording = recording
         self._header = header
         self._row = actor
@@ -170,14 +170,14 @@ class Replay:
             )
 
     def resume(self, rollouts: Iterable[Rollout], calls: Iterable[ModelCall]) -> None:
-        """Go on behind what an interrupted replay has on file, and does not ask again."""
+        """Go on behind what an interrupted replay has on file, and is not replayed again."""
         for rollout in rollouts:
             if rollout.failure is None or rollout.failure.code != MISS:
                 prompt, temperature, seed = rollout.prompt_stamp, rollout.temperature, rollout.seed
                 asked = self._fingerprint(rollout.scenario_id, prompt, temperature, seed)
                 self._takes[rollout.scenario_id, "rollout", asked] += 1
         for call in calls:
-            if call.error is None:  # a failed one is asked again
+            if call.error is None:  # a failed one runs again
                 self._takes[self.recording.subject_of(call.fingerprint), "call", call.fingerprint] += 1
 
     def _fingerprint(self, scenario: str, prompt: str, temperature: float, seed: int) -> str:

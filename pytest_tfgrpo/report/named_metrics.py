@@ -92,7 +92,7 @@ def _by_phase(rows: Sequence[EpochRow], names: Sequence[str], width: int) -> lis
 
 
 def _by_domain(row: EpochRow, names: Sequence[str], width: int) -> list[str]:
-    """Return means by domain, in as many tables as the width asks for; none for a single domain."""
+    """Return means by domain, in as many tables as the width needs; none for a single domain."""
     domains = sorted({domain for of in row["metrics"].values() for domain in of["domains"]})
     if len(domains) < 2:
         return []

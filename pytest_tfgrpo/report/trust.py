@@ -52,7 +52,7 @@ def over(gain: Gain) -> str:
 
 
 def control(gain: Gain) -> str:
-    """Return when the baseline sweep was asked, to follow the size of the sample; empty for older reports."""
+    """Return when the baseline sweep ran, to follow the size of the sample; empty for older reports."""
     asked = gain.get("control")
     if asked is None:
         return ""

@@ -154,7 +154,7 @@ def _gain(run: Run, sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | 
 
 
 def _control(run: Run, sweeps: Sweeps) -> Control:
-    """Return when the baseline sweep was asked, and what its early part shows of the time between."""
+    """Return when the baseline sweep ran, and what its early part shows of the time between."""
     before, drift = sweeps.before, sweeps.drift
     concurrent = before is not None and before.phase.concurrent
     value: Control = {

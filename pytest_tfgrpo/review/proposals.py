@@ -92,7 +92,7 @@ def propose(
 
 
 class _Trial:
-    """Tries checks on the answers of one scenario, as often as one asks."""
+    """Tries checks on the answers of one scenario, as often as needed."""
 
     def __init__(
         self, file: SuiteFile, answers: Sequence[ReviewedAnswer], others: Sequence[tuple[Rollout, bool]]

@@ -35,9 +35,9 @@ class Job(RunHeader):
     user: Completer | None = None
     """The model that plays the users of conversations; None: they say their turns."""
     budget: Budget | None = None
-    """Where the model calls of this run ask before they spend; None: made from the settings."""
+    """Where the model calls of this run reserve before they spend; None: made from the settings."""
     models: Mapping[str, Completer] = field(default_factory=dict)
-    """Language models that the run may ask, by name."""
+    """Language models that the run may call, by name."""
     reach: Mapping[str, Completer] = field(default_factory=dict)
     """Models that must answer once before anything is paid for, by role: teacher, judge."""
     supplied_actor: bool = True
@@ -51,7 +51,7 @@ class Job(RunHeader):
     library: Library
     """The library at the start."""
     reference: Reference | None = None
-    """What the baseline sweep asks in place of library and packs; None: those of the start."""
+    """What the baseline sweep uses in place of library and packs; None: those of the start."""
     environments: Mapping[str, BuiltEnvironment] = field(default_factory=dict)
     """What scenarios' programs run with, by stamp."""
     root: Path = field(default_factory=Path)
@@ -59,7 +59,7 @@ class Job(RunHeader):
     temporary: Path
     """Temporary folder, in which the run makes that of its workspaces."""
     given: GivenAttempts | None = None
-    """Attempts that exist already, of the scenarios of a phase that asks nobody."""
+    """Attempts that exist already, of the scenarios of a phase that runs no agent."""
     resumed: JournalContents = field(default_factory=JournalContents)
     """What an interrupted run has on file; empty for a new one."""
 

@@ -32,7 +32,7 @@ PLANNED_BY: tuple[Setting[object], ...] = (
     *(ACCEPTANCE, ACCEPTANCE_ROLLOUTS, BASELINE_SWEEP, EPOCHS, EVAL_MODE, EVAL_ROLLOUTS, GROUP_SIZE),
     *(LESSON_DROPOUT, SAMPLE_SIZE, SEED, TEMPERATURE_EVAL, TEMPERATURE_TRAIN),
 )
-"""Settings that say what a run asks, and how often."""
+"""Settings that say what a run runs, and how often."""
 
 
 def outline(

@@ -25,7 +25,7 @@ def draw(scenarios: Iterable[Scenario], *, size: int, seed: int, epoch: int) -> 
 def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:
     """Return whether the control's rollout of a pair starts before the final sweep's, by a fair coin.
 
-    The coin is drawn from identity alone: a resumed run asks every pair in the same order.
+    The coin is drawn from identity alone: a resumed run makes every pair in the same order.
     """
     return bool(seed_of(run_seed, "pair", scenario.seed_stamp, index) & 1)
 

@@ -29,7 +29,7 @@ class _Unusable(ValueError):
 
 
 def task_of(run: AgentRun) -> dict[str, Json]:
-    """Return the task context of a run: what was asked, and what the notes say."""
+    """Return the task context of a run: the question, and what the notes say."""
     found = _found(run.notes, _TASK)
     return {"domain": "general"} | ({"instructions": run.prompt} if run.prompt else {}) | found.values
 

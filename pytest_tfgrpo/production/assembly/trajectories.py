@@ -1,6 +1,6 @@
 """The payload of a trajectory from one run of an agent, as its spans show it.
 
-A model's call and a tool that it asked for are one turn; a call that no tool follows is an answer.
+A model's call and a tool that it called are one turn; a call that no tool follows is an answer.
 """
 
 from __future__ import annotations

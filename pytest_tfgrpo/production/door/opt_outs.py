@@ -220,7 +220,7 @@ class OptOuts:
 
 
 def owe_sweep(table: Table) -> None:
-    """Ask for a sweep of what came earlier; raises BusError."""
+    """Request a sweep of what came earlier; raises BusError."""
     change(table, SWEEP, lambda _: b"due")
 
 

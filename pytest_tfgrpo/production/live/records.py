@@ -64,7 +64,7 @@ class ArmChoice:
     selector: int
     """Number of the selector that chose; 0 before the first update."""
     control: bool = False
-    """The default arm was taken without asking the selector: no part of any update."""
+    """The default arm was taken without the selector: no part of any update."""
 
     @property
     def propensity(self) -> float:
@@ -204,7 +204,7 @@ class LiveUpdate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveRules:
-    """What store and collector ask of reward inference, guard and update, bound to their settings."""
+    """What store and collector need of reward inference, guard and update, bound to their settings."""
 
     infer: Callable[[RunTrace], RewardBreakdown | None]
     """None: the strategy needs a score that is not known."""

@@ -351,7 +351,7 @@ def _open_run() -> LiveRun | None:
 
 
 def default_choice(point: DecisionPoint, *, place: int, selector: int) -> ArmChoice:
-    """Return the choice of the default arm, made without asking the selector."""
+    """Return the choice of the default arm, made without the selector."""
     return ArmChoice(
         point=point.name,
         place=place,

@@ -16,7 +16,7 @@ from pytest_tfgrpo.production.report.figure_lines import WIDTH
 from pytest_tfgrpo.production.report.figures import ShownTrajectory
 
 LIMIT = 600
-"""Characters of a text that are shown, unless all are asked for."""
+"""Characters of a text that are shown, unless ``--full`` is set."""
 _LABEL = 11
 _CALLS = ("tool_call", "subordinate_call")
 

@@ -50,7 +50,7 @@ class ListeningAddress:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address is this machine's own, without asking a name server."""
+    """Return whether a name or address is this machine's own, without a name server."""
     if host == "localhost":
         return True
     try:

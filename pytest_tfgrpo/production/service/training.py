@@ -1,4 +1,4 @@
-"""What the paths of training answer: jobs asked for, looked at and cancelled, and what they made."""
+"""What the paths of training answer: jobs requested, looked at and cancelled, and what they made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TrainingApi:
         self._jobs, self._scrubber = jobs, scrubber
 
     def start(self, body: bytes) -> HttpAnswer:
-        """Queue the job that a body asks for."""
+        """Queue the job that a body requests."""
         try:
             value = load_json(body)
         except ValueError as error:

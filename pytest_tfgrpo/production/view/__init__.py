@@ -1,1 +1,1 @@
-"""A local cache of the streams that can be asked."""
+"""A local cache of the streams that can be queried."""

@@ -295,7 +295,7 @@ def _clock_time(seconds: float) -> str:
 def redacted_kinds(data: bytes) -> str | None:
     """Return how many values of each kind were taken out of some data, as JSON; None for none.
 
-    A value counts once however often it stands there: a trajectory repeats what was asked and answered.
+    A value counts once however often it stands there: a trajectory repeats questions and answers.
     """
     found = Counter(kind.decode() for kind, _ in set(_PLACEHOLDER.findall(data)))
     return _encoded(dict(sorted(found.items()))) if found else None

@@ -36,8 +36,8 @@ TABLES = {
         pointer TEXT NOT NULL, message TEXT NOT NULL, PRIMARY KEY (stream, seq)""",
     "further": "id TEXT PRIMARY KEY, said TEXT NOT NULL",
 }
-"""Columns by table. `superseded` has earlier revisions of trajectories, for who asks what was known before.
-`silent` is 1 where no text was recorded, and `wording` a digest of what was asked for; `at` is when an event
+"""Columns by table. `superseded` has earlier revisions of trajectories, for what was known before.
+`silent` is 1 where no text was recorded, and `wording` a digest of the task; `at` is when an event
 arrived, or one before it in its stream, whichever is later."""
 _INDEXES = (
     "CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq)",

@@ -1,4 +1,4 @@
-"""What the streams say, in a local file that can be asked: a cache, which any process fills.
+"""What the streams say, in a local file that can be queried: a cache, which any process fills.
 
 It has no texts. Deleting it loses nothing: it is filled again from the bus.
 """
@@ -271,7 +271,7 @@ def _insert(db: sqlite3.Connection, table: str, columns: Columns) -> bool:
 
 
 def _identity(bus: Bus) -> str:
-    """Return what only this bus has; the first who asks writes it."""
+    """Return what only this bus has; the first caller writes it."""
     mine = str(uuid.uuid4()).encode()
     return (change(bus.table(STATE), "bus", lambda known: known or mine) or mine).decode()
 

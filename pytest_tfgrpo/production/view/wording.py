@@ -1,4 +1,4 @@
-"""What a trajectory was asked for, and what two wordings of one task have in common."""
+"""The task of a trajectory, and what two wordings of one task have in common."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLACEHOLDER = re.compile(r"\[redacted:([a-z_]{1,40}):[0-9a-f]{6}\]")
 
 
 def prompt_of(trajectory: Mapping[str, Json]) -> str:
-    """Return what the agent was asked for; empty where that was not recorded."""
+    """Return the agent's task; empty where that was not recorded."""
     text = trajectory["task_context"].get("instructions")
     if isinstance(text, str) and text.strip():
         return text

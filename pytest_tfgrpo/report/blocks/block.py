@@ -31,7 +31,7 @@ class BlockSources:
         self._made: dict[str, Any] = {}
 
     def of(self, block: ReportBlock[T]) -> T | None:
-        """Return the value of a block, which is made once: a block may ask for that of another."""
+        """Return the value of a block, which is made once: a block may use that of another."""
         if block.key not in self._made:
             self._made[block.key] = block.value(self)
         found: T | None = self._made[block.key]

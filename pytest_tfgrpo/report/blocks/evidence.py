@@ -74,7 +74,7 @@ def _evidence_text(value: EvidenceBlock) -> str:
 
 
 def _untested(at: BlockSources) -> UntestedBlock | None:
-    """Return the untested lessons; None where nobody asked for them, and none is from evidence."""
+    """Return the untested lessons; None where the setting keeps them, and none is from evidence."""
     held = UNTESTED.of(at.run.settings) == "hold"
     if not held and "evidence" not in at.run.preflight:
         return None

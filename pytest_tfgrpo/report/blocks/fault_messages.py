@@ -18,7 +18,7 @@ MOST = 20
 LONGEST_ID = 40
 """Characters of a rollout's id in a line."""
 SHORT = 3
-"""Messages that the terminal shows unless all are asked for."""
+"""Messages that the terminal shows without ``-v``."""
 TEXT = 300
 _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 """Addresses, ports and times: messages that differ in them alone are one."""

@@ -28,7 +28,7 @@ from pytest_tfgrpo.report.failures.failure_labels import (
 MOST = 20
 """Clusters of a view that a report keeps."""
 SHORT = 3
-"""Clusters that the terminal shows unless all are asked for."""
+"""Clusters that the terminal shows without ``-v``."""
 LONGEST_ID = 40
 """Characters of a rollout's id."""
 RECURS, SHARE = 3, 0.2

@@ -244,7 +244,7 @@ def _content(labels: Labels) -> dict[str, Json]:
 
 
 def load_labels(folder: Path) -> Labels | None:
-    """Return the labels of the run in `folder`; None where none were asked for. Raises JournalError."""
+    """Return the labels of the run in `folder`; None where there is no form. Raises JournalError."""
     path = folder / LABELS
     try:
         value = load_json(read_plain(path))

@@ -1,4 +1,4 @@
-"""Human labels of judged answers: which ones people are asked about, and what their labels make of the gain.
+"""Human labels of judged answers: which ones people label, and what their labels make of the gain.
 
 The sample is drawn by hashes of a seed and of identity alone: every scenario that the judge scored in both
 sweeps is as likely as another, families take turns, and any first part of it is such a sample too. Both
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelItem:
-    """What a person is asked about: one answer to one task; equal answers of both sweeps are one item."""
+    """What a person labels: one answer to one task; equal answers of both sweeps are one item."""
 
     id: str
     """Shows nothing of the sweep."""
@@ -82,7 +82,7 @@ class Sample:
 
     @property
     def items(self) -> Iterator[LabelItem]:
-        """Yield what people are asked about, in order."""
+        """Yield what people label, in order."""
         return (item for task in self.tasks for item in task.items)
 
     @property

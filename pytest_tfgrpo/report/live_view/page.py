@@ -1,4 +1,4 @@
-"""The page of a run that goes on: a frame without figures, which its script asks for and fills in."""
+"""The page of a run that goes on: a frame without figures, which its script requests and fills in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SCRIPTS = ("text.js", "live.js")
 
 
 def live_page(task_id: str, run_id: str) -> str:
-    """Return the page that follows a run; it asks for ``state`` and ``names`` beside its own address."""
+    """Return the page that follows a run; it requests ``state`` and ``names`` beside its own address."""
     style, script = template.style("live.css"), template.script(SCRIPTS)
     return template.fill(
         "live.html.j2",

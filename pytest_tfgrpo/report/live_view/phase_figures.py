@@ -114,7 +114,7 @@ class PhaseFigures:
         self._errors_only[row] = all(s.get("reward", s["gt_score"]) is None for s in scores)
 
     def share(self, place: int, scores: Sequence[Mapping[str, Any]]) -> None:
-        """Take the scores of a group of the final sweep that serves this phase too: nothing is asked here."""
+        """Take the scores of a group of the final sweep that serves this phase too: no agent runs here."""
         self._shared += isnan(self._means[self.plan.rows[place]])
         self.group(place, scores)
 

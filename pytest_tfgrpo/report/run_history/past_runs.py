@@ -140,7 +140,7 @@ def by_build(runs: Iterable[PastRun]) -> list[BuildOverRuns]:
     """Return the runs that count by agent, commit, library and eval split, that of the newest run first.
 
     The interval is the mean of those of the runs. A mean of estimates spreads no more than its parts do on
-    average, however they hang together, so that it is never too narrow; all of them ask the same scenarios.
+    average, however they hang together, so that it is never too narrow; all of them run the same scenarios.
     """
     groups: dict[tuple[str, ...], list[PastRun]] = {}
     for run in runs:

@@ -117,7 +117,7 @@ class JournalContents:
     """Data of the last ``finish`` event; None when the run was killed."""
 
     def reopen(self) -> None:
-        """Forget errors of a provider that was away: they are asked again, unless something rests on them."""
+        """Forget errors of a provider that was away: they run again, unless something rests on them."""
         done = self.complete_phases
         for id_ in sorted(self.away):
             rollout = self.rollouts[id_]

@@ -116,7 +116,7 @@ def _judged(ballot: _Ballot) -> list[str]:
 
 
 def open_judge(completer: Completer, *, votes: int, seed: int, concurrency: int = 64) -> Judge:
-    """Return a judge that asks `completer` for `votes` on each rollout; `seed` is that of the run.
+    """Return a judge that calls `completer` for `votes` on each rollout; `seed` is that of the run.
 
     At most `concurrency` calls are in flight.
     """

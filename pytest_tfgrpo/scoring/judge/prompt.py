@@ -43,10 +43,10 @@ def template_stamp() -> str:
 
 
 def question(scenario: Scenario, rollout: Rollout) -> tuple[Message, ...]:
-    """Return the messages that ask the judge about `rollout`; equal attempts give equal messages.
+    """Return the messages to the judge about `rollout`; equal attempts give equal messages.
 
     They hold the task, the criteria, the steps and the answer; never what the scenario's checks expect.
-    All attempts at one scenario are asked about alike up to their steps, so that a server can cache that: the
+    Messages on all attempts at one scenario are alike up to their steps, so that a server can cache that: the
     mark comes from what they share, and is another one only where a part contains it.
     """
     data = shown(scenario, rollout)
@@ -75,7 +75,7 @@ def shown(scenario: Scenario, rollout: Rollout) -> dict[str, str]:
 
 
 def repair(asked: Sequence[Message], reply: str, error: str, count: int) -> tuple[Message, ...]:
-    """Return the messages that ask once more after a malformed vote on `count` criteria."""
+    """Return the messages of a repeated request after a malformed vote on `count` criteria."""
     again = fill(templates()["repair"], {"error": error, "shape": _shape(count)})
     return (
         *asked,

@@ -1,4 +1,4 @@
-"""Vote lines: a vote that a judge wrote as lines of text, in place of the object it was asked for."""
+"""Vote lines: a vote that a judge wrote as lines of text, in place of the requested object."""
 
 from __future__ import annotations
 

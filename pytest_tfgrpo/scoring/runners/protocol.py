@@ -1,4 +1,4 @@
-"""A run of a project's tests: what is asked of a runner, and what came of each test."""
+"""A run of a project's tests: what a runner has to do, and what came of each test."""
 
 from __future__ import annotations
 

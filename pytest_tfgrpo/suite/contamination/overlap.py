@@ -33,14 +33,14 @@ AnswersOf = Callable[[Scenario], Collection[str]]
 
 @dataclass(slots=True)
 class Text:
-    """What some scenarios ask, the same except for case and typography."""
+    """The text of some scenarios, the same except for case and typography."""
 
     words: tuple[str, ...]
     """Prompt and input."""
     files: tuple[str, ...]
     """Digests of the attachments, sorted, and of the workspace's archive."""
     scenarios: dict[str, list[Scenario]] = field(default_factory=dict)
-    """Who asks it, by split."""
+    """The scenarios with it, by split."""
 
     @property
     def sides(self) -> int:

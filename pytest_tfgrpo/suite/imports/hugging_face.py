@@ -17,7 +17,7 @@ INSTALL = "install it with: pip install 'pytest-tfgrpo[datasets]'"
 def read_dataset(found: Imported, path: Path, columns: TableColumns, expect: str) -> None:
     """Add the scenarios of a Parquet or Arrow file, or of a folder that ``save_to_disk`` wrote.
 
-    Raises ScenarioError; the network is never asked, and no script of a dataset runs.
+    Raises ScenarioError; the network is never used, and no script of a dataset runs.
     """
     if find_spec("datasets") is None:
         raise ScenarioError(f"an import of Hugging Face datasets needs a library that is not here; {INSTALL}")
