@@ -36,7 +36,7 @@ class Project:
     root: Path
     settings: Settings
     flags: Collection[str] = ()
-    """Names of the settings that the command line gave."""
+    """Names of the settings on the command line."""
 
     @property
     def out(self) -> Path:

@@ -42,7 +42,7 @@ SHARE = MetricScale()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NamedScore:
-    """One named figure of a rollout, as a marked test function gave it."""
+    """One named figure of a rollout, as a marked test function reported it."""
 
     name: str
     value: float

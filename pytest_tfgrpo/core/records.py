@@ -237,7 +237,7 @@ class Rollout:
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
     decoy: str | None = field(default=None, metadata=SPARSE)
-    """Where it gave its run's decoy: ``answer``, or the name of a file; None: nowhere."""
+    """Where it repeated its run's decoy: ``answer``, or the name of a file; None: nowhere."""
     tossed: tuple[str, ...] | None = field(default=None, metadata=SPARSE)
     """Of `experiences`, those that a coin could have left out; None in sweeps, and in older journals."""
     scores: tuple[NamedScore, ...] = field(default=(), metadata=SPARSE)

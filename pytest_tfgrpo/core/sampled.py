@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens that a model sampled, as its server gave them; null where it did not."""
+"""Log-probabilities of the tokens that a model sampled, as its server sent them; null where it did not."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Sampled:
     logprobs: tuple[float, ...] | None = None
     """Natural logarithms, at most 0, one per token; None: there are none, or none to rely on."""
     token_ids: tuple[int, ...] | None = None
-    """As many as `logprobs`; None where the server gave none."""
+    """As many as `logprobs`; None where the server sent none."""
     temperature: float | None = None
     """As it was requested; None when the server's own applied."""
     reason: str = ""

@@ -60,11 +60,11 @@ class ExportTally:
 
     rows: int = 0
     groups: int = 0
-    """Groups, or scenarios of prompts, that gave a row."""
+    """Groups, or scenarios of prompts, with a row."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Rollouts, or prompts, by reason."""
     no_pair: int = 0
-    """Groups that gave no pair."""
+    """Groups without a pair."""
     shown: set[str] = field(default_factory=set)
     """Columns of messages that are null or a date in some rows, and were something else in others."""
 

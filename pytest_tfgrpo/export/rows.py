@@ -22,7 +22,7 @@ ExportRow: TypeAlias = dict[str, Json]
 SCHEMA = "tfgrpo.rollouts/1"
 NO_ANSWER = "without an answer"
 MAX_PAIRS = 4
-"""Most pairs that a group gives."""
+"""Most pairs of a group."""
 
 
 def rollout_rows(index: ExportSource, group: ExportedGroup, kind: AdvantageKind) -> Iterator[ExportRow]:

@@ -91,13 +91,13 @@ class Completion:
     tool_calls: tuple[ToolCall, ...] = ()
     finish: Finish = "stop"
     usage: Usage | None = None
-    """None when the server gave no plausible figures."""
+    """None when the server sent no plausible figures."""
     cost_usd: float | None = None
     """Of all attempts; None when the usage of one or the model's price is unknown; never a guess."""
     latency_ms: float = 0.0
     """Of the whole call, retries included."""
     model: str = ""
-    """Name of the model as the server gave it."""
+    """Name of the model as the server spells it."""
     retries: int = 0
     sampled: Sampled | None = None
     """Log-probabilities of its tokens, hidden ones included; None when they were not requested."""

@@ -136,7 +136,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Give every worker, also one that replaces another, the same run id."""
+        """Send every worker, also one that replaces another, the same run id."""
         if not self._run_id:
             from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 

@@ -69,7 +69,7 @@ def report_sections(config: pytest.Config, run: Run) -> tuple[list[str], list[st
 def revise_scenarios(
     config: pytest.Config, scenarios: Sequence[Scenario], kinds: Mapping[str, CheckKind]
 ) -> list[Scenario]:
-    """Return the scenarios as plugins would have them, each plugin given the answer of the one before.
+    """Return the scenarios as plugins would have them, each plugin after the one before.
 
     What they add or change is checked and stamped as in a scenario file. Raises pytest.UsageError.
     """

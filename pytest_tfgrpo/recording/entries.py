@@ -60,7 +60,7 @@ class RolloutEntry:
     extra: Mapping[str, Json] = field(default_factory=dict, metadata=SPARSE)
     """What the agent reported beside its answer."""
     decoy: str | None = field(default=None, metadata=SPARSE)
-    """Where it gave the decoy of the run that was recorded."""
+    """Where it repeated the decoy of the run that was recorded."""
 
     @property
     def asked(self) -> str:

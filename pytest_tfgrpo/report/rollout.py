@@ -93,7 +93,7 @@ def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenari
 
 
 def _named(score: Score, *, judged: bool) -> Iterator[str]:
-    """Yield what additional rewarders gave a rollout, and what they say of it; the judge has its own line."""
+    """Yield what additional rewarders score a rollout, and why; the judge has its own line."""
     for name, value in score.extra.items():
         if judged and name == "judge":
             continue

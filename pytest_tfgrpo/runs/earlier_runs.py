@@ -36,7 +36,7 @@ def earlier_evaluations(
 
     `variants` are the builds that they evaluated, with those that `committed` files remember. Run ids sort by
     time, so that a resumed run counts what it counted before. A run that cannot be read counts for nothing,
-    and neither does a replay: it repeats answers that were counted when they were given.
+    and neither does a replay: it repeats answers that were counted before.
     """
     found = [row for row in _evaluated_runs(out, task_id) if row[0] < run_id and row[1] == stamp]
     variants = {variant for _, _, variant in found}.union(committed.get(stamp, ()))

@@ -1,4 +1,4 @@
-"""Scenarios given as records: the rules of a scenario file, and a stamp, for what a program made."""
+"""Scenarios as records: the rules of a scenario file, and a stamp, for what a program made."""
 
 from __future__ import annotations
 

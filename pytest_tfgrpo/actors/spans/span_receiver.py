@@ -51,7 +51,7 @@ class Inbox:
 
     token: str
     trace: str
-    """Id of the trace that the program is given."""
+    """Id of the trace that the program receives."""
     run: SpanCounts
     requests: list[SpanRequest] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ class SpanReceiver:
         self._open: dict[str, Inbox] = {}
         self._closed: dict[str, SpanCounts] = {}
         self._owners: dict[str, str] = {}
-        """Tokens by the traces that their programs were given."""
+        """Tokens by the traces that their programs received."""
         self._connections = 0
         self._loop = asyncio.new_event_loop()
         self.port = 0
@@ -94,7 +94,7 @@ class SpanReceiver:
             _remember(self._closed, inbox.token, inbox.run)
 
     def owner(self, trace: str) -> str | None:
-        """Return the token of the rollout that was given a trace; None for one that a program made."""
+        """Return the token of the rollout that received a trace; None for one that a program made."""
         return self._owners.get(trace)
 
     async def settle(self, inbox: Inbox) -> None:

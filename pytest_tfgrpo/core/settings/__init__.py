@@ -139,7 +139,7 @@ def resolve(
 
 
 def _settings(found: Callable[[Setting[Any]], list[Origin]], *, learning: bool) -> Settings:
-    """Return all settings; `found` gives the values that a setting was set to, the strongest first."""
+    """Return all settings; `found` has the values that a setting was set to, the strongest first."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in TABLE:

@@ -1,7 +1,7 @@
-"""Decoys: wrong answers beside the journal; an agent that gives one has looked there.
+"""Decoys: wrong answers beside the journal; an agent that answers with one has looked there.
 
 An agent outside of a sandbox can read the journal. Nothing in its task leads to the run's folder, and a decoy
-is too long to be guessed, so that only an agent that looked for answers gives it.
+is too long to be guessed, so that only an agent that looked for answers knows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 class Decoys:
     """The decoys of a run; there are none where the run has no folder, or no agent could read them.
 
-    Nor are there in a replay: its recording says where a decoy was given.
+    Nor are there in a replay: its recording says where a decoy was repeated.
     """
 
     def __init__(self, job: Job, folder: Path | None) -> None:
@@ -53,7 +53,7 @@ class Decoys:
                 write_json(folder / DECOYS, self._by_scenario)
 
     async def used(self, rollout: Rollout, prompt: Prompt, workspace: Workspace) -> str | None:
-        """Return where a rollout gives its decoy, ``answer`` or the name of a file; None for nowhere.
+        """Return where a rollout repeats its decoy, ``answer`` or the name of a file; None for nowhere.
 
         A decoy that its own prompt has, by a lesson, is no evidence.
         """

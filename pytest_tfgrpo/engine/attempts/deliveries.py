@@ -19,7 +19,7 @@ class Deliveries(Generic[Delivered]):
         """Why a phase is incomplete: missing values; empty if none is missing."""
 
     async def of(self, rollout_id: str) -> Delivered | None:
-        """Return the value of a rollout once it is given, or None once its epoch is closed."""
+        """Return the value of a rollout once it is there, or None once its epoch is closed."""
         future = self._future(rollout_id)
         if not future.done() and rollout_id.startswith(tuple(self._closed)):
             self._miss(rollout_id)

@@ -64,7 +64,7 @@ class RemoteSession:
         return _taken(await self._worker.ask(replace(turn, id=self._id)), self._call)
 
     async def aclose(self) -> None:
-        """End the conversation, and give the worker back."""
+        """End the conversation, and return the worker."""
         async with self._held:
             if self._worker is not None:
                 await self._worker.end(self._id)

@@ -153,7 +153,7 @@ def _is_new(plan: HarvestPlan, one: FixCandidate | HarvestRow, known: dict[str, 
 
 
 def _as_known(one: FixCandidate | HarvestRow, known: dict[str, HarvestRow]) -> FixCandidate | HarvestRow:
-    """Return a change under the id that an earlier harvest gave it."""
+    """Return a change under its id of an earlier harvest."""
     row = known.get(one.commit if isinstance(one, HarvestRow) else one.change.commit)
     return one if row is None else replace(one, id=row.id)
 

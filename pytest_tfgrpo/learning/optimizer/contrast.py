@@ -74,7 +74,7 @@ class TaskKind:
     """Wordings of its train tasks, without quoted data."""
     attempts: list[Attempt] = field(default_factory=list)
     cluster: bool = False
-    """True when it was found by similarity, not given as a family."""
+    """True when it was found by similarity, not named as a family."""
     bags: set[frozenset[str]] = field(default_factory=set)
     """Content stems of the prompts of a cluster."""
     ways: set[tuple[str, ...]] = field(default_factory=set)

@@ -67,7 +67,7 @@ class HeuristicStudy:
         self.operations: list[Operation] = []
         self.lesson_groups: set[str] = set()
         self.mute = 0
-        """Kinds that gave no lesson."""
+        """Kinds without a lesson."""
         self._context = context
         self._kinds = kinds
         self._shares = [shares(kind.prompts) for kind in kinds]

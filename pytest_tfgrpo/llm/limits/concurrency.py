@@ -134,7 +134,7 @@ class Concurrency:
         wait_s: float = 0.0,
         now: float = 0.0,
     ) -> None:
-        """Give back the place of a call that ended; with a refusal the server may ask to wait `wait_s`."""
+        """Free the place of a call that ended; with a refusal the server may ask to wait `wait_s`."""
         self.in_flight -= 1
         if outcome == "lost":
             return

@@ -107,7 +107,7 @@ class AdaptiveSlots:
         self._serve()
 
     def _serve(self) -> None:
-        """Give free slots to those who are next; look again when a pause ends."""
+        """Assign free slots to the next calls; look again when a pause ends."""
         while self._queue and self.concurrency.is_free(time.monotonic()):
             given = heappop(self._queue)[2]
             if not given.done():

@@ -37,7 +37,7 @@ class AssemblyState:
 
     @classmethod
     def of(cls, value: Json) -> AssemblyState:
-        """Return the state that `value` gave; at first there is none."""
+        """Return the state in `value`; at first there is none."""
         known = {one.name for one in fields(cls)}
         return cls(**{name: one for name, one in (value or {}).items() if name in known})
 

@@ -127,7 +127,7 @@ def _ordered(span: TraceSpan, order: TraceOrder) -> RefusedSpan | None:
 
 
 class _Taken:
-    """Gives spans to the intake, whole traces at a time, and counts."""
+    """Passes spans to the intake, whole traces at a time, and counts."""
 
     def __init__(self, intake: SpanIntake) -> None:
         self._intake = intake

@@ -142,7 +142,7 @@ def _scaled(value: Json, scale: tuple[float, float]) -> float:
 
 
 def _content(row: Mapping[str, Json], operation: str, name: str) -> dict[str, Json]:
-    """Return what an agent, a model or a tool was given and gave, as attributes."""
+    """Return input and output of an agent, a model or a tool, as attributes."""
     given, gave = _parsed(_get(row, "input")), _parsed(_get(row, "output"))
     if operation == "execute_tool":
         found = {"gen_ai.tool.call.arguments": given, "gen_ai.tool.call.result": gave}

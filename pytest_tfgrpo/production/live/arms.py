@@ -12,7 +12,7 @@ from pytest_tfgrpo.production.live.config import ArmSpec
 
 
 class LiveArm:
-    """What a run was given to work with."""
+    """What a run works with."""
 
     __slots__ = ("_category", "_failed", "_spec", "propensity")
 

@@ -15,7 +15,7 @@ NAMED = 3
 
 
 class DecoyUse(TypedDict):
-    """A rollout that gave the answer of a decoy, and where that stands."""
+    """A rollout with the answer of a decoy, and where that stands."""
 
     rollout: str
     scenario: str
@@ -48,7 +48,7 @@ def _text(found: ReachBlock) -> str:
 
 
 def _warnings(found: ReachBlock) -> Iterator[str]:
-    """Yield what to say of rollouts that gave a decoy."""
+    """Yield what to say of rollouts with a decoy."""
     used = found["decoys"]
     if used:
         named = ", ".join(f"{one['rollout']} ({line(one['where'], 100)})" for one in used[:NAMED])

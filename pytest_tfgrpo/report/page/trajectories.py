@@ -345,7 +345,7 @@ class ChunkWriter:
 
     @staticmethod
     def _named(rollout: Rollout, score: Score) -> Json:
-        """Return what rewarders, judge and test function gave a rollout, by metric."""
+        """Return the scores of a rollout by rewarders, judge and test function, by metric."""
         found = dict(score.extra)
         if rollout.opinion is not None:
             found |= {f"judge.{name}": share for name, share in rollout.opinion.criteria.items()}

@@ -53,7 +53,7 @@ class GroupStore:
         """The rollouts that were read last, with their place."""
 
     def __del__(self) -> None:
-        """Give the disk its room back."""
+        """Free the room on the disk."""
         if self._fd is not None:
             os.close(self._fd)
 

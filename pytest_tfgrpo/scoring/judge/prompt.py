@@ -22,7 +22,7 @@ TEXT_MAX = 24_000
 """Characters of the task, and of the answer, that a judge is shown."""
 STEPS_MAX = 40
 INPUT_MAX, OUTPUT_MAX = 300, 600
-"""Characters of what a tool was given, and of what it gave back."""
+"""Characters of a tool's input, and of its output."""
 TURN_MAX = 4_000
 """Characters of one message of a conversation."""
 TURNS_MAX = 100

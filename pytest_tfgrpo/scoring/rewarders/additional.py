@@ -32,7 +32,7 @@ MAX_EVIDENCE = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreColumns:
-    """What one rewarder gave a batch of N rollouts."""
+    """The scores of one rewarder for a batch of N rollouts."""
 
     own_N: Floats
     """Its scores, which its weight adds to the reward; NaN: none."""
@@ -73,7 +73,7 @@ def require_rewarders(rewarders: Sequence[Rewarder]) -> None:
 
 
 def columns_of(rewarder: Rewarder, batch: RewardBatch) -> ScoreColumns:
-    """Return what a rewarder gives a batch; raises RewarderError when it breaks its contract."""
+    """Return the scores of a rewarder for a batch; raises RewarderError when it breaks its contract."""
 
     n = len(batch.rollouts)
     try:

@@ -9,7 +9,7 @@ from pytest_tfgrpo.protocols import RewardBatch
 
 
 class JudgeRewarder:
-    """Gives each rollout the judge's score; none without a judge's result, or if it is the gt_score."""
+    """Scores each rollout as the judge did; none without a judge's result, or if it is the gt_score."""
 
     name = "judge"
 

@@ -32,7 +32,7 @@ from pytest_tfgrpo.telemetry.traces.turns import (
 
 
 class SpanForest:
-    """Takes spans in any order, and gives the runs among them once all are there."""
+    """Takes spans in any order, and returns the runs among them once all are there."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

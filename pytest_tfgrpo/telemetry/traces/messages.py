@@ -311,7 +311,7 @@ def json_value(found: Json) -> Json:
 
 
 def given_to(found: Json) -> Json:
-    """Return what a function of the application was given: by name, or its only argument without one."""
+    """Return the arguments of a function of the application: by name, or its only argument without one."""
     if not is_object(found):
         return found
     args, kwargs = found.get("args"), found.get("kwargs")

@@ -109,7 +109,7 @@ class TraceStep:
     kind: Literal["agent", "turn", "tool"]
     """A turn is one call of a model. Among the steps of a run, an agent is one that this run called."""
     name: str
-    """Of agent, model or tool, as a person gave it; empty where nobody did."""
+    """Of agent, model or tool, as a person named it; empty where nobody did."""
     start_ns: int
     end_ns: int
     error: str | None
@@ -120,7 +120,7 @@ class TraceStep:
     answered: str = ""
     """Text of the model, or result of a tool; of one that failed, what its model received."""
     conversation: str = ""
-    """Id that the application gave the conversation."""
+    """Id of the conversation in the application."""
     model: str = ""
     temperature: float | None = None
     tokens: int | None = None
@@ -135,7 +135,7 @@ class TraceStep:
     answers: int = 0
     """How many of `calls` are of its answer."""
     response: str = ""
-    """Id that the provider gave the answer of a turn."""
+    """Provider's id of the answer of a turn."""
     ended: bool = True
     """False for a call without a known outcome."""
 

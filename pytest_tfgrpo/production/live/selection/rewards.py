@@ -112,7 +112,7 @@ class ModuleReward:
         self.name, self._function = name, function
 
     def infer(self, trace: RunTrace) -> RewardBreakdown | None:
-        """Return the reward of a run; None where the function gives none."""
+        """Return the reward of a run; None where the function returns none."""
         _check(trace)
         try:
             found = self._function(trace)

@@ -1,4 +1,4 @@
-"""Files of tests that node finds when it is given none."""
+"""Files of tests that node finds by itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The dialect of Langfuse's own libraries, which write observations as spans.
 
-https://langfuse.com/integrations/native/opentelemetry#property-mapping; what an observation was given and
-gave is JSON in one attribute each.
+https://langfuse.com/integrations/native/opentelemetry#property-mapping; input and output of an observation
+are JSON in one attribute each.
 """
 
 from __future__ import annotations
