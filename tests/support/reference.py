@@ -76,9 +76,7 @@ def _guard(setting: Setting[Any]) -> str:
         setting.parse("")
     except ValueError as error:
         text = re.sub("^must (be )?(an? |one of )?", "", str(error))
-        if setting.parse is parse_bool:
-            return "true or false"
-        return "" if text == "not be empty" else _cell(text)
+        return "" if text == "not be empty" or setting.parse is parse_bool else _cell(text)
     raise AssertionError(f"{setting.name} takes the empty text")
 
 
