@@ -85,6 +85,7 @@ FINDS_FOLDERS = {"sandbox/programs/environments.py"}
 
 SCRIPTS = {
     *("scoring/runners/python/pytest_guard.py", "scoring/runners/python/pytest_reporter.py"),
+    "scoring/runners/python/pytest_start.py",
     "export/harbor/check_task.py",
 }
 """Run in a process of their own that imports nothing of the package, so that they are its face."""

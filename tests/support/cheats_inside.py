@@ -297,15 +297,15 @@ RUNNERS["the reporter's own names"] = (
     CART
     + INSIDE
     + r"""
-m = sys.modules['__main__']
+m = _pm.get_plugin('pytest_results').pytest_runtest_logreport.__globals__
 def _str(x):
     rep = sys._getframe(1).f_locals.get('report')
     if x == 'failed' and rep is not None and _lie(rep.nodeid): return 'passed'
     return str(x)
 _str.partition = str.partition
-m._plain = lambda v: True
-m.type = lambda x: _str if type(x) is str else type(x)
-m.str = _str
+m['_plain'] = lambda v: True
+m['type'] = lambda x: _str if type(x) is str else type(x)
+m['str'] = _str
 """
 )
 RUNNERS["a builtin that the guard calls"] = (

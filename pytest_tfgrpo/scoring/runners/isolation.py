@@ -40,6 +40,9 @@ FREE_MIN = 64 << 20
 OUTPUT_MAX = 65_536
 """The end of the output that is kept; the rest is read and dropped."""
 CHUNK = 65_536
+FEW = CHUNK // 16
+GATHER_MS = 5.0
+"""How long what comes in few bytes soon after the last is left to gather: each look costs both sides time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,6 +162,7 @@ class _Watch:
         self._exchange = exchange
         self._output_max = output_max
         self._tail = b""
+        self._few = True
         self._unsent = memoryview(exchange.request if exchange else b"")
         self._stopped = ""
         self._free = _free(tree)
@@ -212,15 +216,21 @@ class _Watch:
 
     def _watch(self, deadline: float) -> int | None:
         """Return the exit code; None when the program must end, and `_stopped` says why."""
-        ready = select.poll()
+        ready, ending = select.poll(), select.poll()
         ready.register(self._output, select.POLLIN)
         ready.register(self._channel.fileno(), select.POLLIN)
+        ending.register(self._channel.fileno(), select.POLLIN)
+        slept = True
         while not self._stopped:
             ours = self._ours
             if ours is not None:
                 ready.register(ours.fileno(), select.POLLIN | (select.POLLOUT if self._unsent else 0))
             left = self._left(deadline)
+            if not slept and self._few and not self._unsent and not self._stopped:
+                ending.poll(GATHER_MS)
+            asked, self._few = time.monotonic(), True
             found = {fd for fd, _ in ready.poll(1000 * left)} if not self._stopped else set()
+            slept = time.monotonic() - asked > GATHER_MS / 1000
             if self._output in found and not self._print():
                 ready.unregister(self._output)
             if ours is not None and ours.fileno() in found:
@@ -257,6 +267,7 @@ class _Watch:
 
     def _print(self) -> bool:
         chunk = os.read(self._output, CHUNK)
+        self._few = self._few and len(chunk) < FEW
         self._tail = (self._tail + chunk)[-self._output_max :]
         return bool(chunk)
 
@@ -274,6 +285,7 @@ class _Watch:
             self._ours = None
             ours.close()
             return False
+        self._few = self._few and len(chunk) < FEW
         if self._exchange is not None and not self._exchange.receive(chunk):
             self._stopped = "exchange"
         return True

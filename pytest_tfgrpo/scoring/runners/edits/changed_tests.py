@@ -12,6 +12,7 @@ import ast
 import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from itertools import islice
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE
@@ -173,8 +174,10 @@ def drawn_changes(texts: Mapping[str, bytes], ids: Iterable[str], fixed: Collect
         if len(target.functions) > 1 or of_fix.isdisjoint(target.ids):
             continue
         data, function = texts[target.file], target.functions[0]
-        choices = [edits for edits in edits_of(function, data) if parses(data, edits, function)]
-        for edits in _random.sample(choices, min(len(choices), 1 + MORE)):
+        choices = edits_of(function, data)
+        _random.shuffle(choices)
+        whole = (edits for edits in choices if parses(data, edits, function))
+        for edits in islice(whole, 1 + MORE):
             found.append(LineChange(file=target.file, lines=as_lines(data, edits), fails=target.ids))
     return found
 

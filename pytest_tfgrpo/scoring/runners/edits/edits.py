@@ -76,9 +76,12 @@ def edits_of(function: Function, data: bytes) -> list[list[Edit]]:
     if not all(_is_mark(decorator, _marks(data)) for decorator in function.decorator_list):
         return []
     choices = Choices(function, data)
-    found = [
-        EditChoice(edits, told, choices.literals.odd(edits)) for edits, told in choices.find(function.body)
-    ]
+    drawn = [*choices.find(function.body)]
+    highest = max((level(told) for _, told in drawn), default=None)
+    telling = [(edits, told) for edits, told in drawn if level(told) == highest]
+    if len(telling) == 1:
+        return [telling[0][0]]
+    found = [EditChoice(edits, told, choices.literals.odd(edits)) for edits, told in telling]
     best = min((_rank(choice) for choice in found), default=None)
     return [choice.edits for choice in found if _rank(choice) == best] or _first(function, data)
 
@@ -119,8 +122,8 @@ class Choices:
         self.literals = LiteralEdits(lines, Words(data, own))
         self._raised = _expected_errors(data) if proven else ()
         self._proven = proven
-        self._names = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
-        self._lenient = any(_last_name(node) == "ANY" for node in self._names)
+        self._may_return = "return" in own or "yield" in own
+        self._lenient = "ANY" in own and any(_last_name(node) == "ANY" for node in ast.walk(function))
 
     def find(self, body: Iterable[ast.stmt]) -> Iterator[ToldEdits]:
         """Yield what can be edited in statements that always run."""
@@ -139,7 +142,7 @@ class Choices:
                     yield from self.find(node.body)
             elif isinstance(node, ast.Try) and not node.handlers:
                 yield from self.find(node.body)
-            if any(isinstance(one, ast.Return | ast.Yield | ast.YieldFrom) for one in _within(node)):
+            if self._may_return and any(map(_returns, _within(node))):
                 return
 
     def everywhere(self) -> Iterator[ToldEdits]:
@@ -229,7 +232,8 @@ class Choices:
 
     def _of_name(self, name: str) -> list[Edit]:
         """Return a change of a name's value that has no other use: of a parameter, or assigned before."""
-        used = [node for node in self._names if isinstance(node, ast.Name) and node.id == name]
+        nodes = ast.walk(self._function)
+        used = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
         if len(used) == 1:
             return self._of_parameter(name)
         for node in self._function.body:
@@ -319,6 +323,10 @@ class Choices:
 def _may_swallow(context: ast.expr) -> bool:
     """Return whether a context may take what is raised in it."""
     return not isinstance(context, ast.Call) or SWALLOWING.search(ast.unparse(context.func)) is not None
+
+
+def _returns(node: ast.AST) -> bool:
+    return isinstance(node, ast.Return | ast.Yield | ast.YieldFrom)
 
 
 def _within(node: ast.stmt) -> Iterator[ast.AST]:

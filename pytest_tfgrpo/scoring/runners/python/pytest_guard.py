@@ -1,6 +1,6 @@
 """Whether pytest, its plugins and the way to a report are what they were before the workspace was imported.
 
-A part of the script `pytest_reporter`, which imports it by its name alone: for any Python from 3.8 on.
+A part of the script `pytest_reporter`, loaded by `pytest_start`: for any Python from 3.8 on.
 """
 
 # ruff: noqa: UP006, UP035 - Python 3.8
@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import types
-from itertools import chain
 from operator import is_ as same
 from operator import itemgetter
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Set, Tuple
@@ -78,6 +77,7 @@ def open_guard(
     lookers = {plugin.pytest_collection_finish.__code__, plugin.pytest_runtest_call.__code__}
     gc.freeze()  # what is frozen is in no list of objects
     gc.unfreeze = lambda: None
+    gc.enable()
     return guard, is_of_runner, look, seen.knows
 
 
@@ -102,10 +102,13 @@ def _replaced(config: Any, kept: Any) -> Callable[[Any], str]:
         return any(now.__self__ is one and now.__func__ is was for one, was in plugins)
 
     def is_as_before() -> bool:
+        live: List[Any] = []
         try:
-            return all(map(same, chain.from_iterable([get(where) for get, where in looked]), wanted))
+            for get, where in looked:
+                live += get(where)
         except KeyError:
             return False
+        return all(map(same, live, wanted))
 
     def replaced(frame: Any) -> str:
         for where, name, was, code in before if frame is None else ():

@@ -1,6 +1,6 @@
 """What tests are, as compiled before the workspace is imported, and whether they still are that.
 
-A part of the script `pytest_reporter`, which imports it by its name alone: for any Python from 3.8 on. What
+A part of the script `pytest_reporter`, loaded by `pytest_start`: for any Python from 3.8 on. What
 is looked at may belong to an agent, so nothing of it is called: only exact types are read.
 """
 
@@ -9,12 +9,12 @@ is looked at may belong to an agent, so nothing of it is called: only exact type
 from __future__ import annotations
 
 import ast
-import base64
-import hashlib
 import marshal
 import os
 import sys
 import types
+from _blake2 import blake2b  # hashlib would load OpenSSL for it
+from binascii import a2b_base64, b2a_base64
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Set, Tuple
 
@@ -37,14 +37,14 @@ class KeptTests:
         listed: List[str],
         beside: List[str],
         installed: Any,
-        compiled: Optional[Dict[str, str]] = None,
+        compiled: Optional[Dict[str, str]],
     ) -> None:
         """Read files of `tree`: those with tests, which are compiled as pytest does, and others.
 
-        `compiled` are codes of an earlier run.
+        `compiled` are codes of earlier runs; None where none are kept.
         """
         self._tree, self.installed = tree, installed
-        self._compiled = compiled or {}
+        self._compiled = compiled
         self.fresh: Dict[str, str] = {}
         """What was compiled here, as `compiled` has it."""
         self._texts: Dict[str, bytes] = {}
@@ -73,14 +73,18 @@ class KeptTests:
             return
 
     def _rewrite(self, path: str) -> None:
-        key = hashlib.blake2b(b"%b\0%b" % (os.fsencode(path), self._texts[path])).hexdigest()
-        held = self._compiled.get(key)
-        code = self.rewritten(path) if held is None else marshal.loads(base64.b64decode(held))
+        if self._compiled is None:
+            code = self.rewritten(path)
+        else:
+            key = blake2b(b"%b\0%b" % (os.fsencode(path), self._texts[path])).hexdigest()
+            held = self._compiled.get(key)
+            code = self.rewritten(path) if held is None else marshal.loads(a2b_base64(held))
+            if code is not None and held is None:
+                self.fresh[key] = b2a_base64(marshal.dumps(code), newline=False).decode()
         if code is not None:
-            if held is None:
-                self.fresh[key] = base64.b64encode(marshal.dumps(code)).decode()
             self._handed[path] = code
-            self._imported[path] = _imported(self._module(path))
+            named = any(name in self._texts[path] for name in (b"pytest", b"unittest"))
+            self._imported[path] = _imported(self._module(path)) if named else {}
 
     @staticmethod
     def rewritten(path: str) -> Any:
@@ -209,14 +213,18 @@ class KeptTests:
         return ""
 
     def _of_space(self, path: str, start: str, space: Any, seen: Set[int]) -> str:
-        names, changed = self._codes(path), self._may_differ(path)
+        names = self._codes(path)
         for name, value in list(space.items()):
             qualified = start + str(name)
             if type(value) in (staticmethod, classmethod):
                 value = value.__func__
             if qualified in names:
                 code = value.__code__ if type(value) is types.FunctionType else None
-                if qualified not in changed and not self._is_of(code, path, qualified):
+                if (
+                    not _is_one(code, names[qualified])
+                    and qualified not in self._may_differ(path)
+                    and not self._is_of(code, path, qualified)
+                ):
                     return f"{qualified} of {path[len(self._tree) + 1 :]} was replaced"
             elif type(value) is type and id(value) not in seen and value.__module__ == space.get("__name__"):
                 seen.add(id(value))

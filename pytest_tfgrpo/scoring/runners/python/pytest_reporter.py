@@ -1,4 +1,4 @@
-"""Run pytest and report each test over a private socket; a script of its own, for any Python from 3.8 on.
+"""Run pytest and report each test over a private socket; `pytest_start` loads it, in any Python from 3.8 on.
 
 It runs in the interpreter of the project's environment, loaded before anything of the workspace can be. Each
 line is authenticated with a key that comes over the socket, is in no file, argument or variable, and changes
@@ -9,24 +9,19 @@ with each line. What decides about outcomes is compared with what it was before 
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import importlib
 import importlib.util
 import json
 import os
 import re
-import socket
-import struct
 import sys
 import threading
 import types
+from _blake2 import blake2b as digest  # hashlib would load OpenSSL for it
 from os import _exit
 from typing import Any, Callable, Dict, FrozenSet, List, Set, Tuple
 
-HEADER = struct.Struct("<q")
 MESSAGE = 500
-LEAST_DESCRIPTOR = 64
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
 MEMORY = re.compile(r"mem|.*/mem")
@@ -53,36 +48,19 @@ Send = Callable[[Tuple[Any, ...]], None]
 Tampered = Callable[[str], None]
 
 
-def main() -> None:
-    """Read the request, run pytest, report its end."""
-    sys.dont_write_bytecode = True
-    number = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    connection = socket.socket(fileno=number)
-    with connection.makefile("rb") as stream:
-        request = json.loads(stream.read(HEADER.unpack(stream.read(HEADER.size))[0]))
-    connection.detach()
-    guarding = _beside("pytest_guard")
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+def report(number: int, request: Dict[str, Any], here: str, guarding: Any, keeping: Any) -> None:
+    """Run pytest as the request says, and report to the descriptor `number` until its end.
+
+    `guarding` and `keeping` are the scripts beside this one, in the folder `here`.
+    """
     installed = guarding.Installed(request["tree"], here)
-    kept: List[Any] = []
-    watch = guarding.watch(installed, kept)
+    known: List[Any] = []
+    watch = guarding.watch(installed, known)
     _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request)
-    _run(request, installed, kept)
+    _run(request, keeping, installed, known, here)
 
 
-def _beside(name: str) -> Any:
-    """Return a script beside this one, which is in no package here."""
-    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")  # noqa: PTH100, PTH118, PTH120
-    spec: Any = importlib.util.spec_from_file_location(name, place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _run(request: Dict[str, Any], installed: Any, known: List[Any]) -> None:
+def _run(request: Dict[str, Any], keeping: Any, installed: Any, known: List[Any], here: str) -> None:
     start = os.path.join(request["tree"], request["folder"])  # noqa: PTH118
     os.chdir(start)
     try:
@@ -93,7 +71,7 @@ def _run(request: Dict[str, Any], installed: Any, known: List[Any]) -> None:
         raise
     listed = [os.path.normpath(os.path.join(start, name)) for name in request["files"]]  # noqa: PTH118
     tree = request["tree"]
-    kept = _beside("pytest_kept").KeptTests(
+    kept = keeping.KeptTests(
         tree, [path[len(tree) + 1 :] for path in listed], request["protected"], installed, request["compiled"]
     )
     known.append(kept)
@@ -102,8 +80,7 @@ def _run(request: Dict[str, Any], installed: Any, known: List[Any]) -> None:
             tell(EVENT, "k", key, code)
     arguments = _arguments(request)
     plugin = _plugin(request, pytest, kept)
-    script = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
-    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != script]  # noqa: PTH100
+    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]  # noqa: PTH100
     sys.path[:0] = [start, *request["imports"]]
     if request["imports"]:
         os.environ["PYTHONPATH"] = os.pathsep.join(request["imports"])
@@ -157,7 +134,7 @@ def _keep(
 
 def _signed(number: int, key: bytes) -> Tuple[Send, Tampered, List[Tuple[Any, ...]]]:
     """Return the functions that send a signed line and say once what was tampered with, and what waits."""
-    write, digest, dumps, here, lock = os.write, hashlib.blake2b, json.dumps, os.getpid, threading.RLock()
+    write, dumps, here, lock = os.write, json.dumps, os.getpid, threading.RLock()
     own, said, pending = here(), [], []  # type: Tuple[int, List[str], List[Tuple[Any, ...]]]
 
     def send(values: Tuple[Any, ...]) -> None:
@@ -446,7 +423,3 @@ def _message(report: Any) -> str:
     if not lines:
         return ""
     return (lines[0] if crash is not None else lines[-1])[:MESSAGE].encode("utf-8", "replace").decode()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import marshal
 import math
 import secrets
-import struct
 import tempfile
 import time
+from binascii import b2a_base64
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from pytest_tfgrpo.core.wire.strict import load_json
@@ -29,9 +31,11 @@ from pytest_tfgrpo.scoring.runners.isolation import (
     variables,
 )
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRequest, SuiteRun
+from pytest_tfgrpo.scoring.runners.python import pytest_start
 
-REPORTER, *BESIDE = (Path(__file__).with_name(f"pytest_{name}.py") for name in ("reporter", "guard", "kept"))
-HEADER = struct.Struct("<q")
+START, *SCRIPTS = (
+    Path(__file__).with_name(f"pytest_{name}.py") for name in ("start", "reporter", "guard", "kept")
+)
 RESTARTS = 20
 """How often the rest of the tests is run again, after one that hung or ended the process."""
 CANARY_FILES = 3
@@ -222,15 +226,17 @@ def _run_once(
         body = json.dumps(_request(request, canaries, found, str(own or cache), talk.key)).encode()
         try:
             program = IsolatedProgram(
-                argv=[python, str(REPORTER)],
+                argv=[python, str(START)],
                 tree=request.tree,
-                readable=(*readable, REPORTER, *BESIDE),
+                readable=(*readable, START, *SCRIPTS),
                 environment=_environment(request, python),
                 isolation=request.isolation,
                 apart=True,
             )
             exchange = Exchange(
-                request=HEADER.pack(len(body)) + body, receive=talk.receive, deadline=talk.deadline
+                request=pytest_start.HEADER.pack(len(body)) + body,
+                receive=talk.receive,
+                deadline=talk.deadline,
             )
             run = run_isolated(program, timeout_s=timeout_s, exchange=exchange)
         except OSError as error:
@@ -264,6 +270,8 @@ def _request(
     files = [*request.files, *(canary.path for canary in canaries)]
     imports = request.environment.imports if request.environment else ()
     return {
+        "python": pytest_start.python(),
+        "scripts": _scripts(),
         "key": key.hex(),
         "tree": str(request.tree),
         "folder": folder,
@@ -277,6 +285,17 @@ def _request(
         "skipped": list(found.outcomes),
         "compiled": {**request.compiled} if request.compiled is not None else None,
         "cache": cache,
+    }
+
+
+@lru_cache(maxsize=1)
+def _scripts() -> dict[str, Json]:
+    """Return the compiled scripts by name."""
+    return {
+        path.stem: b2a_base64(
+            marshal.dumps(compile(path.read_bytes(), str(path), "exec", dont_inherit=True))
+        ).decode()
+        for path in SCRIPTS
     }
 
 

@@ -71,7 +71,9 @@ class Loaded:
 
     def __init__(self, tree: Path, import_it: Callable[[str, Path], types.ModuleType]) -> None:
         self.path = str(tree / "tests" / "test_a.py")
-        self.kept = KeptTests(str(tree), ["tests/test_a.py"], ["tests/helpers.py"], Installed(str(tree), ""))
+        self.kept = KeptTests(
+            str(tree), ["tests/test_a.py"], ["tests/helpers.py"], Installed(str(tree), ""), {}
+        )
         self.helpers = import_it("tests.helpers", tree / "tests" / "helpers.py")
         self.module = import_it("tests.test_a", tree / "tests" / "test_a.py")
 
