@@ -46,17 +46,11 @@ def row(
         id=id_,
         sequence=1,
         session=session,
-        user_ref=None,
         domain="general",
         task_key=task,
         policy_version=version,
-        ended="2025-12-08T12:00:00.000Z",
-        turns=1,
         trace_id=None,
         total=total,
-        normalized=None,
-        revision=0 if total is None else 1,
-        feedback=0,
         silent=0,
     )
 

@@ -20,22 +20,12 @@ class LoopTrajectory(NamedTuple):
     sequence: int
     """In RL_TRAJECTORIES."""
     session: str
-    user_ref: str | None
     domain: str
     task_key: str | None
     policy_version: str | None
-    ended: str
-    """ISO 8601 in UTC."""
-    turns: int
     trace_id: str | None
     total: float | None
-    """From 0 to 1; None: no reward, since too little is known."""
-    normalized: float | None
-    """Weighted sum of the normalized components, from -2 to 2."""
-    revision: int
-    """Of the reward; 0 without one."""
-    feedback: int
-    """Feedback events that count."""
+    """Its newest reward, from 0 to 1; None: none, since too little is known."""
     silent: int
     """1: no text of it was recorded."""
     failed: int = 0
@@ -54,10 +44,8 @@ class ViewPlace:
     """A reward that was computed here."""
 
 
-_JOINED = """SELECT t.id, t.seq, t.session, t.user_ref, t.domain, t.task_key, t.policy_version, t.ended,
-    t.turns, t.trace_id, r.total, r.normalized, coalesce(r.revision, 0),
-    (SELECT count(*) FROM feedback f WHERE f.trajectory_id = t.id AND NOT f.dead), t.silent,
-    coalesce(json_extract(t.slim, '$.outcome.task_status') = 'failed', 0)
+_JOINED = """SELECT t.id, t.seq, t.session, t.domain, t.task_key, t.policy_version, t.trace_id, r.total,
+    t.silent, coalesce(json_extract(t.slim, '$.outcome.task_status') = 'failed', 0)
     FROM trajectories t LEFT JOIN rewards r ON r.id = (SELECT id FROM rewards WHERE trajectory_id = t.id
     AND own ORDER BY revision DESC LIMIT 1)"""
 
