@@ -35,8 +35,18 @@ def charts(runs: Sequence[PastRun]) -> list[dict[str, Any]]:
     """Return a chart for mean, gain, cost and time of the newest runs that count, oldest first."""
     drawn = [run for run in runs if run.counts][-MOST:]
     makers: list[tuple[str, Callable[[PastRun], float | None], Callable[[PastRun], Bounds], _Say]] = [
-        ("Mean gt_score of the final sweep", lambda run: run.mean, lambda run: run.ci95, _plain),
-        ("Gain over the baseline sweep", lambda run: run.gain, lambda run: run.gain_ci95, _signed),
+        (
+            "Mean gt_score of the final sweep",
+            lambda run: run.scores.mean,
+            lambda run: run.scores.ci95,
+            _plain,
+        ),
+        (
+            "Gain over the baseline sweep",
+            lambda run: run.scores.gain,
+            lambda run: run.scores.gain_ci95,
+            _signed,
+        ),
         ("Cost", lambda run: run.usd, lambda _: None, _money),
         ("Time from start to end", lambda run: run.seconds, lambda _: None, span),
     ]

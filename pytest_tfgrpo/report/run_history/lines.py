@@ -46,13 +46,21 @@ def history_lines(runs: Sequence[PastRun], most: int) -> Iterator[str]:
 
 def _row(run: PastRun, of: str) -> list[str]:
     mean = line(run.state, STATE)
-    if run.mean is not None:
-        bounds = "" if run.ci95 is None else " " + "-".join(f"{bound:.3f}".lstrip("0") for bound in run.ci95)
-        mean = f"{run.mean:.3f}{bounds}" if run.counts else f"{run.mean:.3f} {line(run.state, STATE - 6)}"
+    if run.scores.mean is not None:
+        bounds = (
+            ""
+            if run.scores.ci95 is None
+            else " " + "-".join(f"{bound:.3f}".lstrip("0") for bound in run.scores.ci95)
+        )
+        mean = (
+            f"{run.scores.mean:.3f}{bounds}"
+            if run.counts
+            else f"{run.scores.mean:.3f} {line(run.state, STATE - 6)}"
+        )
     return [
         line(run.run_id, None)[:RUN_DIGITS],
         mean,
-        signed(run.gain),
+        signed(run.scores.gain),
         run.cost or "-",
         span(run.seconds),
         short(run.commit) or "-",

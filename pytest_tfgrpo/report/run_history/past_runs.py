@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.report_blocks import Bounds
@@ -19,6 +19,15 @@ UNREADABLE = "unusable report"
 """State of a run whose report is damaged, or of another version."""
 LONGEST = 120
 """Characters of a text that others wrote."""
+
+
+class FinalScores(NamedTuple):
+    """What a final sweep came to; None where it is unknown."""
+
+    mean: float | None = None
+    ci95: Bounds = None
+    gain: float | None = None
+    gain_ci95: Bounds = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +48,7 @@ class PastRun:
     lessons: int | None = None
     suite: str = ""
     """Stamp of its eval split: means of different splits do not compare."""
-    mean: float | None = None
-    ci95: Bounds = None
-    gain: float | None = None
-    gain_ci95: Bounds = None
+    scores: FinalScores = FinalScores()
     gate: str = ""
     usd: float | None = None
     cost: str = ""
@@ -73,10 +79,12 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
         lessons_hash=line(report["library"]["hash"], LONGEST),
         lessons=len(report["library"]["lessons"]),
         suite=line(stamps.get("eval") or stamps.get("scenarios") or "", LONGEST),
-        mean=_figure(final["mean"]),
-        ci95=_bounds(final["ci95"]),
-        gain=_figure(gain["difference"]),
-        gain_ci95=_bounds(gain["ci95"]),
+        scores=FinalScores(
+            mean=_figure(final["mean"]),
+            ci95=_bounds(final["ci95"]),
+            gain=_figure(gain["difference"]),
+            gain_ci95=_bounds(gain["ci95"]),
+        ),
         gate=line(overall(report["gate"]), LONGEST) if report["gate"] else "",
         usd=_figure(report["cost"]["usd"]),
         cost=spent(report["cost"]),
@@ -123,10 +131,7 @@ class BuildOverRuns:
 
     runs: tuple[PastRun, ...]
     """Oldest first."""
-    mean: float | None
-    ci95: Bounds
-    gain: float | None
-    gain_ci95: Bounds
+    scores: FinalScores
     usd: float | None
     seconds: float | None
 
@@ -153,10 +158,12 @@ def by_build(runs: Iterable[PastRun]) -> list[BuildOverRuns]:
 def _averaged(runs: tuple[PastRun, ...]) -> BuildOverRuns:
     return BuildOverRuns(
         runs=runs,
-        mean=_mean([run.mean for run in runs]),
-        ci95=_mean_bounds([run.ci95 for run in runs]),
-        gain=_mean([run.gain for run in runs]),
-        gain_ci95=_mean_bounds([run.gain_ci95 for run in runs]),
+        scores=FinalScores(
+            mean=_mean([run.scores.mean for run in runs]),
+            ci95=_mean_bounds([run.scores.ci95 for run in runs]),
+            gain=_mean([run.scores.gain for run in runs]),
+            gain_ci95=_mean_bounds([run.scores.gain_ci95 for run in runs]),
+        ),
         usd=_mean([run.usd for run in runs]),
         seconds=_mean([run.seconds for run in runs]),
     )

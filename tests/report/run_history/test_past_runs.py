@@ -15,6 +15,7 @@ from pytest_tfgrpo.report.run_history.chart import MOST, charts
 from pytest_tfgrpo.report.run_history.lines import history_lines
 from pytest_tfgrpo.report.run_history.page import history_page
 from pytest_tfgrpo.report.run_history.past_runs import (
+    FinalScores,
     PastRun,
     by_build,
     past_run,
@@ -42,18 +43,20 @@ def one(n: int = 0, **changes: Any) -> PastRun:
         "lessons_hash": "c" * 64,
         "lessons": 2,
         "suite": "e" * 64,
-        "mean": 0.5,
+        "usd": 0.5,
+        "cost": "$0.50",
     }
-    known |= {"ci95": (0.4, 0.6), "gain": 0.1, "gain_ci95": (0.0, 0.2), "usd": 0.5, "cost": "$0.50"}
-    return PastRun(**known | {"seconds": 30.0} | changes)
+    scores = {"mean": 0.5, "ci95": (0.4, 0.6), "gain": 0.1, "gain_ci95": (0.0, 0.2)}
+    scores |= {name: changes.pop(name) for name in [*scores] if name in changes}
+    return PastRun(**known | {"seconds": 30.0, "scores": FinalScores(**scores)} | changes)
 
 
 def test_a_run_is_told_by_the_figures_of_its_report() -> None:
     report = reported(versions={"pytest-tfgrpo": "0.1.0", "commit": "1a2b3c4d5e6f+dirty"})
     run = past_run("run", report)
     final = report["epochs"][-1]["gt_score"]
-    assert (run.mean, list(run.ci95 or ())) == (final["mean"], final["ci95"])
-    assert (run.gain, run.commit, run.lessons) == (0.5, "1a2b3c4d5e6f+dirty", 0)
+    assert (run.scores.mean, list(run.scores.ci95 or ())) == (final["mean"], final["ci95"])
+    assert (run.scores.gain, run.commit, run.lessons) == (0.5, "1a2b3c4d5e6f+dirty", 0)
     assert run.actor == "offline"
     assert (run.seconds, run.usd, run.state) == (30.0, report["cost"]["usd"], "complete")
     assert run.counts
@@ -61,7 +64,7 @@ def test_a_run_is_told_by_the_figures_of_its_report() -> None:
 
 def test_a_part_of_the_suite_and_a_run_that_did_not_end_are_listed_and_do_not_count() -> None:
     part = past_run("run", reported(partial_selection=True))
-    assert (part.counts, part.state, part.mean) == (False, "a part of the suite", 1.0)
+    assert (part.counts, part.state, part.scores.mean) == (False, "a part of the suite", 1.0)
     stopped = past_run("run", reported(status="aborted", reason="budget"))
     assert (stopped.counts, stopped.state) == (False, "aborted")
     assert by_build([part, stopped]) == []
@@ -104,8 +107,8 @@ def test_runs_of_one_commit_library_and_split_are_averaged_and_the_newest_comes_
     ]
     third, first, second = by_build(runs)
     assert [r.run_id for r in first.runs] == [runs[0].run_id, runs[2].run_id]
-    assert first.mean == pytest.approx(0.6)
-    assert list(first.ci95 or ()) == pytest.approx([0.5, 0.75])
+    assert first.scores.mean == pytest.approx(0.6)
+    assert list(first.scores.ci95 or ()) == pytest.approx([0.5, 0.75])
     assert first.usd is None  # of one of them it is unknown
     assert first.latest == runs[2]
     assert (second.runs, third.runs) == ((runs[1],), (runs[3],))

@@ -19,7 +19,7 @@ from pytest_tfgrpo.cli.runs.view import RunSite
 from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.report.run_history.page import history_page
-from pytest_tfgrpo.report.run_history.past_runs import PastRun
+from pytest_tfgrpo.report.run_history.past_runs import FinalScores, PastRun
 from pytest_tfgrpo.runs.journal.journal import encode
 from pytest_tfgrpo.runs.schedule import MIN_DEV
 
@@ -144,10 +144,7 @@ def past(n: int) -> PastRun:
         lessons_hash=f"{n // 3}" * 64,
         lessons=n,
         suite="e",
-        mean=mean,
-        ci95=(mean - 0.1, mean + 0.1),
-        gain=gain,
-        gain_ci95=(gain - 0.1, gain + 0.1),
+        scores=FinalScores(mean, (mean - 0.1, mean + 0.1), gain, (gain - 0.1, gain + 0.1)),
         gate="pass",
         usd=n / 7,
         cost=f"${n / 7:.2f}",
