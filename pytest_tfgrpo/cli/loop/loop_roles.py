@@ -131,7 +131,7 @@ def training_roles(
             watermark = request.get("metadata", {}).get("watermark")
             cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)
         if request["training_config"]["algorithm"] in EXTERNAL:
-            write_training_rows(file, request)
+            write_training_rows(file, request, project)
 
     runner = TrainingRunner(
         bus,

@@ -19,7 +19,8 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.export.export import Export, export
 from pytest_tfgrpo.numerics.rl.advantages import group_advantage, grpo_advantage, rloo_advantage
 from pytest_tfgrpo.numerics.rl.losses import policy_loss
-from pytest_tfgrpo.production.training.dataset.training_rows import said_of_rows, write_training_rows
+from pytest_tfgrpo.production.training.dataset.said_rows import said_of_rows
+from pytest_tfgrpo.production.training.dataset.training_rows import write_training_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of another library are its own
 
@@ -176,7 +177,7 @@ def test_pairs_and_prompts_have_the_columns_that_trainers_read(
 def test_rows_of_evidence_are_parquet_too(datasets: Any, tmp_path: Path, algorithm: str) -> None:
     write(tmp_path / "evidence.jsonl", [group(n, 0.9, 0.1, 0.4) for n in range(6)])
     asked = payload(algorithm=algorithm, evaluation={"holdout_size": 0.3})
-    write_training_rows(tmp_path / "evidence.jsonl", asked)
+    write_training_rows(tmp_path / "evidence.jsonl", asked, None)
     shapes = ("preference",) if algorithm == "dpo" else ("prompt", "rollouts")
     names = [f"{shape}{part}" for shape in shapes for part in ("", "-holdout")]
     assert sorted(path.stem for path in tmp_path.glob("*.parquet")) == sorted(names)

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.wire.fitting import UnfitError, ValueScrubber, fit
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.training.dataset.training_rows import said_of_rows
+from pytest_tfgrpo.production.training.dataset.said_rows import said_of_rows
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
 from pytest_tfgrpo.production.training.jobs.process import LOG, JobProcess, StartProcess, find_process
 from pytest_tfgrpo.production.training.jobs.run_end import end_of

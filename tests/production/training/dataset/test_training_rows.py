@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from pytest_tfgrpo.core.errors import ExportError
 from pytest_tfgrpo.core.evidence import EvidenceAttempt, EvidenceGroup, EvidenceHeader, evidence_lines
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.production.training.dataset import training_rows
+from pytest_tfgrpo.production.training.dataset.said_rows import said_of_rows
 from pytest_tfgrpo.production.training.dataset.training_rows import (
     held_out,
-    said_of_rows,
     write_training_rows,
 )
 
@@ -34,10 +35,16 @@ def rows(folder: Path, name: str) -> list[Any]:
     return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
 
 
-def written(folder: Path, algorithm: str, groups: Iterable[EvidenceGroup] = GROUPS, **more: Any) -> list[str]:
+def written(
+    folder: Path,
+    algorithm: str,
+    groups: Iterable[EvidenceGroup] = GROUPS,
+    project: Path | None = None,
+    **more: Any,
+) -> list[str]:
     """Write evidence and its rows, and return the names of the files of rows."""
     write(folder / "evidence.jsonl", groups)
-    write_training_rows(folder / "evidence.jsonl", payload(algorithm=algorithm, **more))
+    write_training_rows(folder / "evidence.jsonl", payload(algorithm=algorithm, **more), project)
     return sorted(path.stem for path in folder.glob("*.jsonl") if path.stem != "evidence")
 
 
@@ -77,7 +84,7 @@ def test_a_reward_that_the_request_wants_at_least_is_that_of_each_row(tmp_path: 
     (tmp_path / "evidence.jsonl").write_text("".join(evidence_lines(header, GROUPS)))
     for algorithm in ("ppo", "dpo"):
         (tmp_path / "rows.json").unlink(missing_ok=True)
-        write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm=algorithm))
+        write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm=algorithm), None)
     assert {row["reward"] for row in rows(tmp_path, "rollouts")} == {0.9, 0.4}
     assert {row["rejected_reward"] for row in rows(tmp_path, "preference")} == {0.1, 0.4}
     assert {row["chosen_reward"] for row in rows(tmp_path, "preference")} == {0.9}
@@ -120,10 +127,10 @@ def test_a_holdout_is_a_share_of_the_tasks_and_never_all(tasks: int, size: float
 def test_rows_that_are_there_are_left_alone_and_unfinished_ones_written_again(tmp_path: Path) -> None:
     written(tmp_path, "ppo")
     (tmp_path / "rollouts.jsonl").write_text("mine")
-    write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm="ppo"))
+    write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm="ppo"), None)
     assert (tmp_path / "rollouts.jsonl").read_text() == "mine"
     (tmp_path / "rows.json").unlink()
-    write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm="ppo"))
+    write_training_rows(tmp_path / "evidence.jsonl", payload(algorithm="ppo"), None)
     assert len(rows(tmp_path, "rollouts")) == 30
     assert (tmp_path / "rollouts.jsonl").stat().st_mode & 0o077 == 0
 
@@ -135,12 +142,40 @@ def test_what_was_left_out_is_said(tmp_path: Path) -> None:
     written(tmp_path, "rloo", mixed)
     said = said_of_rows(tmp_path)
     job = payload()["training_job_id"]
-    assert said[:3] == [
+    assert said[:4] == [
+        "compared with no suite, as [training] project names none",
         f"rollouts.jsonl: 3 rows from 1 group of the evidence of {job}",
         "left out: secret in what the agent said or read 1",
         "advantage rloo: reward - mean of the others in the group",
     ]
     assert said[-1] == "no Parquet without the extra datasets: pip install 'pytest-tfgrpo[datasets]'"
+
+
+def test_tasks_of_the_eval_split_are_trained_on_by_nobody(tmp_path: Path) -> None:
+    suite, job = tmp_path / "suite", tmp_path / "job"
+    suite.mkdir()
+    job.mkdir()
+    scenarios = [
+        {"id": f"s{n}", "domain": "general", "split": split, "prompt": GROUPS[n].prompt, "checks": [check]}
+        for n, (split, check) in enumerate(
+            [
+                ("eval", {"kind": "number", "value": 0}),
+                ("dev", {"kind": "number", "value": 2}),
+                ("train", {"kind": "number", "value": 4}),
+                ("eval", {"kind": "of_our_own", "value": 6}),
+            ]
+        )
+    ]
+    (suite / "own.scenario.json").write_text(json.dumps(scenarios))
+    keyed = [replace(one, task_key="k") if one.id in ("g0", "g9") else one for one in GROUPS]
+    written(job, "ppo", keyed, project=suite, evaluation={"holdout_size": 0.2})
+    assert said_of_rows(job)[0] == (
+        "compared with 3 scenarios of the project (1 other cannot be read here): 2 tasks overlapping the "
+        "dev or eval split left out"
+    )
+    found = {row["scenario_id"] for part in ("", "-holdout") for row in rows(job, f"rollouts{part}")}
+    assert found == {f"evidence-g{n}" for n in range(2, 9)}, "g9 is another wording of an eval task"
+    assert len(rows(job, "prompt-holdout")) == 1
 
 
 def test_without_a_row_there_is_nothing_to_train_on(tmp_path: Path) -> None:

@@ -216,4 +216,6 @@ def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(servic
         last = statuses(bus)[-1]
     assert last["artifacts"]["final_checkpoint"] == asked["training_job_id"]
     assert last["metrics"]["current"]["rows"] == [6, 3]
-    assert last["metadata"]["rows"][0].startswith("rollouts.jsonl: 6 rows from 2 groups")
+    compared, written, *_ = last["metadata"]["rows"]
+    assert "0 tasks overlapping the dev or eval split left out" in compared
+    assert written.startswith("rollouts.jsonl: 6 rows from 2 groups")
