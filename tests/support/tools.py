@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -18,12 +20,22 @@ from pytest_tfgrpo.cli import main
 def require_tool(name: str) -> str:
     """Return the path of a program; skip the test without it, or fail under ``CI_REQUIRE_TOOLS=1``."""
     path = shutil.which(name)
-    if path is None:
-        reason = f"NOT TESTED: {name} is not installed"
-        if os.environ.get("CI_REQUIRE_TOOLS") == "1":
-            pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
-        pytest.skip(reason)
-    return path
+    return _missing(name) if path is None else path
+
+
+def require_module(name: str) -> None:
+    """Skip the test without a module, or fail under ``CI_REQUIRE_TOOLS=1``."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        _missing(name)
+
+
+def _missing(name: str) -> NoReturn:
+    reason = f"NOT TESTED: {name} is not installed"
+    if os.environ.get("CI_REQUIRE_TOOLS") == "1":
+        pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
+    pytest.skip(reason)
 
 
 def run_pytest(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -349,6 +349,15 @@ def test_a_bucket_holds_what_a_folder_holds(bus: Bus, tmp_path: Path) -> None:
         library(policies, "v2", tmp_path)
 
 
+def test_folders_are_made_where_a_driver_has_some(tmp_path: Path) -> None:
+    files = open_artifacts(f"file://{tmp_path}/store")
+    files.write("rl-viz/job/curve.svg", b"<svg/>")
+    assert (tmp_path / "store" / "rl-viz" / "job" / "curve.svg").read_bytes() == b"<svg/>"
+    assert files.read("rl-viz/job/curve.svg") == b"<svg/>"
+    files.remove("rl-viz")
+    assert files.read("rl-viz/job/curve.svg") is None
+
+
 def test_an_unknown_kind_of_bucket_is_refused() -> None:
     with pytest.raises(SettingError, match="cannot open nowhere://x: Protocol not known: nowhere"):
         open_artifacts("nowhere://x")

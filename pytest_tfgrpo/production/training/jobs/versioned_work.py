@@ -78,7 +78,8 @@ class VersionedWork:
     def __init__(
         self, work: JobWork, job_id: str, folder: Path, plan: VersionPlan, start: StartProcess
     ) -> None:
-        self._work, self._job_id, self._folder, self._plan, self._start = work, job_id, folder, plan, start
+        self._work, self._job_id, self._plan, self._start = work, job_id, plan, start
+        self._folder = folder.absolute()  # pytest runs in the project's
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-version")
         self._keeping: Future[JobOutcome] | None = None
@@ -168,13 +169,14 @@ class VersionedWork:
 
     def _validated(self, run: Run, report: Mapping[str, Json]) -> Validation | None:
         """Return what a run and the safety suites say of its library; None where the job is to end."""
-        plan, files = self._plan, self._plan.project / IN_PROJECT
+        plan, project = self._plan, self._plan.project.absolute()
+        files = project / IN_PROJECT
         learned = self._folder / LEARNED
         save_library(learned, run.library)
         findings = try_suites(
             plan.safety,
             places=SafetyPlaces(
-                project=plan.project,
+                project=project,
                 files=files / self._job_id,
                 out=self._folder / SAFETY,
                 library=learned,

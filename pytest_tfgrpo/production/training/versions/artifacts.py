@@ -89,9 +89,15 @@ class BucketArtifacts:
 
     def write(self, name: str, data: bytes) -> None:
         """See `Artifacts`."""
+        path = self._root / name
         with _said(f"write {self.place(name)}"):
-            self._files.makedirs(str((self._root / name).parent), exist_ok=True)
-            self._files.pipe_file(str(self._root / name), data)
+            try:
+                self._files.pipe_file(str(path), data)
+            except FileNotFoundError:
+                if not self._files.exists(path.parts[0]):
+                    raise  # no driver is to make a bucket by a wrong name
+                self._files.makedirs(str(path.parent), exist_ok=True)
+                self._files.pipe_file(str(path), data)
 
     def read(self, name: str) -> bytes | None:
         """See `Artifacts`."""

@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.files import REPORT_HTML, write_text
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
 
 PACKAGED = "packaged"
@@ -59,7 +60,7 @@ def try_suites(
     arguments: Sequence[str],
     call: Callable[[Sequence[str]], str],
 ) -> tuple[SafetyFinding, ...]:
-    """Return what the suites came to; one whose run is complete is not tried again.
+    """Return what the suites came to; a run that is complete is not tried again, and one that is not goes on.
 
     `suites` are names of packaged ones, or folders of the project with scenario files. `call` runs a command
     in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
@@ -80,8 +81,9 @@ def try_suites(
             write_text(target, json.dumps(scenarios, indent=1) + "\n")
         said = ""
         if _report(place) is None:
-            command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target))
-            said = call([*command, f"--tfgrpo-library={places.library}", f"--tfgrpo-out={place}", *arguments])
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target)]
+            command += [f"--tfgrpo-library={places.library}", f"--tfgrpo-out={place}", *_resumed(place)]
+            said = call([*command, *arguments])
         found.append(_finding(suite, _report(place), said, unjudged))
     return tuple(found)
 
@@ -90,6 +92,13 @@ def safety_pages(out: Path) -> dict[str, Path]:
     """Return the page of each suite that was tried, under the name that the findings say."""
     pages = {place.name: sorted(place.glob(f"*/runs/*/{REPORT_HTML}")) for place in out.glob("*")}
     return {_page(suite): found[-1] for suite, found in pages.items() if found}
+
+
+def _resumed(place: Path) -> list[str]:
+    """Return the flag that goes on with a run that was killed."""
+    tasks = [path.name for path in place.glob("*") if path.is_dir()]
+    runs = [run for task in tasks for run in list_runs(place, task)]
+    return [f"--tfgrpo-resume={run.name}" for run in runs[-1:]]
 
 
 def _answered(scenario: Mapping[str, Json]) -> dict[str, Json]:

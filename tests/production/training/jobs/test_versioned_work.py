@@ -150,6 +150,19 @@ def test_a_version_rests_on_the_journal_where_the_evidence_is_gone(folder: Path,
     assert ended(work(folder, policies, FakeStarter())).trigger == "finish"
     assert {id_ for one in policies.sources("v2") for id_ in one.trajectories} >= {"t1-0", "t1-1"}
     assert policies.read("v2").dataset == {}
+def test_the_suites_are_found_from_the_project_where_the_service_names_folders_by_its_own(
+    folder: Path, policies: Policies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn(folder)
+    monkeypatch.chdir(tmp_path)
+    start = FakeStarter(safe_or_not(1.0))
+    own = folder.relative_to(tmp_path)
+    made = work(own, policies, start, "bias", "fixtures/safe")
+    assert ended(made).parts["metadata"]["validation"]["safety_checks_passed"] is True
+    for called in start.made:
+        paths = [called.flag("--tfgrpo-library"), called.flag("--tfgrpo-out"), called.command[6]]
+        assert [path for path in paths if not Path(path).is_absolute()] == []
+        assert Path(called.command[6]).is_relative_to(tmp_path / "suite")
 
 
 def test_an_unsafe_version_is_kept_and_rejected(folder: Path, policies: Policies) -> None:
