@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from pytest_tfgrpo.core.conversations import USER
-from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
+from pytest_tfgrpo.core.errors import AgentFailure, ProviderError, RolloutFault
 from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import reported
@@ -21,6 +21,8 @@ TOTAL_FACTOR = 8
 """Answer and frames together may have so many times the bytes that an answer may have."""
 TOKENS_MAX = 10**12
 USAGE = ("tokens", "cost_usd", "latency_ms")
+TOLD = ("frames", "model", *USAGE)
+"""Keys of an answer that say which calls were made for it."""
 SAMPLED = "sampled"
 ANSWER_KEYS = frozenset({"answer", "frames", "model", *USAGE, SAMPLED})
 FRAME_KEYS = frozenset(f.name for f in fields(Frame)) - {"extra"}
@@ -51,8 +53,34 @@ def read_trajectory(
     over frames. Where `value` has no frames, those that `spans` returns take their place: all of them, or
     those of tools alone where `value` says what the model took. Unknown keys are kept as `extra` of the frame
     or trajectory, within limits.
-    Raises AgentFailure: ``garbage``, ``no_answer`` or ``oversize``.
+    Raises AgentFailure: ``garbage``, ``no_answer`` or ``oversize``; it keeps the frames, which were paid.
     """
+    try:
+        return _read(value, answer_max_bytes, elapsed_ms, model, spans)
+    except AgentFailure as failure:
+        failure.frames = _kept(value, answer_max_bytes, elapsed_ms, model)
+        raise
+
+
+def _kept(value: Any, answer_max_bytes: int, elapsed_ms: float, model: str) -> tuple[Frame, ...]:
+    """Return the frames of a value without its answer; none where they are too large or wrong themselves."""
+    if isinstance(value, Trajectory):
+        value = {"frames": value.frames}
+    if not isinstance(value, Mapping) or not (told := {k: value[k] for k in TOLD if k in value}):
+        return ()
+    try:
+        return _read({"answer": "", **told}, answer_max_bytes, elapsed_ms, model, tuple).frames
+    except AgentFailure:
+        return ()
+
+
+def _read(
+    value: Any,
+    answer_max_bytes: int,
+    elapsed_ms: float,
+    model: str,
+    spans: Callable[[], tuple[Frame, ...]],
+) -> Trajectory:
     if isinstance(value, str):
         answer = _sized(value, answer_max_bytes)
         if found := spans():
@@ -86,8 +114,19 @@ def read_output(stdout: bytes) -> str | dict[str, Json]:
     ``{"error": "..."}`` when the fault is the provider's; each may have further keys. Output without any JSON
     object is, as a whole, the answer.
 
-    Raises AgentFailure naming the line, and ProviderError for an error line.
+    Raises AgentFailure naming the line, and ProviderError for an error line; both keep the frames before it.
     """
+    frames: list[Json] = []
+    try:
+        return _value_of(stdout, frames)
+    except RolloutFault as fault:
+        if frames:
+            fault.frames = _kept({"frames": frames}, len(stdout), 0.0, "")
+        raise
+
+
+def _value_of(stdout: bytes, frames: list[Json]) -> str | dict[str, Json]:
+    """Return what a program printed; its frames are added to `frames`, also where it cannot be used."""
     text = stdout.decode("utf-8", "replace")
     lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     objects = [(n, line, _object(line)) for n, line in lines]
@@ -95,7 +134,6 @@ def read_output(stdout: bytes) -> str | dict[str, Json]:
         raise AgentFailure("the program printed no answer", "no_answer")
     if all(data is None for _, _, data in objects):
         return text.strip()
-    frames: list[Json] = []
     final: dict[str, Json] | None = None
     for number, line, data in objects:
         if final is not None:

@@ -378,3 +378,23 @@ def test_whatever_is_printed_is_read_or_refused(stdout: bytes) -> None:
         reached("refused")
         return
     reached("text" if isinstance(value, str) else "lines")
+
+
+@pytest.mark.parametrize("answer", ["x" * 1001, 3, None])
+def test_an_answer_that_cannot_be_used_keeps_the_calls_that_were_paid(answer: Any) -> None:
+    with pytest.raises(AgentFailure) as failed:
+        read({"answer": answer, "frames": [TOOL_FRAME], "model": "big", "cost_usd": 0.25})
+    assert [(frame.name, frame.cost_usd) for frame in failed.value.frames] == [("count", None), ("big", 0.25)]
+    with pytest.raises(AgentFailure) as failed:
+        read(Trajectory(answer="x" * 1001, frames=(Frame(kind="model", name="m", cost_usd=0.5),)))
+    assert [frame.cost_usd for frame in failed.value.frames] == [0.5]
+    for nothing in ({"answer": answer}, {"answer": answer, "frames": [{"kind": "tool"}]}):
+        with pytest.raises(AgentFailure) as failed:
+            read(nothing)
+        assert failed.value.frames == ()
+
+
+def test_a_program_that_reports_an_error_keeps_the_calls_before_it() -> None:
+    with pytest.raises(ProviderError) as failed:
+        read_output(lines({"frame": TOOL_FRAME}, {"error": "busy"}))
+    assert [frame.name for frame in failed.value.frames] == ["count"]

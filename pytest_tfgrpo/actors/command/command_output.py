@@ -50,17 +50,8 @@ def trajectory_of(
 def checked(
     value: str | dict[str, Json], limit: int, elapsed_ms: float, spans: SpanFrames = tuple
 ) -> Trajectory:
-    """Return the trajectory; a failure over its answer keeps the frames."""
-    try:
-        return read_trajectory(
-            value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command", spans=spans
-        )
-    except AgentFailure as failure:
-        if isinstance(value, dict) and failure.code == "oversize":
-            bare = {"answer": "", "frames": value.get("frames", [])}
-            kept = read_trajectory(bare, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command")
-            raise AgentFailure(str(failure), failure.code, frames=kept.frames) from None
-        raise
+    """Return the trajectory of a program."""
+    return read_trajectory(value, answer_max_bytes=limit, elapsed_ms=elapsed_ms, model="command", spans=spans)
 
 
 def crash_of(running: RunningProgram, frames: tuple[Frame, ...]) -> AgentFailure:

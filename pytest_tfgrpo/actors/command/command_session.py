@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_tfgrpo.actors.command.command_input import task_line
-from pytest_tfgrpo.actors.command.command_output import checked, crash_of, tail_of
+from pytest_tfgrpo.actors.command.command_output import checked, crash_of, frames_in, tail_of
 from pytest_tfgrpo.actors.command.running_program import RunningProgram
 from pytest_tfgrpo.actors.output import read_output, total_max_bytes
 from pytest_tfgrpo.core.errors import AgentFailure
@@ -54,6 +54,7 @@ class CommandSession:
             self._refuse_early(running)
             line = json.dumps({"user": message}).encode("ascii") + b"\n"
         await self._send(line)
+        at = self._read
         try:
             output = await self._reply(running)
             value = read_output(output)
@@ -62,6 +63,9 @@ class CommandSession:
             elapsed_ms = round((time.perf_counter() - began) * 1000, 3)
             return checked(value, self._call.answer_max_bytes, elapsed_ms)
         except AgentFailure as failure:
+            failure.frames = failure.frames or frames_in(
+                read_output, bytes(running.stdout[at:]), self._call.answer_max_bytes
+            )
             if failure.code == "crash":
                 raise
             told = str(failure) + tail_of(running.stderr)

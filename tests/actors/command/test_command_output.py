@@ -31,9 +31,14 @@ def ended(stdout: str, status: int = 0, *, overflowed: bool = False) -> RunningP
             "oversize",
             "the answer has 1001 bytes, more than 1000",
         ),
+        (json.dumps({"answer": 3}), 0, False, "garbage", "the answer must be a string, not 3"),
         (json.dumps({"answer": "3"}), 3, False, "crash", "the program ended with status 3; "),
         (json.dumps({"answer": "3"}), -9, False, "crash", "the program was killed by SIGKILL; "),
         (json.dumps({"answer": "3"}), 0, True, "oversize", "the program printed more than 9000 bytes"),
+        ('{"frame": {"kind": "mo', 0, True, "oversize", "the program printed more than 9000 bytes"),
+        ("", 0, False, "no_answer", "the program printed frames but no answer"),
+        ("Traceback", 1, False, "crash", "the program ended with status 1; "),
+        ("done", 0, False, "garbage", "line 2 is not "),
     ],
 )
 def test_an_output_that_cannot_be_used_keeps_the_calls_in_it(

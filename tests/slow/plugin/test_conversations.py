@@ -75,6 +75,20 @@ def test_a_command_that_breaks_the_protocol(project: Project, body: str, code: s
     assert rollout["status"] == ("error" if code == "provider" else "failed")
 
 
+@pytest.mark.parametrize("end", ["1/0", "pass", "print('{' * 10**6)"])
+def test_a_turn_without_an_answer_keeps_the_calls_in_it(project: Project, end: str) -> None:
+    frame = '{"frame": {"kind": "model", "name": "m", "cost_usd": 0.25}}'
+    answer = '{"answer": "x"}'
+    said = [
+        f"input(); print({frame!r})",
+        f"print({answer!r}, flush=True); input(); print({frame!r}, flush=True)",
+    ]
+    command(project, "\n".join([*said, end]), timeout_s=100).run().assert_outcomes(failed=1)
+    (rollout,) = rollouts(project)
+    assert rollout["status"] == "failed"
+    assert rollout["cost_usd"] == 0.5
+
+
 def test_a_large_message_reaches_a_program_that_reads_late(project: Project) -> None:
     body = PROGRAM.replace("heard.append(", "import time; time.sleep(.2); heard.append(")
     turns = ["A table.", "x" * 90_000 + "At seven."]
