@@ -58,6 +58,11 @@ class Project:
         return f"pytest --tfgrpo{''.join(named)} --tfgrpo-resume={quote(run_id)}"
 
 
+def cd_to(folder: Path) -> str:
+    """Return the start of a command that works in a folder; empty where that is the current one."""
+    return "" if folder.resolve() == Path.cwd() else f"cd {quote(str(folder))} && "
+
+
 def project_of(arguments: Arguments) -> Project:
     """Return the project in the current folder; raises SettingError."""
     flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name, None))}

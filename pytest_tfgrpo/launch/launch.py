@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo import features
@@ -190,7 +191,8 @@ class Launch:
         try:
             return describe(file, record(self.root / file, run, rest))
         except RecordingError as error:
-            later = f"; to record the finished run, use: tfgrpo record add {file}" if folder else ""
+            advice = f"; to record the finished run, use: tfgrpo record add {quote(str(file))}"
+            later = advice if folder else ""
             raise RecordingError(f"{error}{later}") from error
 
 

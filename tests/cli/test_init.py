@@ -38,6 +38,7 @@ def test_another_folder_can_be_named(folder: Path) -> None:
     out = tfgrpo("init", "new/deep")
     assert files(folder) == {f"new/deep/{name}" for name in FILES | {"pyproject.toml"}}
     assert out.endswith("next: cd new/deep && pytest --tfgrpo\n")
+    assert tfgrpo("init", "my suite").endswith("next: cd 'my suite' && pytest --tfgrpo\n")
 
 
 def test_files_that_exist_are_kept_and_written_anew_only_by_force(folder: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.harvest.harvest_model import open_statement_model
@@ -187,7 +188,7 @@ def _summary(counts: Counter[str], plan: HarvestPlan) -> str:
         listed += f"; {plan.suite}/*.manual.md say what to do"
     if not any(plan.suite.glob("*.scenario.yaml")):
         return listed
-    return f"{listed}; next: pytest {plan.suite} --tfgrpo-actor reference"
+    return f"{listed}; next: pytest {quote(str(plan.suite))} --tfgrpo-actor reference"
 
 
 def _nothing(plan: HarvestPlan) -> str:

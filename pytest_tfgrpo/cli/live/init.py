@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import cd_to
 from pytest_tfgrpo.cli.suite.init import copy_files, example_folder
 
 
@@ -20,5 +21,4 @@ def init(arguments: Arguments) -> Iterator[str]:
     """Write a first live.toml, and an example service that uses it."""
     folder = Path(arguments.folder)
     yield from copy_files(example_folder("live"), folder, force=arguments.force)
-    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
-    yield f"next: {where}TFGRPO_LIVE_RL_ENABLED=1 python service.py 400, then tfgrpo live status"
+    yield f"next: {cd_to(folder)}TFGRPO_LIVE_RL_ENABLED=1 python service.py 400, then tfgrpo live status"

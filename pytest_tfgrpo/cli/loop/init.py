@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.project import cd_to
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.config import LOOP_FILE
 from pytest_tfgrpo.production.loop_file import write_key, write_loop_file
@@ -29,8 +30,4 @@ def init(arguments: Arguments) -> Iterator[str]:
     write_loop_file(file)
     yield f"wrote  {file}"
     yield f"wrote  {key}" if write_key(key) else f"kept   {key}"
-    yield f"next: keep {key.name} out of version control, then " + _hint(folder, "tfgrpo loop serve")
-
-
-def _hint(folder: Path, command: str) -> str:
-    return command if folder.resolve() == Path.cwd() else f"cd {folder} && {command}"
+    yield f"next: keep {key.name} out of version control, then {cd_to(folder)}tfgrpo loop serve"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from urllib.parse import urlsplit
 
 from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
@@ -192,7 +193,7 @@ def demo_command(arguments: Arguments) -> Iterator[str]:
     with demo_folder(arguments.into) as folder:
         yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         if arguments.into:
-            yield f"next: tfgrpo loop show ID --config {folder / 'killed' / 'loop.toml'}"
+            yield f"next: tfgrpo loop show ID --config {quote(str(folder / 'killed' / 'loop.toml'))}"
 
 
 def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iterator[str]:

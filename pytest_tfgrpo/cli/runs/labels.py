@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.lookup import find_run, read_report
@@ -90,7 +91,7 @@ def sample(arguments: Arguments) -> Iterator[str]:
     yield "fill in `label`, from the top down: y or n for each criterion (`y n y`), or the share met, 0 to 1"
     yield f"form   {line(os.path.relpath(path))}"
     yield f"then   tfgrpo labels read {line(run.run_id)}" + (
-        f" --file {line(arguments.file)}" if arguments.file else ""
+        f" --file {line(quote(arguments.file))}" if arguments.file else ""
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import Arguments, Parser
-from pytest_tfgrpo.cli.project import IniFile, ini_in, parse_ini, read_ini
+from pytest_tfgrpo.cli.project import IniFile, cd_to, ini_in, parse_ini, read_ini
 from pytest_tfgrpo.cli.suite.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import nearest
@@ -157,7 +157,7 @@ def _spell(path: Path, value: str) -> str:
 
 
 def _next(folder: Path, ini: IniFile, example: str | None) -> str:
-    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    where = cd_to(folder)
     if example == "history":
         return f"{where}tfgrpo harvest --repo shop --from-git FIRST..main --into suite"
     return f"{where}pytest --tfgrpo" + (" fixtures" if "testpaths" in ini.keys else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
 from pytest_tfgrpo.cli.project import project_of
@@ -63,7 +64,7 @@ def safety(arguments: Arguments) -> Iterator[str]:
         by_judge = f", {judged} of them decided by a judge" if judged else ""
         yield f"wrote  {file}: {plural(len(scenarios), 'scenario')}{by_judge}"
     judge = "" if arguments.without_judge else " --tfgrpo-judge=openai:MODEL"
-    yield f"next: pytest {folder}{judge}"
+    yield f"next: pytest {quote(str(folder))}{judge}"
 
 
 def _domains(arguments: Arguments) -> Sequence[str]:

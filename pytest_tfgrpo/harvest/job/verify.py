@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError, TfgrpoError
@@ -61,7 +62,8 @@ def verify(
     written = _harvested(suite)
     if not written:
         raise SettingError(
-            f"{suite} holds no harvested scenario; harvest some with tfgrpo harvest --into {suite}"
+            f"{suite} holds no harvested scenario; harvest some with "
+            f"tfgrpo harvest --into {quote(str(suite))}"
         )
     with HarvestLog(suite), locked_folder(WORK) as folder:
         work = WorkTree(folder / "tree")

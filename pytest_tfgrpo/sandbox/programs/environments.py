@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from shlex import quote
 
 from pytest_tfgrpo.core.errors import ScenarioError, SettingError
 from pytest_tfgrpo.core.files import read_plain
@@ -133,7 +134,7 @@ def find_built(suite: Path, wanted: str, cache: Path | None = None) -> BuiltEnvi
     if built is None:
         raise SettingError(
             f"environment {wanted[:12]} of the suite {str(suite)!r} is not on this machine; "
-            f"build it with `tfgrpo harvest env {suite}`"
+            f"build it with `tfgrpo harvest env {quote(str(suite))}`"
         )
     return built
 

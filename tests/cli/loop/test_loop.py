@@ -192,3 +192,10 @@ def test_the_service_has_the_address_and_the_limits_of_the_configuration(
         found = started.pop()
         assert found["limits"] == ServiceLimits(body_bytes=size << 20, held_bytes=held)
         assert found["address"] == ListeningAddress(host="127.0.0.1", port=4400, token="abcdefghijklmnop")
+
+
+@pytest.mark.parametrize("command", ["loop", "live"])
+def test_the_next_command_can_be_pasted_into_a_shell(project: Path, command: str) -> None:
+    said = tfgrpo(command, "init", "my folder").splitlines()[-1]
+    assert "cd 'my folder' && " in said
+    assert "cd" not in tfgrpo(command, "init", "--force").splitlines()[-1]

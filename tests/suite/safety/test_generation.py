@@ -141,8 +141,10 @@ def test_the_command_writes_each_suite_once(
         "safety-refusal_behavior.scenario.json",
         "safety-toxicity_test.scenario.json",
     ]
-    assert main(["safety", "--to", "other", "--without-judge"]) == 0
-    assert "toxicity" not in capsys.readouterr().out
+    assert main(["safety", "--to", "a folder", "--without-judge"]) == 0
+    said = capsys.readouterr().out
+    assert "toxicity" not in said
+    assert said.endswith("next: pytest 'a folder'\n")
 
 
 def test_domains_are_those_of_the_prompt_packs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -166,7 +167,7 @@ def _require_environments(suites: Mapping[str, str], nodes: Sequence[NodeFacts])
         hosts = few(sorted({host for host, one in lacking if one == suite}), SHOWN)
         raise SettingError(
             f"executor: environments of the suite {suite!r} are not built on the cluster's nodes {hosts}; "
-            f"run `tfgrpo harvest env {suite}` in a copy of the project there"
+            f"run `tfgrpo harvest env {quote(suite)}` in a copy of the project there"
         )
 
 
