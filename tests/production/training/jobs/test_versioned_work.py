@@ -150,6 +150,8 @@ def test_a_version_rests_on_the_journal_where_the_evidence_is_gone(folder: Path,
     assert ended(work(folder, policies, FakeStarter())).trigger == "finish"
     assert {id_ for one in policies.sources("v2") for id_ in one.trajectories} >= {"t1-0", "t1-1"}
     assert policies.read("v2").dataset == {}
+
+
 def test_the_suites_are_found_from_the_project_where_the_service_names_folders_by_its_own(
     folder: Path, policies: Policies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

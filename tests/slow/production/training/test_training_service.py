@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -70,7 +71,7 @@ def test_a_job_of_a_service_is_cancelled_by_another_process(service: Service) ->
             time.sleep(0.1)
         time.sleep(2.0)
         assert jobs.cancel(derived_id("job", "one")) == "running"
-        assert wait(bus, service) == "cancelled"
+        assert wait(bus, service.folder) == "cancelled"
 
 
 TRAINER = """
@@ -97,11 +98,10 @@ def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(servic
         asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
         TrainingJobs(bus, "test").submit(TrainingRequest(payload=asked))
         service.start()
-        assert wait(bus, service) == "completed", statuses(bus)[-1]
+        assert wait(bus, service.folder) == "completed", statuses(bus)[-1]
         last = statuses(bus)[-1]
     assert last["artifacts"]["final_checkpoint"] == asked["training_job_id"]
     assert last["metrics"]["current"]["rows"] == [6, 3]
     compared, written, *_ = last["metadata"]["rows"]
     assert "0 tasks overlapping the dev or eval split left out" in compared
     assert written.startswith("rollouts.jsonl: 6 rows from 2 groups")
-        assert wait(bus, service.folder) == "cancelled"
