@@ -118,7 +118,7 @@ def test_on_a_full_disk_no_half_project_stays(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pytest_tfgrpo.sandbox.bases.lay_base", fill)
+        patch.setattr("pytest_tfgrpo.sandbox.workspace.lay_base", fill)
         with pytest.raises(ProviderError, match="No space left on device"):
             _ = workspace.path
     assert not (tmp_path / "r0").exists()

@@ -26,12 +26,12 @@ INSERT INTO "streams" VALUES('RL_TRAJECTORIES',2,1.7958060117016310692e+09);
 CREATE TABLE superseded (id TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, session TEXT NOT NULL,
     user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
     turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
-    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT, PRIMARY KEY (id, seq));
+    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT, started TEXT NOT NULL, PRIMARY KEY (id, seq));
 CREATE TABLE training (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, redacted TEXT);
 CREATE TABLE trajectories (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, at REAL NOT NULL, time TEXT NOT NULL, session TEXT NOT NULL,
     user_ref TEXT, domain TEXT NOT NULL, task_key TEXT, policy_version TEXT, ended TEXT NOT NULL,
     turns INTEGER NOT NULL, trace_id TEXT, slim TEXT NOT NULL, redacted TEXT, revision INTEGER NOT NULL,
-    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT);
+    silent INTEGER NOT NULL, blocked INTEGER NOT NULL, agent TEXT NOT NULL, profile TEXT, model TEXT, wording TEXT, started TEXT NOT NULL);
 CREATE UNIQUE INDEX trajectories_seq ON trajectories (seq);
 CREATE INDEX superseded_seq ON superseded (seq);
 CREATE TRIGGER trajectories_revised BEFORE UPDATE ON trajectories BEGIN
@@ -50,4 +50,4 @@ CREATE INDEX rewards_event ON rewards (event_id);
 CREATE INDEX rewards_orphan ON rewards (trajectory_id) WHERE orphan;
 COMMIT;
 PRAGMA application_id = 1952869494;
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
