@@ -12,7 +12,7 @@ COMMANDS = (
     ),
     CommandRow(
         "demo",
-        "Watch three days of an agent become rewards and lessons (extra serve).",
+        "Watch three days of an agent become rewards, lessons and deployed versions (extra serve).",
         "loop.loop_demo",
     ),
     CommandRow(

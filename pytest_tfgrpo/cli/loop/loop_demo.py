@@ -1,4 +1,4 @@
-"""The command ``tfgrpo loop demo``: three days of an application, whose loop is killed once.
+"""The command ``tfgrpo loop demo``: three days of an application, whose loop is killed once, then learns.
 
 The same traffic goes to a second loop whose service nobody kills; what both know must be equal.
 """
@@ -32,6 +32,7 @@ from pytest_tfgrpo.cli.loop.demo_traffic import (
     DemoTraffic,
     open_traffic,
 )
+from pytest_tfgrpo.cli.loop.deployment.demo_rollout import rollout_lines
 from pytest_tfgrpo.cli.loop.training.demo_learning import (
     THRESHOLD,
     learned_lines,
@@ -189,7 +190,7 @@ def declare(command: Parser) -> None:
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:
-    """Watch three days of an agent become rewards and lessons (extra serve)."""
+    """Watch three days of an agent become rewards, lessons and deployed versions (extra serve)."""
     with demo_folder(arguments.into) as folder:
         yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         if arguments.into:
@@ -224,6 +225,9 @@ def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iter
         yield _searched(watches[0], traffic.planted)
         yield ""
         yield from _learn(watches[0], tasks)
+        yield ""
+        rollout = _watch(ending, _made(folder / "rollout", bus))
+        yield from rollout_lines(rollout.bus, rollout.view)
     yield f"done in {time.perf_counter() - started:.1f} s"
 
 

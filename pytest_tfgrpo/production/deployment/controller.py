@@ -96,7 +96,7 @@ class DeploymentController:
         if alarm is not None and alarm.action == "roll_back":
             return deployments.roll_back(version, decision(alarm.reason), ramp), ""
         if serving.states[version] == "held":
-            if ramp.held_by or alarm is not None or not hold_is_over(found):
+            if ramp.held_by or not hold_is_over(found):
                 return serving, f"the end of its hold: {ramp.held_for}"
             return deployments.advance(version, decision("what it was held for has ended"), ramp), ""
         if alarm is not None:

@@ -203,6 +203,8 @@ def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loo
     assert (serving.states["v2"], serving.ramp.held_by, serving.ramp.share) == ("held", "", 0.1)
     assert "errors in both arms: 1.000 of the sessions, control 1.000" in serving.ramp.held_for
     assert loop.waits == f"the end of its hold: {serving.ramp.held_for}"
+    loop.send(40, "v2", 65, always, failed=True, reward=0.1)
+    loop.send(200, "v1", 65, always, failed=True, reward=0.1)
     loop.send(28, "v2", 70)
     loop.send(200, "v1", 70)
     assert loop.look(90).states["v2"] == "held"

@@ -10,6 +10,12 @@ from pytest_tfgrpo.cli.loop.demo_traffic import DAYS, OPTED_OUT, open_traffic
 from pytest_tfgrpo.cli.loop.loop_demo import demo
 
 TASKS = 90
+DECISIONS = [
+    *("v2 canary, 10 %", "v2 canary, 25 %", "v2 canary, 50 %", "v2 canary, 95 %", "v2 live, 100 %"),
+    *("v3 canary, 5 %", "v3 rolled back, 0 %"),
+    *("v4 canary, 10 %", "v4 canary, 25 %", "v4 held, 25 %", "v4 canary, 25 %", "v4 canary, 50 %"),
+    *("v4 canary, 95 %", "v4 live, 100 %"),
+]
 START_NS = 1_795_000_000 * 10**9
 
 
@@ -42,9 +48,18 @@ def test_what_it_learns_is_a_version_that_waits_for_a_person(tmp_path: Path) -> 
     assert after > before
     assert "needs approval: no safety suite was tried" in text
     assert re.search(r"control    the same attempts with rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
+    assert decisions(text) == DECISIONS
+    assert "would still have been missed" in text
+
+
+def decisions(text: str) -> list[str]:
+    """Return the decisions about versions, without their times; v3 may be found before its second step."""
+    found = re.findall(r"\d+ h \d\d    (v\d [a-z ]+, \d+ %)", text)
+    return [one for one in found if one != "v3 canary, 10 %"]
 
 
 def test_the_bus_may_be_a_nats_server(tmp_path: Path, on_nats: NatsPlace) -> None:
     text = "\n".join(demo(tmp_path, tasks=45, bus=f"nats:{on_nats.server.url}"))
     assert "the same figures" in text
     assert "none is kept" in text
+    assert decisions(text) == DECISIONS
