@@ -6,6 +6,7 @@ import pytest
 from support.cheats import EARLY, FILES, RUNTIME
 from support.cheats_inside import ANSWERS, RUNNERS
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
+from support.quiet_cheats import QUIET_WAYS
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import CheckError
@@ -25,8 +26,8 @@ IMPORTED = {**BASE, "tests/conftest.py": "import shop.cart\n"}
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("base", "cheats"),
-    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS)],
-    ids=["in tests", "before", "by one who knows"],
+    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS), (BASE, QUIET_WAYS)],
+    ids=["in tests", "before", "by one who knows", "put back"],
 )
 def test_a_module_that_cheats_scores_nothing(tmp_path, campaign, base, cheats):
     require_tool("bwrap")

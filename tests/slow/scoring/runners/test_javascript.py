@@ -131,6 +131,38 @@ require('node:async_hooks').createHook({ init(id, type, trigger, res) {
   });
 } }).enable();""",
 }
+OWN["node-test"] |= {
+    "takes rejections": (
+        "const t = Promise.prototype.then; Promise.prototype.then = function (a, b) {"
+        " return t.call(this, a, b && (() => a && a())) };"
+    ),
+    "patches lists": (
+        "const p = Array.prototype.push; Array.prototype.push = function (...x) {"
+        " for (const y of x) if (y?.outcome === 'failed') y.outcome = 'passed'; return p.apply(this, x) };"
+    ),
+    **{
+        f"computes the {name} of all objects": (
+            f"Object.defineProperty(Object.prototype, '{name}',"
+            f" {{ get() {{ return '{value}' }}, set() {{}}, configurable: true }});"
+        )
+        for name, value in {"outcome": "passed", "type": "test:pass"}.items()
+    },
+    "patches how functions are called": (
+        "Reflect.apply = (f, t, a) => { try { return f.apply(t, a) } catch {} };"
+        "const c = Function.prototype.call; Function.prototype.apply = function (t, a) {"
+        " try { return c.call(this, t, ...a) } catch {} };"
+    ),
+    "debugs itself": (
+        "const i = require('inspector'), s = new i.Session(); s.connect(); s.post('Debugger.enable');"
+        "s.on('Debugger.paused', () => s.post('Debugger.setReturnValue', { newValue: { value: 90 } }));"
+    ),
+    "has a child write to what it inherits": (
+        "const fs = require('fs'); require('child_process').spawnSync(process.execPath, ['-e',"
+        """ 'for (let f = 3; f < 30; f++) try { require("fs").writeSync(f, "00 {}\\\\n") } catch {}'],"""
+        " { stdio: [0, 1, 2, 3, 4, 5].map((n) => {"
+        " try { fs.fstatSync(n); return n } catch { return 'ignore' } }) });"
+    ),
+}
 CHEATS = [
     pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}")
     for runner, own in OWN.items()
