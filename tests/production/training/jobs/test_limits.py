@@ -10,6 +10,7 @@ import pytest
 from support.buses import BusPlace, Clock
 from support.feedback.training import FakeStarter, cut, request, states, statuses
 
+from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.report.training_lines import training_figures, training_lines
@@ -149,3 +150,44 @@ def test_a_budget_that_pytest_refuses_names_the_settings() -> None:
     error = failure(4, said, "evidence.jsonl").parts["error"]
     assert error["code"] == "INFRA"
     assert "set [training] budget_usd_per_job and budget_usd_per_day" in error["message"]
+
+
+def test_a_job_that_cannot_be_followed_any_more_keeps_its_bill(
+    embedded: BusPlace, tmp_path: Path, clock: Clock
+) -> None:
+    class Broken:
+        """Work that breaks once it has cost something."""
+
+        def look(self) -> None:
+            raise JournalError("it cannot be read")
+
+        def parts(self) -> dict[str, Any]:
+            return {"resource_usage": {"cost_usd": 1.25}}
+
+        def kill(self) -> None:
+            """Let go of nothing."""
+
+        interrupt = kill
+
+    bus = embedded.open()
+    jobs = TrainingJobs(bus, "one")
+    openers: Any = {"tfgrpo": lambda job, folder: Broken()}
+    runner = TrainingRunner(
+        bus,
+        jobs,
+        tmp_path,
+        cut=cut,
+        openers=openers,
+        limits=JobLimits(timeout_s=1e9),
+        clock=clock,
+        wall=clock,
+    )
+    jobs.submit(request())
+    for _ in range(8):
+        clock.now += 0.1
+        runner.step()
+        clock.now += 0.5
+        if runner._now is not None and runner._now.cutting is not None:
+            runner._now.cutting.exception(10)
+    (found,) = jobs.listed()
+    assert (found.state, found.spent_usd) == ("failed", 1.25)
