@@ -118,7 +118,7 @@ class ExternalWork:
         )
         if said == "completed":
             message = f"the trainer said 'completed' and {ended}"
-        return failed("UNKNOWN", message, output, parts)
+        return failed("UNKNOWN" if self._said else "INFRA", message, output, parts)
 
     def _look(self) -> bool:
         """Read on in what it prints; return whether there was more."""

@@ -98,22 +98,23 @@ def test_a_line_that_is_no_status_of_this_job_is_refused_and_counted(
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "message"),
+    ("said", "code", "message", "wanted"),
     [
-        ([RUNS], 0, "its last status was not"),
-        ([DONE], 3, "said 'completed'"),
-        ([], -9, "code -9"),
+        ([RUNS], 0, "its last status was not", "UNKNOWN"),
+        ([DONE], 3, "said 'completed'", "UNKNOWN"),
+        ([], -9, "code -9", "INFRA"),
+        (["50 %|##"], 0, "its last status was not", "INFRA"),
     ],
 )
 def test_a_trainer_that_lies_or_breaks_fails_the_job(
-    trainer: Trainer, said: list[Any], code: int, message: str
+    trainer: Trainer, said: list[Any], code: int, message: str, wanted: str
 ) -> None:
     trainer.say(*said, "Traceback: mail anna@example.com")
     trainer.started.made[0].end(code)
     outcome = trainer.work.look()
     assert outcome is not None
     error = outcome.parts["error"]
-    assert (outcome.trigger, error["code"]) == ("fail", "UNKNOWN")
+    assert (outcome.trigger, error["code"]) == ("fail", wanted)
     assert message in error["message"]
     assert "anna@" not in error["traceback"]
 
