@@ -59,11 +59,11 @@ def parse_inference(value: Any) -> str:
 # fmt: off
 _ROWS: tuple[Setting[Any], ...] = (
     Setting("live_rl_enabled", "none", parse_bool, False,
-            "choose among the arms and learn; off, every run takes the default arm"),
+            "choose among the arms and learn; off: every run takes the default arm, nothing is written"),
     Setting("live_rl_update_interval", "none", whole(1, 100_000), 8,
-            "runs that ended, control left out, from one update of the selector to the next"),
+            "ended runs, without control, between two updates of the selector"),
     Setting("live_rl_max_rollouts_per_update", "none", whole(1, 100_000), 64,
-            "runs that one update uses, at most, the oldest first"),
+            "most runs that one update uses"),
     Setting("live_rl_max_failure_streak", "none", whole(1, 100_000), 3,
             "failures of the store or of updates in a row that hold the gate"),
     Setting("live_rl_max_blocked", "none", whole(1, 32), 3,
