@@ -32,7 +32,7 @@ from support.builders import make_scenario
 from support.sweeps import make_result, make_run
 
 from pytest_tfgrpo.cli.runs.view import RunSite
-from pytest_tfgrpo.cli.runs.view_server import PageServer, WebAnswer, serve
+from pytest_tfgrpo.cli.view_server import PageServer, WebAnswer, serve
 from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML
 from pytest_tfgrpo.core.records import Group, Mode, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import Scenario

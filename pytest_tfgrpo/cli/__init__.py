@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pytest_tfgrpo import __version__
 from pytest_tfgrpo.cli.commands import listed
-from pytest_tfgrpo.cli.parsers import Parser
+from pytest_tfgrpo.cli.parsers import Parser, command_of
 from pytest_tfgrpo.core.errors import TfgrpoError
 from pytest_tfgrpo.core.texts.text import block
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.parser.refuse(unknown)
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
-        for line in arguments.command(arguments):
+        for line in command_of(arguments.work)(arguments):
             print(line, flush=True)
     except BrokenPipeError:  # the reader has left; keep the interpreter from flushing into the void
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from pkgutil import iter_modules
 
 from pytest_tfgrpo.cli.parsers import CommandRow
 
-FOLDERS = frozenset(found.name for found in iter_modules([str(Path(__file__).parent)]) if found.ispkg)
+FOLDERS = frozenset(found.parent.name for found in Path(__file__).parent.glob("*/__init__.py"))
 """Folders of commands in this installation: one that was taken away takes its commands with it."""
 COMMANDS = (
     CommandRow(

@@ -22,7 +22,8 @@ class CommandRow(NamedTuple):
     name: str
     about: str
     module: str
-    """Below ``pytest_tfgrpo.cli``; its function ``declare`` completes the parser of the command."""
+    """Below ``pytest_tfgrpo.cli``, without its arguments: the function of its name in the module `arguments`
+    beside it completes the parser of the command, so that help loads nothing of the work."""
     aliases: tuple[str, ...] = ()
 
 
@@ -48,14 +49,15 @@ class Parser(argparse.ArgumentParser):
         return self.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def load(self) -> None:
-        """Load the module of the command, which adds its arguments."""
+        """Add the arguments of the command."""
         module, self.module = self.module, ""
         if module:
-            import_module(f"{FOLDER}.{module}").declare(self)
+            folder, _, name = module.rpartition(".")
+            getattr(import_module(f"{FOLDER}.{folder}.arguments"), name)(self)
 
-    def calls(self, command: Command) -> None:
-        """Set what runs when this parser has parsed."""
-        self.set_defaults(command=command, parser=self)
+    def calls(self, work: str) -> None:
+        """Set what runs when this parser has parsed: a function, as ``module:name`` below this folder."""
+        self.set_defaults(work=work, parser=self)
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Load the command, then parse."""
@@ -92,12 +94,18 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, **{"default": "latest", "metavar": "RUN", "help": text, **more})
 
 
-def add_command(parent: Subparsers, name: str, command: Command) -> Parser:
-    """Add a command to `parent`; the first line of its docstring is the help."""
-    text = (command.__doc__ or "").partition("\n")[0]
-    parser = parent.add_parser(name, help=text, description=text)
-    parser.calls(command)
+def add_command(parent: Subparsers, name: str, work: str, about: str) -> Parser:
+    """Add a command to `parent` that calls `work`."""
+    parser = parent.add_parser(name, help=about, description=about)
+    parser.calls(work)
     return parser
+
+
+def command_of(work: str) -> Command:
+    """Return the function that a parser calls by this name."""
+    module, _, name = work.partition(":")
+    command: Command = getattr(import_module(f"{FOLDER}.{module}"), name)
+    return command
 
 
 def whole(text: str, least: int = 0) -> int:

@@ -11,7 +11,7 @@ import pytest
 from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.parsers import Parser, positive, whole
 from pytest_tfgrpo.cli.runs import baseline
-from pytest_tfgrpo.cli.runs.baseline import _share
+from pytest_tfgrpo.cli.runs.arguments import _share
 from pytest_tfgrpo.core.errors import BaselineError
 from pytest_tfgrpo.core.settings import resolve
 

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from argparse import ArgumentTypeError
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +18,17 @@ from support.tools import tfgrpo
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli import commands
-from pytest_tfgrpo.cli.harvest import harvest
-from pytest_tfgrpo.cli.live import live
+from pytest_tfgrpo.cli.harvest import arguments as harvest
+from pytest_tfgrpo.cli.live import arguments as live
 from pytest_tfgrpo.cli.lookup import find_rollout
-from pytest_tfgrpo.cli.loop import loop
-from pytest_tfgrpo.cli.parsers import CommandRow, Parser, whole
+from pytest_tfgrpo.cli.loop import arguments as loop
+from pytest_tfgrpo.cli.loop.training import arguments as training
+from pytest_tfgrpo.cli.parsers import CommandRow, Parser, command_of, whole
+from pytest_tfgrpo.cli.suite import arguments as suite
 from pytest_tfgrpo.learning.library.library import load_library
+from pytest_tfgrpo.production.training.jobs import request
 from pytest_tfgrpo.runs.journal.journal import encode
+from pytest_tfgrpo.suite.safety import generation
 
 COMMANDS = (
     "init", "safety", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
@@ -104,12 +108,31 @@ def test_the_tables_say_of_each_command_what_its_function_does() -> None:
             command = known[row.name]
             assert command.module == row.module
             command.load()
-            run = command.get_default("command")
-            assert run is None or row.about == run.__doc__.partition("\n")[0]
+            assert command.description == row.about
             if row.name in TABLES:
                 check(command, TABLES[row.name])
 
     check(cli.parser(), commands.COMMANDS)
+
+
+def test_each_command_calls_a_function_that_says_what_its_help_says() -> None:
+    called = dict(_called(cli.parser()))
+    assert len(called) > 50
+    assert {work: (command_of(work).__doc__ or "").partition("\n")[0] for work in called} == called
+
+
+def _called(parser: Parser) -> Iterator[tuple[str, str]]:
+    parser.load()
+    if work := parser.get_default("work"):
+        yield work, str(parser.description)
+    groups = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    for command in (command for group in groups for command in group.choices.values()):
+        yield from _called(command)
+
+
+def test_choices_that_help_spells_out_are_those_of_the_work() -> None:
+    assert suite.SUITES == generation.SUITES
+    assert training.PRIORITIES == request.PRIORITIES
 
 
 def test_a_folder_of_commands_that_was_taken_away_takes_its_commands_with_it() -> None:

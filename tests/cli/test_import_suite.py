@@ -6,14 +6,14 @@ import pytest
 from support.project import Project
 
 from pytest_tfgrpo import cli
-from pytest_tfgrpo.cli.suite import import_suite
+from pytest_tfgrpo.cli.suite import arguments
 from pytest_tfgrpo.suite.documents.csv_text import ANSWERS
 from pytest_tfgrpo.suite.imports.formats import FORMATS
 
 
 def test_the_command_offers_what_there_is() -> None:
-    assert set(import_suite.FORMATS) == set(FORMATS)
-    assert set(import_suite.EXPECTED) == {*ANSWERS, "similar", "rubric"}
+    assert set(arguments.FORMATS) == set(FORMATS)
+    assert set(arguments.EXPECTED) == {*ANSWERS, "similar", "rubric"}
 
 
 def test_what_is_imported_runs_as_a_suite(

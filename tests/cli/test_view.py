@@ -17,11 +17,12 @@ from support.frozen import Frozen
 from support.project import Project
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli import view_server
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
-from pytest_tfgrpo.cli.runs import view, view_server
+from pytest_tfgrpo.cli.runs import view
 from pytest_tfgrpo.cli.runs.view import RunSite
-from pytest_tfgrpo.cli.runs.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
+from pytest_tfgrpo.cli.view_server import AT_ONCE, HOST, PageServer, WebAnswer, serve
 from pytest_tfgrpo.report.page import choice
 
 

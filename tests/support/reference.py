@@ -149,7 +149,7 @@ def commands() -> str:
 def _leaves(parser: Parser) -> Iterator[Parser]:
     parser.load()
     groups = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
-    if groups and parser.get_default("command") is not None:  # a command that has further ones
+    if groups and parser.get_default("work") is not None:  # a command that has further ones
         yield parser
     for group in groups:
         for child in dict.fromkeys(group.choices.values()):  # an alias names the same parser

@@ -6,21 +6,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.harvest.sandbox_choice import add_sandbox, require_sandbox
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.harvest.sandbox_choice import require_sandbox
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem
 from pytest_tfgrpo.harvest.job.tools import open_builder
 from pytest_tfgrpo.harvest.suite.suite_files import ENVIRONMENTS
 from pytest_tfgrpo.sandbox.programs.environments import read_environment
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(env)
-    command.add_argument("suite", metavar="SUITE", help="folder of the suite")
-    add_sandbox(command)
 
 
 def env(arguments: Arguments) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.harvest.harvest_model import open_statement_model
 from pytest_tfgrpo.cli.harvest.harvest_progress import HarvestScreen, estimate_line, spent
-from pytest_tfgrpo.cli.harvest.sandbox_choice import add_sandbox, require_sandbox
-from pytest_tfgrpo.cli.parsers import Arguments, CommandRow, Parser
+from pytest_tfgrpo.cli.harvest.sandbox_choice import require_sandbox
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.harvest.fixes import FixCandidate
@@ -32,60 +32,6 @@ if TYPE_CHECKING:
 
 STATUS_WIDTH = 21
 MOST_JOBS = 64
-COMMANDS = (
-    CommandRow(
-        "init",
-        "Write a first harvest.toml, which says how tests run.",
-        "harvest.init",
-    ),
-    CommandRow("env", "Build the environments of a harvested suite on this machine.", "harvest.env"),
-    CommandRow(
-        "verify", "Prove the scenarios of a harvested suite again, from its own files.", "harvest.verify"
-    ),
-)
-
-
-def declare(parser: Parser) -> None:
-    """Add the arguments of the command, and the commands beside it."""
-    parser.calls(harvest_command)
-    parser.add_argument("--repo", metavar="DIR", help="git repository whose fixes become scenarios")
-    parser.add_argument("--from-git", metavar="A..B", help="range of commits: what B has and A has not")
-    parser.add_argument("--into", metavar="SUITE", help="folder of the suite")
-    parser.add_argument(
-        "--each-commit",
-        action="store_true",
-        help="every commit but merges is a change, also those of branches",
-    )
-    parser.add_argument(
-        "--path", action="append", default=[], metavar="PATH", help="only changes that touch it; repeatable"
-    )
-    parser.add_argument("--limit", type=int, metavar="N", help="only the newest N changes")
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="validate so many at once (default: 1)"
-    )
-    parser.add_argument(
-        "--budget-s", type=float, metavar="N", help="stop after N seconds; the same command then goes on"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the candidates and write nothing")
-    parser.add_argument(
-        "--exclude",
-        action="append",
-        default=[],
-        metavar="GLOB",
-        help="leave files out of every tree; repeatable",
-    )
-    parser.add_argument(
-        "--issues", metavar="FILE", help="JSON lines with number, title and body: prompts of what fixes them"
-    )
-    parser.add_argument(
-        "--statement", choices=("model",), help="have the model of tfgrpo_teacher write the prompts"
-    )
-    parser.add_argument("--retry", action="store_true", help="do again what failed, or needed a person")
-    parser.add_argument(
-        "--domain", metavar="NAME", help="domain of the scenarios (default: the project's name)"
-    )
-    add_sandbox(parser)
-    parser.add_commands(COMMANDS, required=False)
 
 
 def harvest_command(arguments: Arguments) -> Iterator[str]:

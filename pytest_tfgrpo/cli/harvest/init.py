@@ -6,18 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.harvest.job.tools import first_recipe, open_builder, recipe_path
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(init)
-    command.add_argument("--repo", default=".", metavar="DIR", help="git repository (default: here)")
-    command.add_argument("--commit", default="HEAD", metavar="C", help="guess from its files (default: HEAD)")
-    command.add_argument("--force", action="store_true", help="overwrite a harvest.toml that exists")
 
 
 def init(arguments: Arguments) -> Iterator[str]:

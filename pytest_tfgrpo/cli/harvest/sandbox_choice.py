@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.cli.parsers import Parser
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.sandbox.programs.bubblewrap import open_bwrap
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
-
-
-def add_sandbox(parser: Parser) -> None:
-    """Add the choice."""
-    parser.add_argument(
-        "--check-sandbox",
-        choices=("bwrap", "none"),
-        default="bwrap",
-        help="run the tests in bubblewrap, or without isolation: only where you trust the repository",
-    )
 
 
 def require_sandbox(isolation: Isolation) -> None:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.harvest.sandbox_choice import add_sandbox, require_sandbox
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.harvest.sandbox_choice import require_sandbox
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import few, plural
 from pytest_tfgrpo.harvest.job.tools import find_environment, run_tests
 from pytest_tfgrpo.harvest.job.verify import VerifiedScenario
 from pytest_tfgrpo.harvest.job.verify import verify as proven
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(verify)
-    command.add_argument("suite", metavar="SUITE", help="folder of the suite")
-    add_sandbox(command)
 
 
 def verify(arguments: Arguments) -> Iterator[str]:

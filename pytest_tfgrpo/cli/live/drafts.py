@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.live.live_store import add_config, add_last, opened
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.cli.live.live_store import opened
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.live.drafts import drafts_of, write_drafts
 from pytest_tfgrpo.production.live.report import newest
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(drafts)
-    command.add_argument("--into", required=True, metavar="DIR", help="folder of the drafts")
-    command.add_argument("--most", type=whole, default=10, metavar="N", help="at most (default: 10)")
-    add_last(command)
-    add_config(command)
 
 
 def drafts(arguments: Arguments) -> Iterator[str]:

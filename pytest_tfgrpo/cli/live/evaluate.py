@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.cli.live.live_store import add_config, add_last, opened
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.live.live_store import opened
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.production.live.report import logged_selector, newest, policies_of, value_lines
 from pytest_tfgrpo.production.live.selection.evaluate import evaluate as value
 from pytest_tfgrpo.production.live.selection.evaluate import target_policy
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(evaluate)
-    command.add_argument("--policy", required=True, metavar="P", help="arm:NAME, selector:N or uniform")
-    command.add_argument("--point", metavar="NAME", help="where it chooses (default: the only point)")
-    command.add_argument(
-        "--quantity", choices=("reward", "score"), default="reward", help="what it earns (default: reward)"
-    )
-    add_last(command)
-    add_config(command)
 
 
 def evaluate(arguments: Arguments) -> Iterator[str]:

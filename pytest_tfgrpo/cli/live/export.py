@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.live.live_store import add_config, opened
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.live.live_store import opened
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.live.choices_export import choice_lines
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(export)
-    add_config(command)
 
 
 def export(arguments: Arguments) -> Iterator[str]:

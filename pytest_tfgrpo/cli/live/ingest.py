@@ -7,23 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from pytest_tfgrpo.cli.live.live_store import add_config
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.production.live.config import load_live_config
 from pytest_tfgrpo.production.live.intake.spans import SpanIngest, ingest_lines
 from pytest_tfgrpo.production.live.loop import rules_of
 from pytest_tfgrpo.production.live.selection.rewards import open_inference
 from pytest_tfgrpo.production.live.store.store import open_live_store
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(ingest)
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="OTLP JSON lines; several are taken together"
-    )
-    add_config(command)
 
 
 def ingest(arguments: Arguments) -> Iterator[str]:

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import cd_to
 from pytest_tfgrpo.cli.suite.init import copy_files, example_folder
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(init)
-    command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
-    command.add_argument("--force", action="store_true", help="overwrite files that exist")
 
 
 def init(arguments: Arguments) -> Iterator[str]:

@@ -16,8 +16,9 @@ from typing import Any
 
 from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
 from pytest_tfgrpo.cli.demo.demo_service import POINT, DemoService, Served, open_service
+from pytest_tfgrpo.cli.live.arguments import TASKS
 from pytest_tfgrpo.cli.live.open_live import open_live
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import interval, table
 from pytest_tfgrpo.production.live.config import load_live_config
@@ -36,7 +37,7 @@ from pytest_tfgrpo.production.live.session import Live
 from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
 from pytest_tfgrpo.production.live.store.store_schema import open_store_file
 
-TASKS, STEP, TOGETHER = 600, 100, 16
+STEP, TOGETHER = 100, 16
 WHILE_HELD, AFTER_RESET, BATCH, BATCHES = 40, 20, 20, 4
 """Tasks served while the gate holds, after its reset, and by a process that is killed."""
 FAILURES = 3
@@ -57,19 +58,6 @@ class FailingStore(LiveStore):
             self.failures -= 1
             raise StoreError("injected by the demo: the disk is full")
         return super().write(*arguments, **named)
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(demo_command)
-    command.add_argument("--tasks", type=whole, default=TASKS, metavar="N", help="tasks (default: 600)")
-    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of tasks (default: 0)")
-    command.add_argument(
-        "--shuffle-rewards",
-        action="store_true",
-        help="report the score of some other task, so that there is nothing to learn",
-    )
-    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:

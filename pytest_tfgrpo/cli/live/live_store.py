@@ -6,24 +6,10 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.production.live.config import LiveConfig, load_live_config
 from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
-
-
-def add_config(command: Parser) -> None:
-    """Add what names the configuration."""
-    command.add_argument(
-        "--config", metavar="FILE", help="configuration (default: TFGRPO_LIVE_RL_CONFIG, else live.toml)"
-    )
-
-
-def add_last(command: Parser) -> None:
-    """Add how many runs are looked at."""
-    command.add_argument(
-        "--last", type=whole, default=10_000, metavar="N", help="newest runs to look at (default: 10000)"
-    )
 
 
 @contextmanager

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.live.live_store import add_config, opened
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.live.live_store import opened
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.live.selection.guard import reset as passing
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(reset)
-    command.add_argument("--actor", required=True, metavar="A", help="who resets it, for the journal")
-    command.add_argument("--reason", required=True, metavar="R", help="why, for the journal")
-    add_config(command)
 
 
 def reset(arguments: Arguments) -> Iterator[str]:

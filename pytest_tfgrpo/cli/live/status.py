@@ -5,16 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.live.live_store import add_config, opened
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.live.live_store import opened
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.live.report import status_lines, status_of
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(status)
-    command.add_argument("--json", action="store_true", help="print JSON")
-    add_config(command)
 
 
 def status(arguments: Arguments) -> Iterator[str]:

@@ -5,15 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.config import config_lines, load_loop_config
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(config)
-    add_config(command)
 
 
 def config(arguments: Arguments) -> Iterator[str]:

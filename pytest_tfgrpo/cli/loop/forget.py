@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config, add_whose
 from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
     open_scrubber,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.forget import forget as overwrite
 from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
 from pytest_tfgrpo.production.training.forgotten import forget_learning
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(forget)
-    add_whose(command)
-    command.add_argument("--actor", metavar="A", help="who does it, for the record (default: you)")
-    add_config(command)
 
 
 def forget(arguments: Arguments) -> Iterator[str]:

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import cd_to
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.config import LOOP_FILE
 from pytest_tfgrpo.production.loop_file import write_key, write_loop_file
 from pytest_tfgrpo.production.settings import LOOP_TABLE
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(init)
-    command.add_argument("folder", nargs="?", default=".", metavar="DIR", help="folder (default: here)")
-    command.add_argument("--force", action="store_true", help="overwrite a loop.toml that exists")
 
 
 def init(arguments: Arguments) -> Iterator[str]:

@@ -23,6 +23,7 @@ from shlex import quote
 from urllib.parse import urlsplit
 
 from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
+from pytest_tfgrpo.cli.loop.arguments import TASKS
 from pytest_tfgrpo.cli.loop.demo_traffic import (
     DAY_NS,
     DAYS,
@@ -39,7 +40,7 @@ from pytest_tfgrpo.cli.loop.training.demo_learning import (
     make_suite,
     training_config,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, positive
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
 from pytest_tfgrpo.production.bus.protocol import Bus
@@ -57,7 +58,6 @@ from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 from pytest_tfgrpo.retry import may_pass
 
-TASKS = 400
 PATIENCE_S = 60.0
 """How long the demo waits for what takes a second on a machine that is not busy."""
 JOB_S = 300.0
@@ -178,15 +178,6 @@ def _wait(what: str, seen: Callable[[], bool], patience_s: float = PATIENCE_S) -
         if time.monotonic() > until:
             raise StoreError(f"waited {patience_s:g} s for {what}")
         time.sleep(0.05)
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(demo_command)
-    command.add_argument("--tasks", type=positive, default=TASKS, metavar="N", help="tasks (default: 400)")
-    command.add_argument("--seed", type=positive, default=0, metavar="N", help="seed of tasks (default: 0)")
-    command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
-    command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
 
 
 def demo_command(arguments: Arguments) -> Iterator[str]:

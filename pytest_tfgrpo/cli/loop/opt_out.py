@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config, add_whose
 from pytest_tfgrpo.cli.loop.open_loop import (
     opened_door,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.texts.text import table
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    for name, run in (("add", opt_out_add), ("remove", opt_out_remove)):
-        command = add_command(group, name, run)
-        add_whose(command)
-        add_config(command)
-    add_config(add_command(group, "list", opt_out_list))
 
 
 def opt_out_add(arguments: Arguments) -> Iterator[str]:

@@ -6,28 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, positive
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import report_of
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(report)
-    command.add_argument(
-        "--last",
-        type=positive,
-        default=10_000,
-        metavar="N",
-        help="newest trajectories to look at (default: 10000)",
-    )
-    command.add_argument("--json", action="store_true", help="print JSON")
-    add_config(command)
 
 
 def report(arguments: Arguments) -> Iterator[str]:

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role, open_roles, owner_name, training_roles
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
@@ -23,12 +22,6 @@ from pytest_tfgrpo.production.view.view import LoopView
 
 if TYPE_CHECKING:
     pass
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(serve)
-    add_config(command)
 
 
 def serve(arguments: Arguments) -> Iterator[str]:

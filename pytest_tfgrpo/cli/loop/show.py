@@ -6,23 +6,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.report.figures import find_shown
 from pytest_tfgrpo.production.report.trajectory_lines import LIMIT, shown_lines
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(show)
-    command.add_argument("id", metavar="ID", help="id of a trajectory, or its start")
-    command.add_argument("--full", action="store_true", help="show texts whole")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    add_config(command)
 
 
 def show(arguments: Arguments) -> Iterator[str]:

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.deployment.controller import LEASE
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -22,13 +21,6 @@ from pytest_tfgrpo.production.report.training_lines import training_figures, tra
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(status)
-    command.add_argument("--json", action="store_true", help="print JSON")
-    add_config(command)
 
 
 def status(arguments: Arguments) -> Iterator[str]:

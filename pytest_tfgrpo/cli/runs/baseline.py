@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, find_run
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import BaselineError, JournalError, StoreError
 from pytest_tfgrpo.core.keys.setting_parsers import is_task_id
@@ -28,30 +27,6 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.gate.baseline import Baseline
     from pytest_tfgrpo.metrics.looks import Looks
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    command = add_command(group, "save", save)
-    command.add_argument(
-        "name", metavar="NAME", help="name (stored as baselines/NAME.json) or a path ending in .json"
-    )
-    command.add_run("--run")
-    command.add_task()
-    add_command(group, "show", show).add_argument("name", metavar="NAME", help="name or path")
-    command = add_command(group, "compare", compare)
-    which = "a name, a path ending in .json, a run, or 'latest'"
-    command.add_argument("a", metavar="A", help=f"reference: {which}")
-    command.add_argument("b", metavar="B", help=f"what to compare with A: {which}")
-    command.add_argument(
-        "--gate", action="store_true", help="exit 1 if B is worse than A, or gate_alarm not excluded"
-    )
-    command.add_argument("--strict", action="store_true", help="also exit 1 if the result is inconclusive")
-    command.add_argument(
-        "--margin", type=_share, metavar="X", help="tolerated drop (default: the setting gate_margin)"
-    )
-    command.add_task()
 
 
 def save(arguments: Arguments) -> Iterator[str]:
@@ -115,17 +90,6 @@ def compare(arguments: Arguments) -> Iterator[str]:
         )
     if arguments.strict and outcome != "pass":
         raise BaselineError(f"it is inconclusive whether {arguments.b} is worse than {arguments.a}")
-
-
-def _share(text: str) -> float:
-    """Return a number between 0 and 1; raises ArgumentTypeError."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, not {text!r}")
-    return value
 
 
 def find(project: Project, wanted: str) -> Baseline:

@@ -7,52 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.lookup import find_run
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.export.export import Export
 from pytest_tfgrpo.export.export import export as write
 from pytest_tfgrpo.export.harbor.tasks import export_tasks
 
-FORMATS = ("rollouts", "preference", "prompt")
-ADVANTAGES = ("grpo", "dr_grpo", "rloo")
 HARBOR = "harbor"
 """In place of a run: the scenarios of a suite are exported."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(export)
-    command.add_run(
-        "run",
-        nargs="?",
-        help="run id, its beginning or end, 'latest' or 'previous' (default: latest); or the word harbor, "
-        "for the scenarios of SUITE as Harbor tasks",
-    )
-    command.add_argument(
-        "suite", metavar="SUITE", nargs="?", type=Path, help="scenario file or folder of them (harbor)"
-    )
-    command.add_argument(
-        "--into", metavar="FOLDER", type=Path, help="folder for the tasks, each one a folder (harbor)"
-    )
-    command.add_argument(
-        "--format",
-        choices=FORMATS,
-        help="required for a run. rollouts: messages, reward, advantage; preference: prompt, chosen, "
-        "rejected; prompt: prompts alone",
-    )
-    command.add_argument(
-        "--advantage", choices=ADVANTAGES, help="convention of the advantages in rollouts (default: grpo)"
-    )
-    command.add_argument(
-        "--bare", action="store_true", help="leave the lessons out of the prompts in preference and prompt"
-    )
-    command.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: FORMAT.jsonl in the run's folder)"
-    )
-    command.add_argument(
-        "--force", action="store_true", help="replace FILE, or the same tasks of ours, if they exist"
-    )
-    command.add_task()
 
 
 def export(arguments: Arguments) -> Iterator[str]:

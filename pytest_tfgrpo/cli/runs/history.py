@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pytest_tfgrpo.cli.lookup import other_tasks, read_report
 from pytest_tfgrpo.cli.page_file import write
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain, write_text
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 SHOWN = 10
 """Runs on the terminal."""
 PAGE = "history.html"
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(history)
-    command.add_task()
-    command.add_argument("--html", metavar="FILE", help="file of the page (default: in the task's folder)")
 
 
 def history(arguments: Arguments) -> Iterator[str]:

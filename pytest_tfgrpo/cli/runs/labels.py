@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.cli.lookup import find_run, read_report
 from pytest_tfgrpo.cli.parsers import (
     Arguments,
-    Parser,
-    add_command,
-    positive,
-    whole,
 )
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
@@ -28,38 +24,6 @@ from pytest_tfgrpo.runs.journal.journal_contents import load_run
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
     from pytest_tfgrpo.core.records import Run
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    command = add_command(group, "sample", sample)
-    command.add_run("run", nargs="?")
-    command.add_argument(
-        "--tasks", type=positive, default=50, metavar="N", help="tasks to label, at most (default: 50)"
-    )
-    command.add_argument(
-        "--answers",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="answers to label of each task and sweep, at most (default: 1)",
-    )
-    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of the sample (default: 0)")
-    _add_file(command)
-    command.add_task()
-    command = add_command(group, "read", read)
-    command.add_run("run", nargs="?")
-    _add_file(command)
-    command.add_task()
-
-
-def _add_file(command: Parser) -> None:
-    command.add_argument(
-        "--file",
-        metavar="FILE",
-        help=f"the form, CSV or JSON lines (.jsonl); default: {LABELS_FORM} in the run's folder",
-    )
 
 
 def sample(arguments: Arguments) -> Iterator[str]:

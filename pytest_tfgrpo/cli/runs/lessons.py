@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.cli.lookup import COMMITTED, committed_file, find_library
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.files import EXPERIENCES, LIBRARY
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 INDENT = " " * 6
-SORTS = ("effect", "age", "support", "domain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,23 +54,6 @@ class LessonRow:
     """Since it was made; None when its time cannot be read."""
     replaced: tuple[str, ...]
     """Ids of the lessons that it updates or merges, with their texts where they are not its own."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(lessons)
-    command.add_task()
-    command.add_argument(
-        "--all", action="store_true", help="also list lessons that were superseded, retired or rejected"
-    )
-    command.add_argument("--domain", metavar="D", help="list only lessons of this domain")
-    command.add_argument(
-        "--sort",
-        choices=SORTS,
-        default="effect",
-        help="order: best effect first (the default), oldest first, most tried first, or by domain",
-    )
-    command.add_argument("--export", action="store_true", help="print JSON lines with camelCase keys")
 
 
 def lessons(arguments: Arguments) -> Iterator[str]:

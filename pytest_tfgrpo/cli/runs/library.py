@@ -14,7 +14,7 @@ from pytest_tfgrpo.cli.lookup import (
     read_report,
     require_promotable,
 )
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import from_evidence
@@ -34,32 +34,6 @@ from pytest_tfgrpo.suite.packs import ANY_DOMAIN, builtin_pack, load_packs
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.lessons import Experience
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    which = "a run, RUN@EPOCH, 'committed' (the file of the setting library) or a library file"
-    command = add_command(group, "show", show)
-    command.add_argument(
-        "library", nargs="?", default="latest", metavar="LIBRARY", help=f"{which} (default: latest)"
-    )
-    command.add_task()
-    command = add_command(group, "diff", diff)
-    command.add_argument("a", metavar="A", help=which)
-    command.add_argument("b", nargs="?", metavar="B", help="the same; default: compare 'committed' with A")
-    command.add_task()
-    command = add_command(group, "promote", promote)
-    command.add_run("run", help="a run, or RUN@EPOCH")
-    command.add_argument(
-        "--accept-flagged",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="promote this lesson although it is flagged, after you have read it; may be repeated",
-    )
-    command.add_task()
-    add_command(group, "rebase", rebase).add_task()
 
 
 def show(arguments: Arguments) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.lookup import find_run
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.settings.agents import RECORD
@@ -18,25 +18,6 @@ from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.recording.maintenance import RunUse
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    add_command(group, "stat", stat).add_argument("file", metavar="FILE", help="a recording")
-    add_command(group, "verify", verify).add_argument("file", metavar="FILE", help="a recording")
-    command = add_command(group, "add", add)
-    command.add_argument("file", metavar="FILE", help="a recording to extend, or a file to create")
-    command.add_run("--run")
-    command.add_task()
-    command = add_command(group, "prune", prune)
-    command.add_argument("file", metavar="FILE", help="a recording")
-    command.add_run("--run", action="append", default=None, help="keep what this run uses; may be repeated")
-    command.add_argument(
-        "--others", action="store_true", help="also remove actors that none of the runs uses"
-    )
-    command.add_argument("--dry-run", action="store_true", help="only print what would be removed")
-    command.add_task()
 
 
 def stat(arguments: Arguments) -> Iterator[str]:

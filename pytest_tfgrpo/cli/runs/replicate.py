@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, read_report
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.files import REPLICATIONS, write_json
@@ -37,26 +36,6 @@ RESULT = "replication.json"
 _SECTION = re.compile(r"^=+ tfgrpo =+$(.*?)^=+ .*=+$", re.MULTILINE | re.DOTALL)
 _LAST = 2000
 """Characters of pytest's output that an error shows."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(replicate)
-    command.add_argument(
-        "seeds", type=_count, metavar="N", help="number of seeds; an interval takes 3 or more"
-    )
-    command.add_argument("--new", action="store_true", help="start over instead of going on with the latest")
-    command.add_argument("--dry-run", action="store_true", help="only print what the runs would take")
-    command.add_argument(
-        "pytest_args", nargs="*", metavar="-- ARG", help="arguments for pytest, for example -- tests -k dates"
-    )
-    command.add_task()
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"must be a number between 1 and 1000, not {text!r}")
-    return int(text)
 
 
 def replicate(arguments: Arguments) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.lookup import find_agents, find_run, run_before
 from pytest_tfgrpo.cli.page_file import write
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import Project, project_of
 from pytest_tfgrpo.cli.runs.rendering import read, rendered
 from pytest_tfgrpo.core.errors import JournalError, SettingError
@@ -32,38 +31,6 @@ if TYPE_CHECKING:
 UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 LONGEST = 100
 """Most characters of a run's id in the name of a page."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(report)
-    command.add_run("run", nargs="?")
-    command.add_task()
-    command.add_argument(
-        "--compare",
-        metavar="RUN",
-        action="append",
-        default=[],
-        help="compare with another run, A: its id as above, or its folder; repeat it for further runs, which "
-        "are compared with A too",
-    )
-    command.add_argument(
-        "--agents",
-        action="store_true",
-        help="compare the agents of a list again; RUN is the start of the id that their runs share",
-    )
-    command.add_argument(
-        "--what-if",
-        type=_accuracies,
-        metavar="SE,SP",
-        help="also print the gain if the judge had this sensitivity and specificity, measured elsewhere, in "
-        "both sweeps; SE,SP,SE,SP: in the baseline and in the final sweep",
-    )
-    command.add_argument("--html", metavar="FILE", help="file of the page (default: in the run's folder)")
-    command.add_argument(
-        "-v", "--verbose", action="count", default=0, help="show all lessons, tools and gate rules"
-    )
-    command.add_argument("-q", "--quiet", action="count", default=0, help="show only gain and gate")
 
 
 def report(arguments: Arguments) -> Iterator[str]:
@@ -118,16 +85,3 @@ def _others(project: Project, folder: Path, wanted: Sequence[str]) -> list[Path]
             raise JournalError(f"--compare names the run {line(other.name)} twice; name each run once")
         found.append(other)
     return found
-
-
-def _accuracies(text: str) -> list[tuple[float, float]]:
-    """Return sensitivity and specificity of both sweeps; raises ArgumentTypeError."""
-    try:
-        shares = [float(part) for part in text.split(",")]
-    except ValueError:
-        shares = []
-    if len(shares) not in (2, 4) or not all(0 <= share <= 1 for share in shares):
-        raise argparse.ArgumentTypeError(
-            f"must be two or four numbers from 0 to 1, as in 0.9,0.8, not {text!r}"
-        )
-    return [(shares[0], shares[1]), (shares[-2], shares[-1])]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_tfgrpo.cli.lookup import LATEST, find_run
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import write_text
@@ -31,39 +31,6 @@ if TYPE_CHECKING:
 
 APPLY = "apply"
 WIDTH = 80
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(review)
-    command.add_argument(
-        "words",
-        nargs="*",
-        metavar="RUN",
-        help="run id, its beginning or end, 'latest' or 'previous' (default: the run of the marks); "
-        "with `apply` before it: propose changes of the scenario files",
-    )
-    command.usage = (
-        "tfgrpo review [-h] [apply] [RUN] --marks FILE [FILE ...]\n"
-        "                     [--patch FILE] [--new] [--write]\n"
-        "                     [--out DIR] [--task-id ID]"
-    )
-    command.add_argument(
-        "--marks",
-        nargs="+",
-        action="extend",
-        required=True,
-        metavar="FILE",
-        help="marks that reviewers saved from the report page, a file each",
-    )
-    command.add_argument("--patch", metavar="FILE", help="with apply: write the diff to FILE")
-    command.add_argument(
-        "--new",
-        action="store_true",
-        help="with apply: leave the scenarios as they are, and add changed copies as new files",
-    )
-    command.add_argument("--write", action="store_true", help="with apply: change the scenario files")
-    command.add_task()
 
 
 class Opened(NamedTuple):

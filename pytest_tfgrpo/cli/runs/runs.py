@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.cli.lookup import other_tasks, read_report
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL
@@ -17,12 +17,6 @@ from pytest_tfgrpo.report.gates import overall
 from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run
 from pytest_tfgrpo.runs.journal.journal import ended_at, is_open
 from pytest_tfgrpo.runs.journal.journal_contents import list_runs
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(runs)
-    command.add_task()
 
 
 def runs(arguments: Arguments) -> Iterator[str]:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.lookup import find_rollout
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.report.rollout import rollout_text
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(show)
-    command.add_argument(
-        "rollout", metavar="ROLLOUT", help="rollout id or its end, such as e1.count-words.r0"
-    )
-    command.add_task()
 
 
 def show(arguments: Arguments) -> Iterator[str]:

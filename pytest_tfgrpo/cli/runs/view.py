@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -13,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.lookup import find_run, read_report
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import Project, project_of
 from pytest_tfgrpo.cli.runs.rendering import rendered
-from pytest_tfgrpo.cli.runs.view_server import PageServer, WebAnswer, serve
+from pytest_tfgrpo.cli.view_server import PageServer, WebAnswer, serve
 from pytest_tfgrpo.core.errors import JournalError, TfgrpoError
 from pytest_tfgrpo.core.files import DETAILS, JOURNAL, LABELS, REPORT_HTML, REPORT_JSON
 from pytest_tfgrpo.core.texts.text import block, line
@@ -33,20 +32,6 @@ DETAIL = re.compile(r"details/(?P<key>[0-9a-f]{32})/(?P<kind>rows|groups)/(?P<ro
 """What a page requests of the file beside it: the part of a kind that has a row."""
 PATIENCE_S = 15.0
 """How long a run that has ended may take to write its report, before the page is made from the journal."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(view)
-    command.add_run("run", nargs="?")
-    command.add_task()
-    command.add_argument(
-        "--port",
-        type=_port,
-        metavar="N",
-        help="serve the page at this port, a finished one too (default: a free port, where it is served)",
-    )
-    command.add_argument("--no-browser", action="store_true", help="only print the address")
 
 
 def view(arguments: Arguments) -> Iterator[str]:
@@ -87,13 +72,6 @@ def view(arguments: Arguments) -> Iterator[str]:
             thread.join()
         finally:
             server.shutdown()
-
-
-def _port(text: str) -> int:
-    """Return a port; raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or not 0 <= int(text) <= 65_535:
-        raise argparse.ArgumentTypeError(f"must be a port from 1 to 65535, not {text!r}")
-    return int(text)
 
 
 def _opened(address: str) -> bool:

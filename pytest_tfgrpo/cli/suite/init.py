@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import IniFile, cd_to, ini_in, parse_ini, read_ini
 from pytest_tfgrpo.cli.suite.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.core.errors import SettingError
@@ -26,21 +26,6 @@ EXAMPLE_INI = "pytest.ini"
 LEFT_OUT = frozenset({EXAMPLE_INI, "__pycache__", "out"})
 """What is not copied: keys go into the ini file in use, and what a run leaves behind stays there."""
 NEW_SECTION = "tool.pytest.ini_options"
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(init)
-    command.add_argument(
-        "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
-    )
-    command.add_argument("--force", action="store_true", help="overwrite example files that exist")
-    command.add_argument(
-        "--example",
-        metavar="NAME",
-        help="start from a larger example: coding, for agents that change files;"
-        " history, a repository whose fixes become scenarios",
-    )
 
 
 def init(arguments: Arguments) -> Iterator[str]:

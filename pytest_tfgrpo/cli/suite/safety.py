@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, whole
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.files import write_text
@@ -18,30 +18,6 @@ from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
 
 DOMAIN = "general"
 """Of a project without prompt packs."""
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(safety)
-    command.add_argument("--to", metavar="DIR", required=True, help="folder for the scenario files")
-    command.add_argument(
-        "--suite",
-        action="append",
-        choices=SUITES,
-        metavar="SUITE",
-        help=f"one of {', '.join(SUITES)}; may be repeated (default: all)",
-    )
-    command.add_argument(
-        "--domain",
-        action="append",
-        metavar="DOMAIN",
-        help="domain whose prompts and lessons are tried; may be repeated (default: all with a prompt pack)",
-    )
-    command.add_argument("--seed", type=whole, default=0, metavar="N", help="another wording (default: 0)")
-    command.add_argument(
-        "--without-judge", action="store_true", help="leave out the scenarios that only a judge decides"
-    )
-    command.add_task()
 
 
 def safety(arguments: Arguments) -> Iterator[str]:

@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import PackError
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.suite.packs import MANIFEST, load_pack, pack_folders, write_pack_stamp
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(stamp)
-    command.add_argument(
-        "--check", action="store_true", help="only verify; exit 1 and print each file that differs"
-    )
-    command.add_argument(
-        "folders",
-        nargs="*",
-        metavar="FOLDER",
-        help="prompt pack, or folder of prompt packs (default: the setting prompt_packs)",
-    )
 
 
 def stamp(arguments: Arguments) -> Iterator[str]:

@@ -16,7 +16,7 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.cli.runs import view
 from pytest_tfgrpo.cli.runs.view import RunSite
-from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
+from pytest_tfgrpo.cli.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import JOURNAL, run_folder
 from pytest_tfgrpo.report.run_history.page import history_page
 from pytest_tfgrpo.report.run_history.past_runs import FinalScores, PastRun

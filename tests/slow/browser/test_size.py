@@ -14,7 +14,7 @@ from support.sweeps import make_run
 
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.cli.runs import view
-from pytest_tfgrpo.cli.runs.view_server import PageServer, serve
+from pytest_tfgrpo.cli.view_server import PageServer, serve
 from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.records import Group, Rollout, Run
 from pytest_tfgrpo.report.page import choice

@@ -9,7 +9,7 @@ from support import frozen as frozen_projects
 from support.frozen import Frozen
 from support.project import Project
 
-from pytest_tfgrpo.cli.runs.view_server import HOST
+from pytest_tfgrpo.cli.view_server import HOST
 
 # the command
 

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.deployment.decisions import add_decision, decided_version
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.loop.deployment.decisions import decided_version
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.production.report.serving_lines import serving_lines
 from pytest_tfgrpo.production.training.versions.deployable import candidate_of
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(approve)
-    command.add_argument(
-        "--emergency-override", action="store_true", help="deploy it though its validation is against it"
-    )
-    command.add_argument(
-        "--at-once",
-        action="store_true",
-        help="let all sessions but a hold-out of 5 %% meet it now; only with --emergency-override",
-    )
-    add_decision(command)
 
 
 def approve(arguments: Arguments) -> Iterator[str]:

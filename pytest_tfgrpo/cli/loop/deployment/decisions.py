@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import existing_bus
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -23,14 +22,6 @@ class DecidedVersion(NamedTuple):
     policies: Policies
     deployments: Deployments
     decision: DeployDecision
-
-
-def add_decision(command: Parser) -> None:
-    """Add what names the version, the person and the reason."""
-    command.add_argument("version", metavar="VERSION", help="such as v2")
-    command.add_argument("--by", metavar="NAME", required=True, help="who decides; the audit keeps it")
-    command.add_argument("--reason", metavar="TEXT", required=True, help="why; the audit keeps it")
-    add_config(command)
 
 
 @contextmanager

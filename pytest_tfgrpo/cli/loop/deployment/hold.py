@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.deployment.decisions import add_decision, decided_version
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.loop.deployment.decisions import decided_version
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.report.serving_lines import serving_lines
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(hold)
-    add_decision(command)
 
 
 def hold(arguments: Arguments) -> Iterator[str]:

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.deployment.decisions import add_decision, decided_version
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(pin)
-    command.add_argument("--off", action="store_true", help="let them go once the version is old and unused")
-    add_decision(command)
+from pytest_tfgrpo.cli.loop.deployment.decisions import decided_version
+from pytest_tfgrpo.cli.parsers import Arguments
 
 
 def pin(arguments: Arguments) -> Iterator[str]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command, positive
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.production.training.candidates.candidates import candidates_of, find_candidate
 from pytest_tfgrpo.production.training.candidates.right_answers import right_answers
@@ -22,23 +20,6 @@ from pytest_tfgrpo.production.training.candidates.scenario_text import (
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.bus.protocol import Bus
     from pytest_tfgrpo.production.training.candidates.candidates import ScenarioCandidate
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    command = add_command(group, "list", list_)
-    command.add_argument(
-        "--most", type=positive, default=20, metavar="N", help="candidates to list (default: 20)"
-    )
-    add_config(command)
-    command = add_command(group, "show", show)
-    command.add_argument("id", metavar="ID", help="id of a candidate")
-    add_config(command)
-    command = add_command(group, "accept", accept)
-    command.add_argument("ids", nargs="+", metavar="ID", help="id of a candidate")
-    command.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="folder of your suite")
-    add_config(command)
 
 
 def list_(arguments: Arguments) -> Iterator[str]:

@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import uuid
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.loop_roles import owner_name
 from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
-from pytest_tfgrpo.cli.parsers import Arguments, Parser
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
-from pytest_tfgrpo.production.training.jobs.request import PRIORITIES
 from pytest_tfgrpo.production.training.triggers.training_triggers import new_request, newest_model
-
-
-def declare(command: Parser) -> None:
-    """Add the arguments of the command."""
-    command.calls(train)
-    command.add_argument(
-        "--sample-size", type=_size, metavar="N", help="attempts to learn from at most, drawn by seed"
-    )
-    command.add_argument("--priority", choices=PRIORITIES, default="normal", help="default: normal")
-    command.add_argument("--cancel", metavar="ID", help="cancel the job with this id instead")
-    add_config(command)
-
-
-def _size(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1,000,000,000, not {text!r}")
-    return int(text)
 
 
 def train(arguments: Arguments) -> Iterator[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_tfgrpo.cli.loop.loop_arguments import add_config
 from pytest_tfgrpo.cli.loop.open_loop import existing_bus
-from pytest_tfgrpo.cli.parsers import Arguments, Parser, add_command
+from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -14,29 +13,6 @@ from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.trace import trace_lines
-
-
-def declare(parser: Parser) -> None:
-    """Add the commands of the group."""
-    group = parser.add_group()
-    add_config(add_command(group, "list", list_versions))
-    command = add_command(group, "trace", trace)
-    command.add_argument(
-        "id", metavar="ID", help="a version, or the id of a lesson or trajectory, or its start"
-    )
-    add_config(command)
-    command = add_command(group, "verdict", verdict)
-    command.add_argument("version", metavar="VERSION", help="such as v2")
-    command.add_argument(
-        "--safety",
-        choices=("passed", "failed"),
-        metavar="RESULT",
-        help="passed or failed: what its safety suites left open",
-    )
-    command.add_argument("--human-eval-score", type=float, metavar="SCORE", help="from 0 to 1")
-    command.add_argument("--by", metavar="NAME", required=True, help="who says so; the audit keeps it")
-    command.add_argument("--reason", metavar="TEXT", required=True, help="why")
-    add_config(command)
 
 
 def list_versions(arguments: Arguments) -> Iterator[str]:
