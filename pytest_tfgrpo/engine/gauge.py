@@ -32,7 +32,7 @@ class SweepReading:
     done: int = 0
     """Rollouts that are there; an answer that serves both sides of a pair is one of each."""
     free: int = 0
-    """Of those to come, how many nobody is asked for: the other side's answers serve them."""
+    """Of those to come, how many no agent makes: the other side's answers serve them."""
     failed: int = 0
     errors: int = 0
     mean: float | None = None

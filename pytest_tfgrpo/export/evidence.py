@@ -15,7 +15,7 @@ from pytest_tfgrpo.suite.evidence_file import EvidenceFile, GroupOnFile
 class EvidenceSource:
     """The groups of an evidence file; see `ExportSource`. Methods raise EvidenceError.
 
-    A prompt is what the agent was asked for: what stood around it is not in the file.
+    A prompt is the agent's task: what stood around it is not in the file.
     """
 
     actor = ""

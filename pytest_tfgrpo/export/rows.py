@@ -29,7 +29,7 @@ def rollout_rows(index: ExportSource, group: ExportedGroup, kind: AdvantageKind)
     """Yield a row for each rollout, as the schema ``tfgrpo.rollouts/1`` has them."""
     for one in group.rollouts:
         rollout, score = one.rollout, one.score
-        drawn = rollout.mode != "evidence"  # attempts of production tell neither
+        drawn = rollout.mode != "evidence"  # attempts of production have neither
         asked = prompt_messages(one.prompt)
         yield {
             "schema": SCHEMA,

@@ -166,7 +166,7 @@ class FixValidation:
     uses: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """What the code under test used that a check has to allow."""
     changes: tuple[LineChange, ...] | None = field(default=None, metadata=SPARSE)
-    """What makes tests fail after the fix, as they expect something else; None: nobody asked."""
+    """What makes tests fail after the fix, as they expect something else; None: not tried."""
     lacking: bool = field(default=False, metadata=SPARSE)
     """It is not proven, and tests of it were skipped or lacked a module: further packages may help."""
 

@@ -99,7 +99,7 @@ def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> li
     """Return the phases of a run over `scenarios`; those without a scenario are left out.
 
     So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice,
-    unless it asks something else, which the gate compares with.
+    unless it runs something else, which the gate compares with.
     """
     phases = plan(phases_of(settings, root), scenarios, settings.values)
     if not any(phase.trains for phase in phases) and not is_reference(BASELINE.of(settings), root):

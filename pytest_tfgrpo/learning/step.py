@@ -42,7 +42,7 @@ async def learn(
     Lessons that these groups and those of `earlier` phases show to harm are retired with it.
 
     Raises OptimizerError when the optimizer breaks, BudgetError when it may not go on, OutageError when its
-    model answers nothing, and RecordingError when a replay lacks what it asks.
+    model answers nothing, and RecordingError when a replay lacks what it needs.
     """
     recorded = job.resumed.candidates.get(phase.epoch) or job.resumed.revisions.get(phase.epoch)
     if recorded is not None:

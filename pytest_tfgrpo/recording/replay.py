@@ -276,7 +276,7 @@ class Replay:
         return self.recording.entry((self.recording.subject_of(asked), "call", asked, 0)) is not None
 
     def _take(self, scenario: str, kind: str, asked: str) -> RecordingEntry | None:
-        """Return the entry of a question: asked again, its next take, as long as there is one."""
+        """Return the entry of a question: repeated, its next take, as long as there is one."""
         place = scenario, kind, asked
         for take in range(self._takes[place], -1, -1):
             entry = self.recording.entry((*place, take))

@@ -85,12 +85,12 @@ def epoch_tables(rows: Sequence[EpochRow], as_zero: Mapping[tuple[int, str], flo
 
 
 def heat(row: EpochRow) -> str:
-    """Return the temperature of a phase; ``-`` where no agent was asked."""
+    """Return the temperature of a phase; ``-`` where no agent ran."""
     return f"{row['temperature']:g}" if row["mode"] != "evidence" else "-"
 
 
 def spent(row: EpochRow) -> str:
-    """Return what the rollouts of a phase cost; ``-`` where no agent was asked."""
+    """Return what the rollouts of a phase cost; ``-`` where no agent ran."""
     paid = row["rollouts"] > 0 and row["mode"] != "evidence"
     return cost(row["cost_usd"], row["rollouts"]) if paid else "-"
 

@@ -36,7 +36,7 @@ def differences(
 ) -> Iterator[FileDifference]:
     """Yield the differences, those that are gone last; no link is followed, and no time of a file trusted.
 
-    `skipped` is asked for each folder and link whether to leave it out. One file has at most `max_bytes`.
+    `skipped` is called for each folder and link: whether to leave it out. One file has at most `max_bytes`.
     Raises ValueError where there are far too many entries or they lie too deep, OSError where a folder cannot
     be read.
     """

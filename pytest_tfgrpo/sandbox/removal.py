@@ -34,7 +34,7 @@ def remove(folder: Path, stop: Callable[[], bool] = never) -> str:
 
     It follows no link and enters no mounted file system. A subfolder that is not empty moves up into `folder`
     before it is emptied, so that neither the depth nor the length of a path counts, and three descriptors
-    suffice. Between two entries `stop` is asked whether to end early. Raises nothing.
+    suffice. Between two entries `stop` is called: whether to end early. Raises nothing.
     """
     try:
         parent = os.open(folder.parent, OPEN & ~os.O_NOFOLLOW)

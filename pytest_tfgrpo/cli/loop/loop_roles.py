@@ -98,7 +98,7 @@ def open_roles(
 def training_roles(
     bus: Bus, view: LoopView, config: LoopConfig, jobs: TrainingJobs, environ: Mapping[str, str]
 ) -> list[LoopRole]:
-    """Return what queues requests and, where this service runs jobs, what asks for them and runs them.
+    """Return what queues requests and, where this service runs jobs, what requests them and runs them.
 
     Jobs have the variables of `environ`, but for the loop's own.
     """

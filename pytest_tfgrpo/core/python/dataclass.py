@@ -70,7 +70,7 @@ def _freeze(cls: type[T]) -> type[T]:
 
 
 class _FirstInit:
-    """Stands for `__init__` until somebody asks for it: to make an object, or to read its signature."""
+    """Stands for `__init__` until it is needed: to make an object, or to read its signature."""
 
     def __init__(self, cls: type, known: tuple[Field[Any], ...]) -> None:
         self._cls, self._known = cls, known

@@ -1,4 +1,4 @@
-"""Leaks: lines of a fix that stand in the text which asks for it."""
+"""Leaks: lines of a fix that stand in the text of its task."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ def _end(outcome: CaseOutcome) -> CaseOutcome:
 def _problem(name: TreeName, run: SuiteRun) -> FixValidation | None:
     """Return why a run proves nothing; None where it counts.
 
-    What keeps all tests from being found before the fix fails them; on the base alone nothing is asked.
+    What keeps all tests from being found before the fix fails them; on the base alone nothing is needed.
     """
     allowed = {"base_with_tests": {RunProblem.NOTHING_COLLECTED}, "base": set(RunProblem)}
     if run.problem is None or run.problem in allowed.get(name, ()):

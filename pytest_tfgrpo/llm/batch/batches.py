@@ -138,7 +138,7 @@ class Batches:
             try:
                 reply = await self._collected(key)
             except BatchFailed:
-                self._asked[digest] -= 1  # what is asked again is still in that batch
+                self._asked[digest] -= 1  # what is sent again is still in that batch
                 raise
             reply = reply or await self._submitted(key, body)
         return reply._replace(cut=len(reply.body) > max_bytes)

@@ -36,7 +36,7 @@ def asks_for_stream(words: str) -> bool:
 
 
 def by_stream(body: bytes) -> bytes:
-    """Return a request, a JSON object, that asks for the same by stream, with the usage at its end."""
+    """Return a request, a JSON object, that requests the same by stream, with the usage at its end."""
     return encoded({**load_json(body), "stream": True, "stream_options": {"include_usage": True}})
 
 

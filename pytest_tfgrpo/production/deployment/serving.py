@@ -42,7 +42,7 @@ class Ramp:
     since: str
     """When the present step, or hold, began."""
     by: str
-    """Who approved it; empty where nobody was asked."""
+    """Who approved it; empty where no approval was needed."""
     held_by: str = ""
     """Who holds it; empty for the monitor."""
     held_for: str = ""

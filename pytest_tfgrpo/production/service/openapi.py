@@ -177,7 +177,7 @@ def _training_paths() -> dict[str, Json]:
 
 
 def _training_lists(refusals: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the paths that tell of all jobs."""
+    """Return the paths about all jobs."""
     queue: Json = {
         "summary": "How many jobs wait",
         "operationId": "trainingQueue",

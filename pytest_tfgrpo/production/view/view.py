@@ -213,7 +213,7 @@ class LoopView:
         if found:
             self.shrink()
 
-    # asking
+    # queries
 
     def position(self, stream: str) -> int:
         """Return the sequence up to which a stream was read."""

@@ -50,7 +50,7 @@ def open_span_processor(
 ) -> SpanProcessor:
     """Return a span processor that hands on each run of an agent once its span has ended.
 
-    `around` is asked at each start of a span, on its thread; `take` gets what it said, not None, for the
+    `around` is called at each start of a span, on its thread; `take` gets what it said, not None, for the
     nearest span at or around the agent's. `failed` gets what would else reach the agent. Raises SettingError
     where the extra `otel` is missing.
     """
