@@ -1,9 +1,14 @@
 """What the report of a run says of the version that it learned."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.api import SMALL, Counter, scenario
+from support.evidence import write
 
+import pytest_tfgrpo as tfgrpo
+from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.production.training.versions.validation import validate
 
 GAIN = {"before": 0.5, "after": 0.7, "difference": 0.2, "ci95": [0.1, 0.3]}
@@ -101,3 +106,68 @@ def test_only_what_nobody_could_judge_is_open_to_a_verdict(
     found = validate(value, safe=safe)
     assert found.open_safety == settled
     assert set(settled) <= set(found.reasons)
+
+
+class Away(Counter):
+    """An agent whose provider is away, now and then or for good, where the prompt has a lesson."""
+
+    def __init__(self, share: int) -> None:
+        super().__init__()
+        self.share = share
+
+    async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+        if "use calc" in call.prompt.system and call.seed % self.share == 0:
+            raise ProviderError("503 from the provider")
+        return tfgrpo.Trajectory(answer="3" if call.seed % 2 else "4")
+
+
+TASKS = [scenario(f"s{n}", "eval", prompt=f"What is the sum of {n} and {n}?") for n in range(8)]
+
+
+def learned_while(actor: Away, folder: Path) -> tfgrpo.RunResult:
+    evidence = write(folder / "evidence.jsonl")
+    settings = SMALL | {"evidence": str(evidence), "epochs": 2, "gate_min_mean": 0.0, "lesson_dropout": 0.0}
+    return tfgrpo.run(folder, [scenario("a"), *TASKS], actor=actor, **settings)
+
+
+def test_a_provider_that_fails_the_new_arm_alone_now_and_then_is_no_evidence_against_it(
+    tmp_path: Path,
+) -> None:
+    made = learned_while(Away(3), tmp_path)
+    assert made.run.status == "complete"
+    assert sum(row["errors"] for row in made.report["epochs"] if row["mode"] == "eval") >= 3
+    found = validate(made.report, safe=True)
+    assert (found.performance_regression, found.outcome, found.benchmark_passed) == (
+        *(False, "needs_approval"),
+        True,
+    )
+    (reason,) = found.reasons
+    assert reason.startswith("the gate failed by 7 rollouts that are errors, which no agent caused")
+
+
+def test_a_provider_that_fails_the_new_arm_always_leaves_it_open(tmp_path: Path) -> None:
+    found = validate(learned_while(Away(1), tmp_path).report, safe=True)
+    assert (found.performance_regression, found.outcome) == (False, "needs_approval")
+    assert found.reasons[0].startswith("the gate failed by 40 rollouts that are errors")
+
+
+@pytest.mark.parametrize(
+    ("failed", "errors", "difference", "reason"),
+    [
+        ("gain", 3, 0.0, "the gate failed by 3 rollouts that are errors, which no agent caused; try again"),
+        ("gain", 0, 0.0, "the gate failed"),
+        ("contamination", 3, 0.0, "the gate failed"),
+        ("gain", 3, -0.06, "the gate failed"),
+    ],
+)
+def test_errors_excuse_only_what_they_caused(
+    failed: str, errors: int, difference: float, reason: str
+) -> None:
+    value = report("fail", against(difference))
+    value["gate"]["results"] = [{"name": failed, "outcome": "fail"}, {"name": "tests", "outcome": "pass"}]
+    value["epochs"] = [
+        {"mode": mode, "errors": n} for mode, n in (("eval", errors), ("train", 9), ("baseline", 0))
+    ]
+    found = validate(value, safe=True)
+    assert found.reasons == (reason,)
+    assert found.outcome == ("needs_approval" if "errors" in reason else "rejected")

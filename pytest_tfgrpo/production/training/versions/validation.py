@@ -16,6 +16,8 @@ from pytest_tfgrpo.report.gates import overall
 
 REGRESSION = -0.05
 """Paired difference below which a version is worse than the deployed one."""
+BY_ERRORS = frozenset({"complete", "gain", "errors"})
+"""Rules of the gate that count an error as 0, whoever caused it."""
 
 ValidationOutcome: TypeAlias = Literal["validated", "rejected", "needs_approval"]
 
@@ -57,16 +59,22 @@ def validate(
     before, after = (gain["before"], gain["after"]) if gain else (None, None)
     margin = float(report["settings"]["gate_margin"])
     gate = overall(report["gate"]) if report.get("gate") else None
-    regression = gate == "fail" or (gain is not None and gain["difference"] < REGRESSION)
+    worse = gain is not None and gain["difference"] is not None and gain["difference"] < REGRESSION
+    errors = 0 if worse or gate != "fail" else _errors(report)
+    regression = worse or (gate == "fail" and not errors)
     passed = before is not None and after >= before - margin
     against = []
-    if gate == "fail":
+    if gate == "fail" and not errors:
         against.append("the gate failed")
-    elif gain is not None and (regression or not passed):
+    elif gain is not None and (regression or not (passed or errors)):
         against.append(_worse(gain))
     if safe is False:
         against += safety
     open_ = []
+    if errors:
+        open_.append(
+            f"the gate failed by {errors} rollouts that are errors, which no agent caused; try again"
+        )
     if gain is None:
         open_.append("there are no eval scenarios to compare it on")
     if gate in ("inconclusive", None):
@@ -84,6 +92,14 @@ def validate(
         open_safety=open_safety,
         improvement_low=gain["ci95"][0] if gain and gain["ci95"] else None,
     )
+
+
+def _errors(report: Mapping[str, Json]) -> int:
+    """Return how many errors of the sweeps alone made the gate fail; 0 where it failed for other reasons."""
+    failed = {one["name"] for one in report["gate"].get("results", ()) if one["outcome"] == "fail"}
+    if not failed or not failed <= BY_ERRORS:
+        return 0
+    return sum(row["errors"] for row in report["epochs"] if row["mode"] in ("baseline", "eval"))
 
 
 def _worse(gain: Mapping[str, Json]) -> str:
