@@ -123,14 +123,14 @@ def _with_tool(run: BusEvent) -> BusEvent:
     return replace(run, data=json.dumps({**payload, "turns": [turn, *payload["turns"]]}).encode())
 
 
-def wait(bus: Bus, folder: Path, name: str = "one") -> str:
+def wait(bus: Bus, folder: Path, job: str = _JOB) -> str:
     """Return the state in which a job ended."""
     jobs = TrainingJobs(bus, "test")
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        job = jobs.find(derived_id("job", name))
-        if job is not None and job.state in JOBS.final:
-            return job.state
+        found = jobs.find(job)
+        if found is not None and found.state in JOBS.final:
+            return found.state
         time.sleep(0.1)
     raise AssertionError((folder / "serve.log").read_text())
 
