@@ -14,7 +14,9 @@ from pytest_tfgrpo.numerics.planning import (
     minimum_detectable_effect,
     planned_effect,
     settling,
+    settling_n,
     spread,
+    uneven_effect,
 )
 from pytest_tfgrpo.numerics.stats import Interval
 
@@ -154,3 +156,16 @@ def test_nothing_settles_a_mean_on_the_edge_or_a_sample_without_spread() -> None
     assert settling(edge, Spread(0.005, 0.025), 5, 0.0) == ((), None)
     flat = Interval(20, 0.0, 0.0, None, None, "exact")
     assert settling(flat, Spread(0.0, 0.0), 5, 0.05) == ((), None)
+
+
+def test_what_is_on_a_limit_is_within_it() -> None:
+    assert uneven_effect(0.1, 0.5, 8, 5, 8.0) is not None
+    assert uneven_effect(0.1, 0.5, 8, 5, 7.9) is None
+    pairs = sweeps(0, 2, 5, 0.01)
+    assert spread(difference(pairs), pairs) is not None
+    open_one = Interval(10, 0.0, 1.0, None, None, "bca")
+    for rollouts, options in ((25, [25, 100]), (26, [26])):
+        found = settling(open_one, Spread(0.0, 25.0), rollouts, 0.1).options
+        assert [each for _, each in found] == options
+    alike = SimpleNamespace(n=80, mean=0.0, std=0.0, families=8.0)  # ten scenarios a family
+    assert settling_n(alike, 0.05) == math.floor(10 * math.log(0.025) / math.log(0.95)) + 1

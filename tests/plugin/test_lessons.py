@@ -88,7 +88,7 @@ def test_a_damaged_line_of_the_store_is_skipped_and_told(
     result = project.learn()
     (warning,) = [text for text in project.manifest()["warnings"] if "experiences.jsonl" in text]
     assert warning.startswith(f"{store}: 1 malformed lines were skipped; the first is line 1: ")
-    assert " 1 malformed lines were" in result.stdout.str()
+    assert " 1 malformed lines were" in " ".join(result.stdout.str().split())
     assert project.cli("experiences", "--export") == 0
     out, err = capsys.readouterr()
     assert all(json.loads(line)["summary32"] for line in out.splitlines()[-1:])

@@ -74,7 +74,7 @@ def verify(
             try:
                 provenance = read_provenance(SuitePaths(suite=suite, id=id_).provenance)
             except StoreError as error:
-                reason = line(str(error), 300)
+                reason = line(str(error), 600)
             else:
                 tests = len(provenance.validation.fail_to_pass)
                 edited, cause, reason = _verify(suite, provenance, scenario, work, run, find, isolation)

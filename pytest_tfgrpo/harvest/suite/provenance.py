@@ -53,8 +53,9 @@ def read_provenance(path: Path) -> Provenance:
     try:
         value = json.loads(read_plain(path))
     except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise StoreError(
-            f"cannot read {path}: {error}; restore it, or delete it, its scenario and their line in "
+            f"cannot read {path}: {why}; restore it, or delete it, its scenario and their line in "
             "harvest.jsonl, and harvest again"
         ) from error
     if found := violations("provenance", value):
