@@ -74,7 +74,11 @@ class DeploymentController:
             if found is None:
                 return serving, ""
             return self._deployments.start(*found, DeployDecision(at=now, reason=_start_reason(found[0]))), ""
-        figures = self._figures(serving, ramp, now)
+        try:
+            figures = self._figures(serving, ramp, now)
+        except BaseException:
+            self._watch = None  # some sessions may be read and not counted: count them all again
+            raise
         return self._decide(serving, ramp, figures, now)
 
     def _figures(self, serving: Serving, ramp: Ramp, now: str) -> RampFigures:

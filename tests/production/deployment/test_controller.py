@@ -12,11 +12,14 @@ from support.loop_events import payloads
 
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment import sessions
 from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
 from pytest_tfgrpo.production.deployment.controller import EVERY_S, LEASE, DeploymentController
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.deployment.sessions import SettledSession
+from pytest_tfgrpo.production.deployment.tallies import RampTally
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state
@@ -121,8 +124,8 @@ def test_it_looks_every_five_minutes(loop: Loop) -> None:
     loop.look(0)
     loop.send(40, "v2", 5)
     loop.send(40, "v1", 5)
-    loop.look(59)
-    assert loop.look(59 + EVERY_S / 60 - 0.1).ramp == loop.look(0.1).ramp
+    before = loop.look(59)
+    assert loop.look(59 + EVERY_S / 60 - 0.1) == before
     serving = loop.look(59 + EVERY_S / 60)
     assert serving.ramp is not None
     assert serving.ramp.step == 1
@@ -176,10 +179,36 @@ def test_a_confirmed_violation_of_the_canary_rolls_it_back_at_once(
     loop.look(0)
     canary, control = DrawnSession("a", "v2", 2), DrawnSession("b", "v1", 2)
     publish_sessions(loop.bus, [canary, control])
-    loop.bus.publish([verdict_event(control, "score", 3, component="safety", score=0)])
+    other = DrawnSession("c", "v3", 2)
+    publish_sessions(loop.bus, [other])
+    violation = {"component": "safety", "score": 0}
+    loop.bus.publish([verdict_event(one, "score", 3, **violation) for one in (control, other)])
+    loop.bus.publish([verdict_event(canary, "score", -1, **violation)])  # of an earlier deployment
     assert loop.look(5).ramp is not None
     loop.bus.publish([verdict_event(canary, kind, 6, **more)])
     assert (loop.look(10).states["v2"] == "rolled_back") is rolled_back
+
+
+def test_another_deployment_of_a_version_counts_from_nothing(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(40, "v2", 5)
+    loop.send(40, "v1", 5)
+    loop.look(30)
+    loop.deployments.roll_back("v2", DeployDecision(at=minute(31), by="ada"))
+    loop.deployments.start(V2, V1, DeployDecision(at=minute(32), by="ada"))
+    loop.send(30, "v2", 40)
+    loop.send(35, "v1", 40)
+    loop.look(95)
+    evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 35}
+
+
+def test_a_user_is_blocked_once_and_others_count_by_arm() -> None:
+    tally = RampTally()
+    one = SettledSession(True, 0.1, minute(1), True, 0.5, False, True, 1.0)
+    for session in (one, one._replace(first=False), one._replace(canary=False), one._replace(blocked=False)):
+        tally.add(session)
+    assert tally.figures(minute(0), 0).blocked == (1, 1)
 
 
 def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
@@ -276,6 +305,23 @@ def test_a_share_with_few_sessions_waits_for_days(loop: Loop) -> None:
     serving = loop.look(9 * 1440 + 60)
     assert serving.ramp is not None
     assert serving.ramp.step == 1
+
+
+def test_a_look_that_fails_is_taken_again_and_counts_the_same(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.look(0)
+    loop.send(30, "v2", 5)
+    loop.send(30, "v1", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(sessions, "_rewards", lambda view, ids: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            loop.look(61)
+    serving = loop.look(61.1)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+    evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 30}
 
 
 def test_nothing_approved_nothing_ramps(loop: Loop) -> None:

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 from support.buses import BusPlace
+from support.deployments import minute, ramp_of
 from support.loop_events import payloads
 
 from pytest_tfgrpo.core.errors import BusError, StoreError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate
-from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
+from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision, ramp_schedule
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.plan import BLUE_GREEN, CANARY, CAREFUL, ramp_plan
 from pytest_tfgrpo.production.deployment.serving import Serving
@@ -120,6 +121,7 @@ def test_events_fit_their_schema_and_have_the_fields_of_the_source(
         {"timestamp": said(130).at, "percentage": 50.0},
     ]
     assert (second["metadata"]["evidence"], second["metadata"]["deployed_by"]) == ({"n_canary": 40}, "tfgrpo")
+    assert second["metadata"]["approval_status"] == "manual_approved", "of the whole ramp"
     assert (held["metadata"]["state"], held["deployment_config"]["traffic_percentage"]) == ("held", 25.0)
     assert "ramp_schedule" not in back["deployment_config"]
 
@@ -290,3 +292,14 @@ def test_ramps_are_as_long_as_decision_34_says() -> None:
     assert CANARY.waits_min == (60.0, 60.0, 120.0, 30.0)
     assert CAREFUL.shares == (0.05, *CANARY.shares)
     assert len(CAREFUL.waits_min) == len(CAREFUL.shares)
+
+
+def test_the_schedule_of_a_later_step_is_counted_from_it() -> None:
+    ramp = ramp_of(began=(minute(0), minute(60), minute(125)), since=minute(125))
+    assert [(one["timestamp"], one["percentage"]) for one in ramp_schedule(ramp)] == [
+        (minute(0), 10.0),
+        (minute(60), 25.0),
+        (minute(125), 50.0),
+        (minute(245), 95.0),
+        (minute(275), 100.0),
+    ]

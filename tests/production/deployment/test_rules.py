@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.deployments import NOON, SINCE, ramp_of
+from support.deployments import NOON, SINCE, minute, ramp_of
 
 from pytest_tfgrpo.production.deployment.rules import alarm_of, hold_is_over, waits_for
 from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures
@@ -74,3 +74,9 @@ def test_a_step_waits_for_its_time_and_for_sessions_and_says_so(
 ) -> None:
     found = replace(GOOD, fresh=ArmPair(*fresh))
     assert waits_for(ramp_of(since=NOON), found, SINCE[minute]) == waits
+
+
+def test_a_step_takes_its_own_time_from_when_it_began() -> None:
+    third = ramp_of(began=(NOON, SINCE[60], SINCE[90]), since=SINCE[90])
+    assert waits_for(third, GOOD, minute(209)) == minute(90 + 120)
+    assert waits_for(third, GOOD, minute(210)) == ""

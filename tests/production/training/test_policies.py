@@ -423,6 +423,9 @@ class TestRetention:
         assert policies.prune("2027-01-01T00:00:00Z") == ["v6"], "v2 is the best"
         Deployments(bus).roll_back("v5", DeployDecision(at=NOON))
         assert policies.prune("2027-01-01T00:00:00Z") == ["v5"]
+        add(policies, 5, adds(lesson(5)))
+        policies.decide("v7", "approved", **ADA)
+        assert policies.prune("2027-01-01T00:00:00Z") == [], "v7 waits for its ramp"
 
 
 class TestSources:

@@ -43,6 +43,7 @@ def test_a_version_that_is_better_and_safe_is_validated() -> None:
     )
     assert found.benchmark_scores == {"orders": 0.8, "notes": 0.6}
     assert (found.holdout_reward, found.improvement_over_baseline) == (0.7, 0.2)
+    assert found.improvement_low == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,9 @@ class Policies:
         Their rows stay, so that no name is given twice. Raises StoreError and BusError.
         """
         rows = self.listed()
-        used = self._deployments.serving().used | {FIRST}
+        serving = self._deployments.serving()
+        waiting = {row.name for row in rows if row.state == "approved" and row.name not in serving.states}
+        used = serving.used | waiting | {FIRST}
         scored = [row for row in rows if row.score is not None and row.state != "removed"]
         best = max(scored, key=lambda row: row.score or 0.0).name if scored else None
         gone = to_remove(rows, used=used, best=best, now=now)

@@ -1,5 +1,6 @@
 """The commands with which a person decides about versions: ``tfgrpo loop approve`` and its like."""
 
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -8,11 +9,15 @@ from support.learned_runs import learned, lesson
 from support.loop_events import payloads
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli.loop.loop_roles import deployment_role
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.config import load_loop_config
+from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.validation import Validation
+from pytest_tfgrpo.production.view.view import LoopView
 
 ADA = ("--by", "ada", "--reason", "read it")
 BUS = "embedded:loop-bus.db"
@@ -103,3 +108,34 @@ def test_versions_are_rejected_and_pinned() -> None:
     assert "there is no version 'v9'; the last is v4" in decide("pin", "v9", code=1)[0]
     decide("approve", "v2")
     assert "v2 is served; roll it back first: tfgrpo loop rollback v2" in decide("reject", "v2", code=1)[0]
+
+
+@pytest.mark.parametrize(("approval", "ramps"), [("automatic", "v3"), ("manual", "")])
+def test_a_service_starts_the_newest_version_that_may_be_deployed(approval: str, ramps: str) -> None:
+    config = load_loop_config("loop.toml", {"TFGRPO_LOOP_DEPLOYMENT_APPROVAL": approval})
+    with closing(open_bus(BUS)) as bus, closing(LoopView(config.view_path)) as view:
+        role = deployment_role(bus, view, config)
+        assert role.step() == bool(ramps)
+        role.close()
+        serving = Deployments(bus).serving()
+        found = payloads(bus, "RL_DEPLOYMENTS")
+    assert (serving.ramp.version if serving.ramp else "") == ramps
+    assert [one["metadata"]["approval_status"] for one in found] == ["automated"] * bool(ramps)
+
+
+def test_the_status_says_what_users_meet_and_what_a_ramp_waits_for() -> None:
+    assert json.loads(tfgrpo("loop", "status", "--json"))["serving"] == {
+        "live": "v1",
+        "ramp": None,
+        "waits_for": "",
+    }
+    assert "live" not in tfgrpo("loop", "status")
+    decide("approve", "v2")
+    with closing(open_bus(BUS)) as bus, closing(LoopView(Path("loop-view.db"))) as view:
+        role = deployment_role(bus, view, load_loop_config("loop.toml", {}))
+        assert role.step() == 0
+        role.close()
+    said = tfgrpo("loop", "status")
+    assert "v2 meets 10 % of new sessions" in said
+    assert "30 more sessions of the canary" in said.replace("\n", " ").replace("  ", " ").replace("  ", " ")
+    assert json.loads(tfgrpo("loop", "status", "--json"))["serving"]["ramp"]["version"] == "v2"
