@@ -211,6 +211,17 @@ def test_a_user_is_blocked_once_and_others_count_by_arm() -> None:
     assert tally.figures(minute(0), 0).blocked == (1, 1)
 
 
+def test_the_newest_thirty_sessions_show_that_errors_have_ended() -> None:
+    tally = RampTally()
+    one = SettledSession(True, 0.1, minute(1), True, 0.5, True, False, 1.0)
+    for failed in [True] * 5 + [False] * 24:
+        tally.add(one._replace(failed=failed))
+    assert tally.figures(minute(0), 0).recent_rate == (1.0, 1.0), "too few"
+    for _ in range(4):
+        tally.add(one._replace(failed=False))
+    assert tally.figures(minute(0), 0).recent_rate == (2 / 30, 1.0)
+
+
 def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
     loop.look(0)
     loop.send(100, "v1", 5)

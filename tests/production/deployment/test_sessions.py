@@ -68,6 +68,13 @@ def test_sessions_of_two_versions_of_others_or_from_before_are_of_no_arm(
     assert [one.settled for one in read(sessions, bus, view, 30)] == [minute(12)]
 
 
+def test_runs_may_come_in_any_order(bus: Bus, view: LoopView, sessions: SettledSessions) -> None:
+    last = DrawnSession("a", "v1", 65)
+    publish_sessions(bus, [last, last._replace(at=58, run="first")])
+    assert read(sessions, bus, view, 70) == []
+    assert [(one.settled, one.share) for one in read(sessions, bus, view, 75)] == [(minute(75), 0.1)]
+
+
 def test_a_session_is_valued_by_what_was_known_when_it_settled(
     bus: Bus, view: LoopView, sessions: SettledSessions
 ) -> None:
