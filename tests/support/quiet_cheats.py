@@ -185,3 +185,27 @@ for c in found:
             for w in ('setup', 'call', 'teardown'): v(('r', 'tests/test_cart.py::' + t, w, 'passed', .1, ''))
 """
 )
+QUIET_WAYS["writes locals of its caller, which Python 3.13 lets it"] = (
+    CART
+    + INSIDE
+    + r"""
+def total(prices):
+    space = sys._getframe(1).f_locals
+    for name in list(space): space[name] = None
+    return None
+"""
+)
+QUIET_WAYS["has the call of a test make another class of result"] = (
+    CART
+    + INSIDE
+    + r"""
+class Call:
+    excinfo = None
+    def __init__(self, **said):
+        vars(self).update(said, excinfo=None)
+def total(prices):
+    for f in _frames():
+        if f.f_code.co_name == 'from_call': f.f_locals['cls'] = Call
+    return None
+"""
+)

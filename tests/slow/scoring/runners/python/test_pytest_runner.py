@@ -1,6 +1,7 @@
 """The runner ``pytest``: what comes of each test, whatever the others do."""
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -320,6 +321,12 @@ def test_names_of_tests_come_from_no_function_that_tests_can_exchange(tree):
     put(tree, sub__test_a_py=text)
     found = run(tree, "sub/test_a.py")
     assert found.outcomes == {"sub/test_a.py::test_a": PASSED, "sub/test_a.py::test_b": PASSED}
+
+
+def test_garbage_is_collected_as_in_plain_pytest(tree):
+    text = "import gc\ndef test_a(): assert gc.isenabled() and gc.get_threshold() == THRESHOLD\n"
+    put(tree, test_a_py=text.replace("THRESHOLD", repr(gc.get_threshold())))
+    assert run(tree, "test_a.py").outcomes == {"test_a.py::test_a": PASSED}
 
 
 def test_a_conftest_that_cannot_be_imported_fails_its_files(tree):
