@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.actors.modules import meant
+from pytest_tfgrpo.actors.reference import NothingActor, ReferenceActor
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.permissions import SANDBOX
@@ -40,14 +41,12 @@ def _offline(argument: str, _: Surroundings) -> Actor:
 
 def _reference(argument: str, _: Surroundings) -> Actor:
     _require_no("reference", argument)
-    from pytest_tfgrpo.actors.reference import ReferenceActor
 
     return ReferenceActor()
 
 
 def _nothing(argument: str, _: Surroundings) -> Actor:
     _require_no("nothing", argument)
-    from pytest_tfgrpo.actors.reference import NothingActor
 
     return NothingActor()
 

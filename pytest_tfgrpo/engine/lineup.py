@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED, TIMEOUT_S
 from pytest_tfgrpo.engine.attempts.attempt import Slot
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.conversations.conversation import ScriptedUser
+from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser
 from pytest_tfgrpo.engine.observers import SharedPrompt
 from pytest_tfgrpo.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.metrics.comparison import tally
@@ -224,7 +225,6 @@ class Lineup:
         scenario, first, model = question.scenario, question.prompt.user, self._job.user
         if model is None or scenario.user is None:
             return partial(ScriptedUser, first, scenario.turns)
-        from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser
 
         key = f"{name.removeprefix(f'{self._job.run_id}.')}.user"
         return partial(

@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, DEV_SHARE
 from pytest_tfgrpo.core.settings.runs import LIMIT, SEED, TASK_ID
+from pytest_tfgrpo.engine.preparation.reference import names_reference
 from pytest_tfgrpo.engine.request import out_folder
 from pytest_tfgrpo.runs.earlier_runs import dev_before
 from pytest_tfgrpo.runs.schedule import outline, plan
@@ -56,7 +57,6 @@ def is_reference(name: str | None, root: Path) -> bool:
     """Return whether a baseline of that name runs in the run itself, and is not stored."""
     if not name:
         return False
-    from pytest_tfgrpo.engine.preparation.reference import names_reference
 
     return names_reference(name, root)
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.llm.batch.batches import Batches
+from pytest_tfgrpo.llm.batch.ledger import BatchLedger
+from pytest_tfgrpo.llm.batch.routes import BatchRoutes
 from pytest_tfgrpo.llm.completer import ChatCompleter
 from pytest_tfgrpo.llm.config import (
     BASE_URL,
@@ -127,9 +130,6 @@ class Models:
         batching = door.endpoint.batch
         if batching is None:
             return None
-        from pytest_tfgrpo.llm.batch.batches import Batches
-        from pytest_tfgrpo.llm.batch.ledger import BatchLedger
-        from pytest_tfgrpo.llm.batch.routes import BatchRoutes
 
         self._ledger = self._ledger or BatchLedger()
         timeout_s = door.endpoint.timeout_s

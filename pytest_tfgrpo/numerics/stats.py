@@ -94,7 +94,6 @@ def mean_interval(
 
 def _vector(values_K: npt.ArrayLike, support: tuple[float, float]) -> Floats:
     """Return values as a vector; raises ValueError on a matrix and on values outside `support`."""
-
     x_K = np.asarray(values_K, dtype=np.float64)
     if x_K.ndim != 1:
         raise ValueError(f"values must be a vector, got shape {x_K.shape}")
@@ -107,7 +106,6 @@ def _of_scenarios(
     x_K: Floats, support: tuple[float, float], alpha: float, seed: int, resamples: int
 ) -> Interval:
     """Return the mean over scenarios and its interval, where each scenario is a unit."""
-
     n = x_K.size
     mean = float(x_K.mean()) if n else math.nan
     std = float(x_K.std(ddof=1)) if n > 1 else math.nan
@@ -139,7 +137,6 @@ def _of_families(
     resamples: int,
 ) -> Interval:
     """Return the mean over scenarios and its interval, where some scenarios share a family."""
-
     sum_F, size_F = _by_family(x_K, families_K)
     mean, n = float(x_K.mean()), x_K.size
     residual_F = sum_F - mean * size_F
@@ -173,7 +170,6 @@ def effective_families(families_K: Sequence[Hashable]) -> float:
 
 def _by_family(x_K: Floats, families_K: Sequence[Hashable]) -> tuple[Floats, Floats]:
     """Return sum and size of each family, in the order in which the families come."""
-
     places: dict[Hashable, int] = {}
     place_K = [places.setdefault(family, len(places)) for family in families_K]
     sum_F: Floats = np.bincount(place_K, weights=x_K).astype(np.float64)
@@ -211,7 +207,6 @@ def one_sided_p(
     Never Be Zero"), so that p is never 0. Under 8 effective families the scenarios are the units. Without any
     value p is 1. Raises ValueError on a matrix and on values not finite.
     """
-
     x_K = np.asarray(differences_K, dtype=np.float64) - shift
     if x_K.ndim != 1 or not np.isfinite(x_K).all():
         raise ValueError(f"differences must be a vector of finite numbers, got shape {x_K.shape}")
@@ -236,7 +231,6 @@ def holm(p_M: npt.ArrayLike) -> Floats:
     Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure": valid under any dependence. Raises
     ValueError on a matrix and on values outside [0, 1].
     """
-
     p = np.asarray(p_M, dtype=np.float64)
     known = ~np.isnan(p)
     if p.ndim != 1 or np.any((p[known] < 0) | (p[known] > 1)):

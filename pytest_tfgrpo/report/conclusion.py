@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 def load() -> None:
     """Load what `conclude` needs only then."""
-    from pytest_tfgrpo.numerics import resampling  # noqa: F401
     from pytest_tfgrpo.suite.contamination import overlap  # noqa: F401
 
 

@@ -32,6 +32,7 @@ from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits
 from pytest_tfgrpo.suite.workspace_archive import WrongDigest, find_archive
+from pytest_tfgrpo.suite.world_steps import read_step
 
 EVAL_SHARE = 0.3
 """Share of the families that a hash puts into the eval split."""
@@ -181,8 +182,6 @@ class Loader:
         """Return what sets up and tears down the world of each rollout, by its name."""
         steps: dict[str, Any] = {}
         written = [name for name in ("setup", "teardown") if name in data]
-        if written:
-            from pytest_tfgrpo.suite.world_steps import read_step
         for name in written:
             try:
                 steps[name] = read_step(data[name], self._folder)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.actors.output import total_max_bytes
+from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.telemetry.traces.span_counts import NO_PROVIDER, UNREADABLE_SPAN, SpanCounts
@@ -60,7 +61,6 @@ class AgentSpans:
         if self._spans is None:
             self._count_if_provider_came_late()
             return ()
-        from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 
         self._spans.run.wanted = True
         found = self._spans.take()

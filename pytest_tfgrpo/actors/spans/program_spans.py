@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.actors.output import total_max_bytes
+from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 from pytest_tfgrpo.actors.spans.span_receiver import Inbox, SpanReceiver, SpanRequest, open_receiver
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Frame
@@ -92,7 +93,6 @@ class ProgramSpans:
         requests, inbox.requests = inbox.requests, []
         if not requests:
             return ()
-        from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 
         try:
             found = (one for request in requests for one in _read(request, self._count))

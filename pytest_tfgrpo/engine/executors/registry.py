@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.settings.runs import CONCURRENCY, EXECUTOR
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.executors.local import LocalExecutor
 from pytest_tfgrpo.engine.executors.open_files import require_open_files
+from pytest_tfgrpo.engine.executors.placement import is_placed, setup_of
 from pytest_tfgrpo.engine.executors.protocol import Executor
 from pytest_tfgrpo.llm.limits.concurrency import AUTO, UNSEEN, most_at_once, with_batches
 from pytest_tfgrpo.privacy.redact import redact
@@ -25,7 +26,6 @@ def _local(_: str, job: Job) -> Executor:
 
 
 def _process(argument: str, job: Job) -> Executor:
-    from pytest_tfgrpo.engine.executors.placement import setup_of
     from pytest_tfgrpo.engine.executors.process import ProcessExecutor, worker_count
 
     setup = setup_of(job)
@@ -35,8 +35,6 @@ def _process(argument: str, job: Job) -> Executor:
 
 
 def _ray(argument: str, job: Job) -> Executor:
-    from pytest_tfgrpo.engine.executors.placement import setup_of
-
     setup = setup_of(job)
     if setup is None:
         return LocalExecutor(_wanted(job))
@@ -62,8 +60,6 @@ def require_executor(job: Job) -> list[str]:
     name, _, argument = spec.partition(":")
     setup = None
     if name != "local":
-        from pytest_tfgrpo.engine.executors.placement import setup_of
-
         setup = setup_of(job)
     if setup is None:  # its calls are made here
         require_open_files(job, _wanted(job))
@@ -88,7 +84,6 @@ def unplaced(job: Job) -> str:
     spec, name = EXECUTOR.of(job.settings), job.actor.name
     if spec == "local" or job.replayed:
         return ""
-    from pytest_tfgrpo.engine.executors.placement import is_placed
 
     if is_placed(job):
         return ""
@@ -111,7 +106,6 @@ def most_in_flight(job: Job) -> int:
     name, _, argument = EXECUTOR.of(job.settings).partition(":")
     if name != "process":
         return wanted
-    from pytest_tfgrpo.engine.executors.placement import is_placed
     from pytest_tfgrpo.engine.executors.process import worker_count
 
     return min(worker_count(argument), wanted) if is_placed(job) else wanted

@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.settings.agents import (
 from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, PROMPT_PACKS, SEED
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.engine.conversations.simulated_user import UserModel
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.limits.concurrency import AUTO, most_at_once, with_batches
@@ -204,7 +205,6 @@ def _open_user(settings: Settings, shared: _Shared) -> UserModel | None:
             f"user {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo, or "
             "tfgrpo_user = script"
         )
-    from pytest_tfgrpo.engine.conversations.simulated_user import UserModel
 
     return UserModel(completer=model)
 

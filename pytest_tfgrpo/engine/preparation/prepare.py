@@ -27,6 +27,7 @@ from pytest_tfgrpo.core.wire.wire import Json, from_wire
 from pytest_tfgrpo.engine.environments import find_environments
 from pytest_tfgrpo.engine.executors.registry import require_executor, unplaced
 from pytest_tfgrpo.engine.preparation.components import Components, open_components, reached_first
+from pytest_tfgrpo.engine.preparation.reference import open_reference
 from pytest_tfgrpo.engine.request import RunRequest
 from pytest_tfgrpo.features import RunPlan
 from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
@@ -404,7 +405,6 @@ def _open_reference(
 ) -> Reference | None:
     if BASELINE.of(settings) is None:
         return None
-    from pytest_tfgrpo.engine.preparation.reference import open_reference
 
     return open_reference(root, settings, scenarios, packs=packs, library=library)
 

@@ -23,6 +23,7 @@ from pytest_tfgrpo.core.texts.words import content
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.stamp import identify, stamp
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
+from pytest_tfgrpo.learning.library.experience_lines import check
 from pytest_tfgrpo.learning.library.learned_effects import read_effects
 from pytest_tfgrpo.privacy.redact import redact
 
@@ -163,8 +164,6 @@ def without(library: Library, ids: Collection[str]) -> Library:
 
 def load_library(path: Path) -> Library:
     """Return the library in the file at `path`; raises StoreError naming file, place and value."""
-    from pytest_tfgrpo.learning.library.experience_lines import check
-
     try:
         data = json.loads(read_plain(path))
     except OSError as error:

@@ -22,7 +22,9 @@ from pytest_tfgrpo.core.settings import Origin, parse
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.live.settings import PREFIX, TABLE, LiveSettings, resolve_live
+from pytest_tfgrpo.suite.packs import MANIFEST, load_pack, load_packs
 
 MAX_ARMS = 32
 """Of a point: each arm is taken now and then, so that more would leave little to learn."""
@@ -162,15 +164,11 @@ def _loaded(file: Path, key: str, name: Any, load: Callable[[Path], _Loaded]) ->
 
 
 def _library(path: Path) -> Library:
-    from pytest_tfgrpo.learning.library.library import load_library
-
     return load_library(path)
 
 
 def _packs(path: Path) -> dict[str, PromptPack]:
     """Return the pack in a folder, or the packs in its folders, by domain."""
-    from pytest_tfgrpo.suite.packs import MANIFEST, load_pack, load_packs
-
     if (path / MANIFEST).exists():
         pack = load_pack(path)
         return {pack.domain: pack}

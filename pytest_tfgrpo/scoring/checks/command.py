@@ -28,6 +28,7 @@ from pytest_tfgrpo.scoring.checks.protocol import (
     builtin_params,
     verdict,
 )
+from pytest_tfgrpo.scoring.runners.isolation import IsolatedProgram, interpreter, run_isolated
 
 TAIL_BYTES = 8_192
 """The end of the output that is kept; the rest is read and dropped."""
@@ -101,8 +102,6 @@ def _run_isolated(
     argv: Sequence[str], folder: Path, timeout_s: float, environment: BuiltEnvironment | None = None
 ) -> Ending:
     """Run a program as `run_limited` does, in a sandbox that shows it the workspace and this interpreter."""
-    from pytest_tfgrpo.scoring.runners.isolation import IsolatedProgram, interpreter, run_isolated
-
     program = IsolatedProgram(
         argv=argv,
         tree=folder,

@@ -74,7 +74,6 @@ def require_rewarders(rewarders: Sequence[Rewarder]) -> None:
 
 def columns_of(rewarder: Rewarder, batch: RewardBatch) -> ScoreColumns:
     """Return the scores of a rewarder for a batch; raises RewarderError when it breaks its contract."""
-
     n = len(batch.rollouts)
     try:
         result = rewarder(batch)
@@ -103,7 +102,6 @@ def columns_of(rewarder: Rewarder, batch: RewardBatch) -> ScoreColumns:
 
 def _told(rewarder: Rewarder, batch: RewardBatch, result: Sequence[Any]) -> ScoreColumns:
     """Return the columns of results with reasons or parts."""
-
     name = rewarder.name
     own = [math.nan] * len(result)
     parts: dict[int, dict[str, float | None]] = {}

@@ -12,6 +12,7 @@ from pytest_tfgrpo.numerics.arrays import Floats, np
 from pytest_tfgrpo.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.scoring.rewarders.additional import ScoreColumns, columns_of
 from pytest_tfgrpo.scoring.rewarders.ground_truth import gt_scores
+from pytest_tfgrpo.scoring.rewarders.relative_rank import rank
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,7 +26,6 @@ def batch_of(rollouts: Sequence[Rollout], scenarios: Mapping[str, Scenario]) -> 
 
     Raises ValueError when they do not.
     """
-
     gt_N = np.array(gt_scores(rollouts, scenarios), dtype=np.float64)
     return RewardBatch(
         rollouts=tuple(rollouts),
@@ -50,8 +50,6 @@ def score(
     extra = () if given else extra
     if not extra and len({rollout.group_id for rollout in rollouts}) == len(rollouts):
         return tuple(_alone(rollout, scenarios) for rollout in rollouts)
-
-    from pytest_tfgrpo.scoring.rewarders.relative_rank import rank
 
     batch = batch_of(rollouts, scenarios)
     found = {rewarder.name: columns_of(rewarder, batch) for rewarder in extra}
@@ -128,7 +126,6 @@ def group_of(rollouts: Sequence[Rollout], scores: Sequence[Score], scenario: Sce
 
 
 def _group_index(rollouts: Sequence[Rollout]) -> npt.NDArray[np.intp]:
-
     places: dict[str, int] = {}
     index_N = np.fromiter(
         (places.setdefault(r.group_id, len(places)) for r in rollouts), dtype=np.intp, count=len(rollouts)

@@ -115,7 +115,6 @@ def evaluate(
     each run had that arm with probability .1 + .9 p, and another with .9 p. They are left out where they did
     not all take one arm, and where arms were other ones then.
     """
-
     arms = sorted(state.points[point].arms)
     left_out, rows = Counter[str](), []
     for rollout, value in _with_values(rollouts, quantity):

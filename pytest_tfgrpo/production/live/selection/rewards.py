@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from pytest_tfgrpo.actors.modules import import_module
 from pytest_tfgrpo.core.errors import ActorError, RewarderError, SettingError, describe
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.production.live.records import RewardBreakdown, RunTrace
@@ -154,7 +155,6 @@ def open_inference(spec: str, root: Path | None = None) -> RewardInference:
     if kind != "python" or not module or not names:
         known = [*BUILT_IN, "python:<module>:<callable>"]
         raise SettingError(f"no reward inference {spec!r}; use {', '.join(known)}{nearest(spec, known)}")
-    from pytest_tfgrpo.actors.modules import import_module  # off, nothing of the harness is needed
 
     try:
         found: object = import_module(module, root or Path.cwd(), spec)

@@ -211,7 +211,6 @@ def _reason(batch: _Batch) -> str:
 def _judged(batch: _Batch) -> _Judged:
     """Return the steps with their advantages: by GAE and whitened over the batch for ppo, else the advantage
     of the run among those of its category."""
-
     state, used = batch.state, batch.used
     category_K = [state.category(one.category) for one in used]
     visits = [
@@ -253,7 +252,6 @@ def _improved(
     batch: _Batch, judged: _Judged, evidence: Mapping[str, ArmEvidence]
 ) -> tuple[dict[str, PointPolicy], dict[str, float]]:
     """Return the points' policies after the step, and its metrics; each point counts by its steps."""
-
     points, totals = dict(batch.state.points), Counter[str]()
     for name in sorted({step.point for step in judged.step_N}):
         here = [place for place, step in enumerate(judged.step_N) if step.point == name]
@@ -273,7 +271,6 @@ def _improved(
 def _moved(
     batch: _Batch, point: PointPolicy, decisions: Decisions, advantage_N: Floats, evidence: ArmEvidence
 ) -> tuple[PointPolicy, dict[str, float]]:
-
     arms, categories, algorithm = sorted(point.arms), batch.state.categories, batch.learning.algorithm
     rate = RATES[algorithm]
     own_CA = np.array([[point.own.get(c, {}).get(arm, 0.0) for arm in arms] for c in categories])
@@ -310,7 +307,6 @@ def _kept_open(
     point: PointPolicy, categories: Sequence[str], policy: ArmPolicy, evidence: ArmEvidence
 ) -> ArmPolicy:
     """Return the policy with the share of each arm that is not shown worse, for new categories too."""
-
     stamps = [point.arms[arm] for arm in sorted(point.arms)]
     rows = evidence.least_shares((None, *categories), stamps)
     least_CA = np.array([[max(row[stamp], LEAST_SOFTMAX) for stamp in stamps] for row in rows])

@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.sandbox.programs.environments import find_built
 from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import suite_folder
 from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
+from pytest_tfgrpo.scoring.runners.isolation import require_isolation
 
 
 def require_checks(settings: Mapping[str, object], scenarios: Sequence[Scenario]) -> None:
@@ -21,8 +22,6 @@ def require_checks(settings: Mapping[str, object], scenarios: Sequence[Scenario]
     hidden = [scenario for scenario in scenarios if _hides(scenario)]
     commands = chosen == "bwrap" and any(c.kind == "command" for s in scenarios for c in s.checks)
     if hidden or commands:
-        from pytest_tfgrpo.scoring.runners.isolation import require_isolation
-
         try:
             require_isolation("none" if chosen == "none" else "bwrap")
         except CheckError as error:

@@ -12,6 +12,7 @@ from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.sandbox.paths import check_name, confined
 from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import remember, remembered
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
+from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags
 
 TIMEOUT_S = 300.0
 ARCHIVE_MAX_BYTES = 1_000_000_000
@@ -19,7 +20,6 @@ ARCHIVE_MAX_BYTES = 1_000_000_000
 
 def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     """Complete the parameters with the digest of the hidden archive, if they lack it, and with defaults."""
-    from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags
     from pytest_tfgrpo.scoring.runners.registry import RUNNERS
 
     runner = params["runner"]
