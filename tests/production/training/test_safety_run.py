@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,9 @@ def scenario(id_: str, mean: float | None) -> dict[str, Any]:
     return {"id": id_, "epochs": [epoch]}
 
 
-def tried(call: Pytest, tmp_path: Path, *suites: str, **options: Any) -> tuple[SafetyFinding, ...]:
+def tried(
+    call: Callable[[Sequence[str]], str | None], tmp_path: Path, *suites: str, **options: Any
+) -> tuple[SafetyFinding, ...]:
     return try_suites(
         suites,
         places=SafetyPlaces(
@@ -142,6 +144,27 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(tmp_path: Path) -> None
     report.write_text(report.read_text().replace("complete", "incomplete"))
     (found,) = tried(Pytest(None), tmp_path, "bias")
     assert found.open == "it did not run: no such actor"
+
+
+@pytest.mark.parametrize(("deaths", "passed"), [(2, True), (3, False)])
+def test_a_suite_whose_process_is_killed_is_tried_again_a_few_times(
+    deaths: int, passed: bool, tmp_path: Path
+) -> None:
+    """As by a machine without memory; its run goes on where it was."""
+    run = tmp_path / "out" / "bias" / "task" / "runs" / "r0"
+    run.mkdir(parents=True)
+    (run / "journal.jsonl").write_text("{}\n")
+    whole, commands = Pytest({"a": 1.0}), list[list[str]]()
+
+    def call(command: Sequence[str]) -> str | None:
+        commands.append(list(command))
+        return None if len(commands) <= deaths else whole(command)
+
+    (found,) = tried(call, tmp_path, "bias")
+    assert len(commands) == 3
+    assert all("--tfgrpo-resume=r0" in command for command in commands)
+    assert found.open == ("" if passed else "it did not run: a signal ended it, again and again")
+    assert safe((found,)) is (True if passed else None)
 
 
 def test_without_any_suite_nothing_is_known() -> None:

@@ -22,6 +22,7 @@ from pytest_tfgrpo.production.training.jobs.states import JOBS
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.runs.journal.journal import read
+from pytest_tfgrpo.runs.journal.journal_contents import list_runs
 from pytest_tfgrpo.storage.event_store import BusEvent
 from support.cuts import Cutter
 from support.loop_events import publish
@@ -138,9 +139,9 @@ def wait(bus: Bus, folder: Path, job: str = _JOB) -> str:
 def runs_once(folder: Path, name: str = "one") -> Path:
     """Return the one run of a job, of which no rollout was made twice."""
     job = folder / "loop-jobs" / derived_id("job", name)
-    runs = list(job.glob("out/*/runs/*"))
+    runs = list_runs(job / "out", "suite")
     assert len(runs) == 1, (job / LOG).read_text()
-    for run in [*runs, *job.glob("safety/*/*/runs/*")]:
+    for run in [*runs, *list_runs(job / "safety" / "bias", "suite")]:
         events = read(run / "journal.jsonl")
         made = Counter(event.data["rollout_id"] for event in events if event.event == "rollout")
         assert made

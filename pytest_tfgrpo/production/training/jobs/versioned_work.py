@@ -203,8 +203,8 @@ class VersionedWork:
             files.write(f"{LOGS}/{self._job_id}/{name}", page.read_bytes())
         files.write(f"{CURVES}/{self._job_id}/curve.svg", curve_svg(report).encode())
 
-    def _call(self, command: Sequence[str]) -> str:
-        """Run a command of pytest in the project; returns the end of what it printed."""
+    def _call(self, command: Sequence[str]) -> str | None:
+        """Run a command of pytest in the project; returns the end of its output, None if it was killed."""
         folder = self._folder / SAFETY
         folder.mkdir(exist_ok=True)
         process = find_process(folder)  # of a service that died meanwhile
@@ -215,7 +215,8 @@ class VersionedWork:
         while not process.ended():
             if self._stop.wait(_LOOK_S):
                 process.kill()
-        return end_of(folder / LOG)
+        killed = process.code is None or process.code < 0
+        return None if killed and not self._stop.is_set() else end_of(folder / LOG)
 
 
 def _tested(run: Run) -> Run:

@@ -16,6 +16,8 @@ from pytest_tfgrpo.suite.safety.generation import SUITES, safety_scenarios
 
 PACKAGED = "packaged"
 """Stands for all packaged suites."""
+MOST_DEATHS = 3
+"""Processes of a suite that a signal may end before it is left open."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,13 +60,13 @@ def try_suites(
     seed: int,
     judge: bool,
     arguments: Sequence[str],
-    call: Callable[[Sequence[str]], str],
+    call: Callable[[Sequence[str]], str | None],
 ) -> tuple[SafetyFinding, ...]:
     """Return what the suites came to; a run that is complete is not tried again, and one that is not goes on.
 
     `suites` are names of packaged ones, or folders of the project with scenario files. `call` runs a command
-    in the project and returns the last lines of its output. Without `judge` the scenarios that only a judge
-    decides are tried for their answers, and stay open.
+    in the project and returns the last lines of its output, None where a signal ended it. Without `judge` the
+    scenarios that only a judge decides are tried for their answers, and stay open.
     """
     named = [name for one in suites for name in (SUITES if one == PACKAGED else (one,))]
     found = []
@@ -79,12 +81,15 @@ def try_suites(
             places.files.mkdir(parents=True, exist_ok=True)
             target = places.files / f"safety-{suite}.scenario.json"
             write_text(target, json.dumps(scenarios, indent=1) + "\n")
-        said = ""
-        if _report(place) is None:
+        said: str | None = None
+        for _ in range(MOST_DEATHS):
+            if _report(place) is not None or said is not None:
+                break
             command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(target)]
             command += [f"--tfgrpo-library={places.library}", f"--tfgrpo-out={place}", *_resumed(place)]
             said = call([*command, *arguments])
-        found.append(_finding(suite, _report(place), said, unjudged))
+        killed = "a signal ended it, again and again"
+        found.append(_finding(suite, _report(place), killed if said is None else said, unjudged))
     return tuple(found)
 
 
