@@ -230,12 +230,11 @@ class LiveStore(LiveReader):
 
     # the guard
 
-    def set_gate(self, state: GateState, *, now: float) -> None:
-        """Store the guard's memory; what changes but its windows of runs is journalled."""
-        self.change_gate(lambda _: state, now=now)
-
     def change_gate(self, change: Callable[[GateState], GateState], *, now: float) -> GateState:
-        """Change the guard's memory, whatever other processes do to it, and return it."""
+        """Change the guard's memory, whatever other processes do to it, and return it.
+
+        What changes but its windows of runs is journalled.
+        """
         with self._transaction():
             before = self.gate()
             state = change(before)

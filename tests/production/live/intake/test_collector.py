@@ -79,8 +79,9 @@ def test_a_failing_update_holds_though_every_write_succeeds(store, start):
 
 
 def test_a_hold_survives_a_restart(store, start):
-    store.set_gate(
-        RULES.failed(RULES.failed(RULES.failed(store.gate(), "x", 1.0), "x", 1.0), "x", 1.0), now=1.0
+    store.change_gate(
+        lambda _: RULES.failed(RULES.failed(RULES.failed(store.gate(), "x", 1.0), "x", 1.0), "x", 1.0),
+        now=1.0,
     )
     assert not start().put(Reporter("a").start())
 

@@ -169,7 +169,7 @@ def test_an_outcome_that_is_no_score_is_refused_and_the_run_stays(
 def test_a_file_that_is_missing_and_a_gate_that_holds_are_errors(folder: Path) -> None:
     assert "there is no file b.jsonl" in tfgrpo("live", "ingest", "b.jsonl", code=1)
     store = open_live_store(folder / "live.db", "default")
-    store.set_gate(GateState(state="hold", reason="failures"), now=1.0)
+    store.change_gate(lambda _: GateState(state="hold", reason="failures"), now=1.0)
     store.close()
     file = write_lines(folder / "a.jsonl", agent())
     assert "the gate holds by failures" in tfgrpo("live", "ingest", str(file), code=1)

@@ -349,7 +349,9 @@ def test_runs_without_events_time_out(store):
 def test_live_rl_c03_held_nothing_is_collected_and_open_runs_are_cancelled_until_a_reset(store):
     one = Reporter("a")
     write(store, [one.start(), *runs("b")])
-    store.set_gate(GateState(state="hold", reason="failures", streak=3, last_error="disk full"), now=NOW)
+    store.change_gate(
+        lambda _: GateState(state="hold", reason="failures", streak=3, last_error="disk full"), now=NOW
+    )
     report = write(store, [one.turn(), Reporter("c").start()])
     assert (report.gate.state, report.refused) == ("hold", {"held": 2})
     assert [(r.run, r.status.value, r.reason) for r in store.rollouts()] == [
@@ -372,7 +374,7 @@ def test_what_a_collector_dropped_while_the_gate_held_is_counted(store):
     assert store.cancel_open(NOW) == 0
     assert store.refusals() == {}
     assert [r.status for r in store.rollouts()] == [LiveStatus.RUNNING]
-    store.set_gate(GateState(state="hold", reason="failures"), now=NOW)
+    store.change_gate(lambda _: GateState(state="hold", reason="failures"), now=NOW)
     assert store.cancel_open(NOW, dropped=5) == 1
     assert store.cancel_open(NOW, dropped=2) == 0
     assert store.refusals() == {"held": 7}
@@ -458,8 +460,8 @@ def test_a_connection_of_a_parent_process_outlives_its_store(tmp_path, monkeypat
 
 
 def test_the_guards_memory_of_failures_is_kept_and_not_journalled(store):
-    store.set_gate(GateState(failures={"runs": 1.0}), now=NOW)
-    store.set_gate(GateState(failures={"runs": 2.0}), now=NOW)
+    store.change_gate(lambda _: GateState(failures={"runs": 1.0}), now=NOW)
+    store.change_gate(lambda _: GateState(failures={"runs": 2.0}), now=NOW)
     assert store.gate().failures == {"runs": 2.0}
     assert len(store.gate_journal()) == 1
 

@@ -22,8 +22,9 @@ def test_another_process_s_selector_and_reset_are_seen_without_an_event(store, s
         with_other.write(runs("a"), rules=RULES, now=1.0)
         with_other.update(counting, limit=8, outcome_wait_s=0.0, now=1.0, due=1)
         until(lambda: learned == [(1, {"learned": 1})])
-        with_other.set_gate(
-            RULES.failed(RULES.failed(RULES.failed(collector.gate, "x", 1.0), "x", 1.0), "x", 1.0), now=1
+        with_other.change_gate(
+            lambda _: RULES.failed(RULES.failed(RULES.failed(collector.gate, "x", 1.0), "x", 1.0), "x", 1.0),
+            now=1,
         )
         until(lambda: not collector.put(Reporter("b").start()))
         with_other.change_gate(reset, now=2.0)
