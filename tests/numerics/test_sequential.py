@@ -194,3 +194,12 @@ def test_families_that_do_not_add_up_are_refused() -> None:
     sequence = MeanSequence(4, families=[2, 2])
     with pytest.raises(ValueError, match="no family"):
         sequence.feed(0.0, 0.0, 0.0)
+
+
+def test_each_bound_moves_by_what_is_seen_and_not_by_the_range_alone() -> None:
+    for value, at in ((0.0, 1), (1.0, 0)):
+        sequence = MeanSequence(1000, support=(0.0, 1.0))
+        for _ in range(100):
+            sequence.feed(value)
+        bounds = (sequence.low, sequence.high)
+        assert abs(bounds[at] - value) < 0.1, "the range alone leaves 0.9"

@@ -246,3 +246,8 @@ def test_a_folder_becomes_a_file_again(archive: WorkspaceArchive, tmp_path: Path
     make_again(other, found)
     assert changes_in(other) == found
     assert (other.path / "shop").read_text() == "a file"
+
+
+def test_a_recorded_file_without_bytes_is_made(workspace: Workspace) -> None:
+    make_again(workspace, (FileChange(name="x", hex=""), FileChange(name="y", text="")))
+    assert [(workspace.path / name).read_bytes() for name in ("x", "y")] == [b"", b""]
