@@ -81,6 +81,10 @@ def _dig(value):
 """
 RUNTIME: dict[str, str] = {
     "ends the process with success": CART + "import os\nos._exit(0)\n",
+    **{
+        f"ends the process as if there were no {what}": CART + f"import os\nos._exit({code})\n"
+        for code, what in ((126, "right to run pytest"), (127, "pytest"))
+    },
     "ends the process in a test": CART.replace("return 0", "import os; os._exit(0)"),
     "leaves pytest with success": CART + "import pytest\npytest.exit('3 passed', 0)\n",
     "skips the tests": CART.replace("return 0", "import pytest; pytest.skip('done')"),

@@ -69,6 +69,7 @@ def _run(request: Dict[str, Any], keeping: Any, installed: Any, known: List[Any]
     except BaseException as error:
         tell(EVENT, "p", f"pytest cannot be imported: {error!r}"[:MESSAGE])
         raise
+    tell(EVENT, "b")  # it began: whatever ends it from here on is the tree's fault
     listed = [os.path.normpath(os.path.join(start, name)) for name in request["files"]]  # noqa: PTH118
     tree = request["tree"]
     kept = keeping.KeptTests(
@@ -191,9 +192,9 @@ def _taking(
         elif verb == "end":
             tampered(guards[0](None) if guards else "")
             send(("e", *values))
-        elif verb in ("p", "k") and frame.f_code is not _run.__code__:  # nobody else can know it
+        elif verb in ("b", "p", "k") and frame.f_code is not _run.__code__:  # nobody else can know it
             tampered("a message is not from the reporter")
-        elif verb in ("p", "k", "v", "n", "c", "s", "r"):
+        elif verb in ("b", "p", "k", "v", "n", "c", "s", "r"):
             send((verb, *values))
 
     return take, guards

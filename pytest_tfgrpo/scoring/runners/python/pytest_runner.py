@@ -141,6 +141,9 @@ class _Conversation:
         except (AttributeError, TypeError, ValueError):  # code of the tests spoke to the reporter
             self.tampered = "a message of the report has another form"
 
+    def _b(self) -> None:
+        """Note that pytest was imported, before anything of the tree was: `heard` says so."""
+
     def _n(self, count: int) -> None:
         self._left += count
 

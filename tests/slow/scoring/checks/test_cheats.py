@@ -210,6 +210,12 @@ test_lambda = lambda: None
     assert (result.credit, result.reason) == (1, "")
 
 
+@pytest.mark.parametrize("code", [126, 127])
+def test_who_ends_the_run_as_a_missing_program_would_scores_nothing(fix, code):
+    result = fix.attempt({"shop/cart.py": f"import os\nos._exit({code})\n"}, sandbox="none")
+    assert (result.credit, "was not run" in result.reason) == (0, True)
+
+
 def test_files_that_cheat_are_left_out_all_at_once(fix):
     result = fix.attempt(FILES)
     assert result.credit == 0
