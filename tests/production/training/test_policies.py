@@ -249,6 +249,7 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
     assert row.state == "needs_approval"
     row = policies.judge("v2", safe=True, by="ada", reason="read all", at=NOON)
     assert (row.state, row.by, policies.row("v2")) == ("validated", "", row)
+    assert candidate_of(policies, "v2").safety_checks_passed
     found = policies.read("v2").judged
     assert found is not None
     assert (found.safety_checks_passed, found.human_eval_score, found.reasons) == (True, 0.87, ())
@@ -273,6 +274,7 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
     policies.decide("v2", "approved", by="ada", reason="", at=NOON)
     unsafe = policies.judge("v2", safe=False, by="grace", reason="line 3", at=NOON)
     assert (unsafe.state, unsafe.by) == ("approved", "ada")  # who approved it rejects it
+    assert not candidate_of(policies, "v2").safety_checks_passed
 
 
 def test_a_verdict_on_what_a_suite_failed_or_nobody_validated_is_refused(

@@ -21,7 +21,7 @@ def approve(arguments: Arguments) -> Iterator[str]:
         if name == serving.live or name in serving.versions:
             raise StoreError(f"version {name} is served already")
         if not candidate_of(policies, name).deployable and not override:
-            reasons = policies.read(name).validation
+            reasons = policies.read(name).judged
             why = "; ".join(reasons.reasons) if reasons is not None else "it was not validated"
             raise StoreError(
                 f"version {name} may not be deployed: {why}; --emergency-override does it anyhow"

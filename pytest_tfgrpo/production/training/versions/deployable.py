@@ -20,7 +20,7 @@ def candidate_of(policies: Policies, name: str) -> DeployCandidate:
     if name == FIRST and name not in rows:
         return DeployCandidate(version=FIRST)
     row, version = policies.row(name), policies.read(name)
-    found = version.validation
+    found = version.judged
     said = (
         {}
         if found is None
