@@ -74,6 +74,8 @@ def test_from_import_to_approval(service: Service, tmp_path: Path) -> None:
         "trajectory_id"
     ]
     assert "carried by v2" in tfgrpo("loop", "versions", "trace", trajectory)
-    by = ("--by", "ada", "--because", "read the report")
-    assert "v2 approved by ada; deployed: v2" in tfgrpo("loop", "versions", "approve", "v2", *by)
+    by = ("--by", "ada", "--reason", "read the report")
+    assert "v2 may not be deployed: safety suite bias" in tfgrpo("loop", "approve", "v2", *by, code=1)
+    approved = tfgrpo("loop", "approve", "v2", "--emergency-override", *by)
+    assert "of new sessions" in approved
     assert "completed" in tfgrpo("loop", "status")

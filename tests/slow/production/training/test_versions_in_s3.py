@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -71,6 +72,7 @@ def s3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             break
         time.sleep(0.05)
     yield
+    importlib.import_module("s3fs").S3FileSystem.clear_instance_cache()  # one knows the port of its server
     server.kill()
     server.wait()
 
@@ -112,7 +114,7 @@ def test_what_a_job_leaves_is_in_a_bucket_and_managed_there(
     said = tfgrpo("loop", "versions", "verdict", "v2", "--human-eval-score", "0.9", *BY)
     assert "v2: human evaluation 0.9, says ada: read it" in said
     assert b"human evaluation 0.9" in (files.read("rl-checkpoints/v2/README.md") or b"")
-    assert "deployed: v2" in tfgrpo("loop", "versions", "approve", "v2", *BY)
+    assert "of new sessions" in tfgrpo("loop", "approve", "v2", "--emergency-override", *BY)
     with closing(open_bus("embedded:bus.db")) as bus:
         policies = Policies(bus, files)
         policies.save_library("v2", tmp_path / "library.json")
@@ -123,7 +125,7 @@ def test_what_a_job_leaves_is_in_a_bucket_and_managed_there(
     assert "not whole yet" in tfgrpo("loop", "versions", "list")
 
 
-BY = ("--by", "ada", "--because", "read it")
+BY = ("--by", "ada", "--reason", "read it")
 
 
 def test_a_bucket_that_is_not_there_is_named(s3: None) -> None:
