@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.learning.library.injection import words_of
-from pytest_tfgrpo.learning.library.scorers import is_about_scoring
+from pytest_tfgrpo.learning.library.words_to_scorer import is_about_scoring
 from pytest_tfgrpo.suite.contamination.spelling import fold
 
 _NOT = r"(?<!not )(?<!never )(?<!dont )(?<!without )(?<!cannot )"

@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS, check
 from pytest_tfgrpo.learning.library.injection import find_order, find_role
-from pytest_tfgrpo.learning.library.scorers import find_scorer, find_words_to_scorer, topics_of
+from pytest_tfgrpo.learning.library.words_to_scorer import find_scorer, find_words_to_scorer, topics_of
 from pytest_tfgrpo.privacy.redact import MARK, find_secret
 from pytest_tfgrpo.suite.contamination.answers import Answers
 from pytest_tfgrpo.suite.contamination.lesson_answers import LessonAnswers, labels
