@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.live.intake.events import event_of, event_to_wire
+from pytest_tfgrpo.production.live.intake.event_json import event_of, event_to_wire
 from pytest_tfgrpo.production.live.records import EventKind, LiveEvent, LiveRules
 from pytest_tfgrpo.production.live.settings import LiveSettings
 from pytest_tfgrpo.production.live.states import RefusedEvent

@@ -16,7 +16,7 @@ from support.live_events import RULES, Reporter, outcome
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.privacy.redact import Redactor, find_secret
-from pytest_tfgrpo.production.live.intake.events import event_of, event_to_wire
+from pytest_tfgrpo.production.live.intake.event_json import event_of, event_to_wire
 from pytest_tfgrpo.production.live.records import LiveEvent
 from pytest_tfgrpo.production.live.store.event_text import (
     KEY_CHARS,
