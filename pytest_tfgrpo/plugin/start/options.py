@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import warnings
 from typing import Any
@@ -95,8 +96,10 @@ def _ini(config: pytest.Config) -> dict[str, Any]:
         try:
             value = config.getini(setting.ini)
         except (TypeError, ValueError, pytest.UsageError) as error:
-            text = f"{setting.name}{_rule(setting)}: {error} (ini key {setting.ini})"
-            raise pytest.UsageError(text) from None
+            rule = _rule(setting)
+            given = re.search(r"'[^']*'$", str(error)) if rule and isinstance(error, ValueError) else None
+            why = f", not {given[0]}" if given else f": {error}"  # int() speaks of literals and bases
+            raise pytest.UsageError(f"{setting.name}{rule}{why} (ini key {setting.ini})") from None
         if value is not None:
             found[setting.name] = value
     return found

@@ -57,7 +57,7 @@ class Config(SimpleNamespace):
             raise ValueError(f"unknown configuration value: {name!r}")
         if found is TypeError:
             raise TypeError("expects a string")
-        return found
+        return found() if callable(found) else found
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,14 @@ class Config(SimpleNamespace):
         (
             Config({"tfgrpo_seed": TypeError}),
             "seed must be an integer >= 0: expects a string (ini key tfgrpo_seed)",
+        ),
+        (
+            Config({"tfgrpo_seed": lambda: int("four")}),
+            "seed must be an integer >= 0, not 'four' (ini key tfgrpo_seed)",
+        ),
+        (
+            Config({"tfgrpo_budget_usd": lambda: float("a lot")}),
+            "budget_usd must be a number >= 0, not 'a lot' (ini key tfgrpo_budget_usd)",
         ),
         (Config({"tfgrpo_seed": "x"}), "seed must be an integer >= 0, not 'x' (ini key tfgrpo_seed)"),
     ],
