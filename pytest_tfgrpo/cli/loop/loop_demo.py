@@ -95,7 +95,8 @@ class DemoLoop:
         found = [word.rstrip(",") for word in line.split() if word.startswith("http://")]
         if not found:
             said = (self.folder / "serve.log").read_text(encoding="utf-8")[-2000:]
-            raise StoreError(f"the service of {self.config} did not start: {line}{said}")
+            why = f"{line}{said}".removeprefix("tfgrpo: ").strip()
+            raise StoreError(f"the service of {self.config} did not start: {why}")
         self.address = urlsplit(found[0]).netloc
 
     def kill(self) -> None:
@@ -186,6 +187,8 @@ def demo_command(arguments: Arguments) -> Iterator[str]:
         yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         if arguments.into:
             yield f"next: tfgrpo loop show ID --config {quote(str(folder / 'killed' / 'loop.toml'))}"
+        else:
+            yield "its files are gone; to use the commands above, keep them: tfgrpo loop demo --into DIR"
 
 
 def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iterator[str]:

@@ -1,13 +1,17 @@
 """`tfgrpo loop demo`: what it prints, on both buses; that two loops know the same is its own business."""
 
 import re
+import shlex
 from pathlib import Path
 
+import pytest
 from support.buses import NatsPlace
 
+from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.demo.demo_library import prepare
 from pytest_tfgrpo.cli.loop.demo_traffic import DAYS, OPTED_OUT, open_traffic
-from pytest_tfgrpo.cli.loop.loop_demo import demo
+from pytest_tfgrpo.cli.loop.loop_demo import DemoLoop, demo
+from pytest_tfgrpo.core.errors import StoreError
 
 TASKS = 90
 DECISIONS = [
@@ -47,9 +51,19 @@ def test_what_it_learns_is_a_version_that_waits_for_a_person(tmp_path: Path) -> 
     before, after = map(float, re.findall(r"version    v2 .* ([0-9.]+) to ([0-9.]+)", text)[0])
     assert after > before
     assert "needs approval: no safety suite was tried" in text
+    following = re.findall(r"next       tfgrpo (.*); live until then: v1", text)[0]
+    assert command_line().parse_args(shlex.split(following)).version == "v2"
     assert re.search(r"control    the same attempts with rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
     assert decisions(text) == DECISIONS
     assert "would still have been missed" in text
+
+
+def test_a_service_that_cannot_start_says_why_once(tmp_path: Path) -> None:
+    loop = DemoLoop(tmp_path)
+    loop.config.write_text("[servise]\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"loop.toml did not start: (?!tfgrpo:).*'servise'.*\S\Z"):
+        loop.start()
+    loop.stop()
 
 
 def decisions(text: str) -> list[str]:
