@@ -101,7 +101,8 @@ class SettledSessions:
             known = found[session]
             self._done.add(session)
             (version, *others) = known.versions
-            if others or version not in self._arms or session in older:
+            before = session in older or known.started < self._start  # what came before may be forgotten
+            if others or version not in self._arms or before:
                 continue
             user = known.user or session
             day = (user, settled[:_DAY])
@@ -145,7 +146,8 @@ def _rewards(view: LoopView, ids: Sequence[str]) -> Mapping[str, list[tuple[str,
 
 
 def _known_at(rewards: Sequence[tuple[str, float]], time: str) -> float | None:
-    return next((total for known, total in reversed(rewards) if known <= time), None)
+    total = next((total for known, total in reversed(rewards) if known <= time), None)
+    return None if total is None else min(1.0, max(0.0, total))  # a sum of shares may round beyond 1
 
 
 def _seconds(started: str, ended: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import deque
 from typing import NamedTuple
 
@@ -121,19 +121,19 @@ class RampTally:
         self._blocked: dict[float, list[int]] = {}
 
     def add(self, one: SettledSession) -> None:
-        """Count a session; they come in the order in which they settled."""
+        """Count a session; one that was late on the bus may have settled before others that are counted."""
         arm = self._canary if one.canary else self._control
-        arm.settled.append(one.settled)
+        insort(arm.settled, one.settled)
         arm.recent.append(one.failed)
         arm.seconds.append(one.seconds)
         if one.failed:
-            arm.failed.append(one.settled)
+            insort(arm.failed, one.settled)
             self._failed.setdefault(one.share, [0, 0])[one.canary] += 1
         if one.blocked and one.first:
             arm.blocked += 1
             self._blocked.setdefault(one.share, [0, 0])[one.canary] += 1
         if one.reward is not None:
-            arm.rewarded.append(one.settled)
+            insort(arm.rewarded, one.settled)
             self._difference.add(one.reward, one.canary, one.share)
 
     def figures(self, since: str, violations: int) -> RampFigures:

@@ -196,7 +196,7 @@ def _check_own(data: Json) -> None:
         NormalizedScore(**data["normalization"]["components"][EFFICIENCY])
     if not isinstance(metadata.get("domain", ""), str) or not isinstance(metadata.get("joined", []), list):
         raise TypeError("its domain or what joined is not as it should be")
-    if abs(data["total_reward"] - expected_total(data)) > TOLERANCE:
+    if not abs(data["total_reward"] - expected_total(data)) <= TOLERANCE:  # a NaN is no total either
         raise ValueError("its total is not that of its components")
 
 

@@ -222,6 +222,28 @@ def test_the_newest_thirty_sessions_show_that_errors_have_ended() -> None:
     assert tally.figures(minute(0), 0).recent_rate == (2 / 30, 1.0)
 
 
+def test_sessions_that_are_late_on_the_bus_count_where_they_settled() -> None:
+    tally = RampTally()
+    for at, failed in ((20, True), (5, False), (6, False)):
+        tally.add(settled(at, failed))
+    found = tally.figures(minute(10), 0)
+    assert (found.rewarded.canary, found.fresh.canary) == (3, 1)
+    assert found.step_evidence.canary > 0.0
+
+
+def settled(at: float, failed: bool) -> SettledSession:
+    return SettledSession(
+        canary=True,
+        share=0.1,
+        settled=minute(at),
+        first=True,
+        reward=0.5,
+        failed=failed,
+        blocked=False,
+        seconds=1.0,
+    )
+
+
 def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
     loop.look(0)
     loop.send(100, "v1", 5)

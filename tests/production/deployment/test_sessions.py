@@ -1,7 +1,9 @@
 """Sessions as a ramp counts them: once, settled, by what was known, and of one version alone."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,28 @@ def test_a_session_is_valued_by_what_was_known_when_it_settled(
     publish_sessions(bus, [late, revised, DrawnSession("c", at=3, reward=None)])
     bus.publish([reward_event(revised, 0.6, 2, 8), reward_event(revised, 0.9, 3, 30)])
     assert [one.reward for one in read(sessions, bus, view, 60)] == [None, 0.6, None]
+
+
+@pytest.mark.parametrize(("total", "counts"), [(1.0, 1.0 + 9e-7), (0.0, -9e-7)])
+def test_a_reward_that_was_rounded_beyond_its_range_counts_as_its_end(
+    bus: Bus, view: LoopView, sessions: SettledSessions, total: float, counts: float
+) -> None:
+    one = DrawnSession("a", "v1", 1, reward=None)
+    event = reward_event(one, total)
+    publish_sessions(bus, [one])
+    bus.publish(
+        [replace(event, data=json.dumps({**json.loads(event.data), "total_reward": counts}).encode())]
+    )
+    assert [one.reward for one in read(sessions, bus, view, 30)] == [total]
+
+
+def test_a_session_whose_runs_from_before_were_forgotten_is_of_no_arm(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    publish_sessions(bus, [DrawnSession("a", "v2", 1, seconds=300.0)])
+    assert read(sessions, bus, view, 5) == []
+    view.rows("DELETE FROM trajectories RETURNING 1", ())
+    assert read(sessions, bus, view, 30) == []
 
 
 def test_what_a_run_of_it_met_is_the_sessions(bus: Bus, view: LoopView, sessions: SettledSessions) -> None:

@@ -208,6 +208,7 @@ def test_a_reward_of_ours_keeps_what_its_next_revision_needs() -> None:
             "normalization": {"normalized_total": 0.0, "components": {"efficiency": {}}},
         },
         {"total_reward": 0.51},
+        {"total_reward": float("nan")},
         {"session_id": 2**54},
         {"session_id": -(2**54)},
         {"session_id": ["a"]},
