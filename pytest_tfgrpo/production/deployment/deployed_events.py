@@ -91,6 +91,13 @@ def transition_events(
     ]
 
 
+def _before(serving: Serving, transition: Transition) -> str | None:
+    """Return the version that one replaces, or that replaces it once it was rolled back."""
+    if transition.trigger == "finish":
+        return serving.previous
+    return serving.live if transition.version != serving.live and transition.state != "retired" else None
+
+
 def _payload(
     serving: Serving, transition: Transition, ramp: Ramp, decision: DeployDecision
 ) -> dict[str, Json]:
@@ -110,7 +117,7 @@ def _payload(
     metadata = {
         "deployed_by": decision.by or PLATFORM,
         "approval_status": "manual_approved" if ramp.by else "automated",
-        "previous_model": serving.previous or serving.live if state != "retired" else None,
+        "previous_model": _before(serving, transition),
         "state": state,
         "reason": decision.reason,
         "evidence": decision.evidence,

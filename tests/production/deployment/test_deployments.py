@@ -155,6 +155,25 @@ def test_a_live_version_is_rolled_back_to_the_one_before(bus: Bus, deployments: 
     assert states(bus)[-2:] == [("v2", "rolled_back", 0.0), ("v1", "live", 100.0)]
 
 
+def test_events_name_the_version_that_was_replaced_or_came_back(bus: Bus, deployments: Deployments) -> None:
+    live(deployments)
+    deployments.start(good("v3"), good(), said(10, "ada"))
+    deployments.roll_back("v3", said(11))
+    deployments.roll_back("v2", said(12, "ada"))
+    found = [
+        (one["model_info"]["model_id"], one["metadata"]["state"], one["metadata"]["previous_model"])
+        for one in payloads(bus, "RL_DEPLOYMENTS")
+    ]
+    assert found[4:] == [
+        ("v2", "live", "v1"),
+        ("v1", "retired", None),
+        ("v3", "canary", "v2"),
+        ("v3", "rolled_back", "v2"),
+        ("v2", "rolled_back", "v1"),
+        ("v1", "live", None),
+    ]
+
+
 def test_what_is_live_is_not_rolled_back_under_a_ramp(deployments: Deployments) -> None:
     live(deployments)
     deployments.start(good("v3"), good(), said(10))
