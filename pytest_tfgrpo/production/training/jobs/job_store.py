@@ -190,7 +190,7 @@ class TrainingJobs:
         """Forget the oldest of the ended jobs, and what watermarks they had, but no bill of the day."""
         ended = sorted((job for job in self.listed() if job.ended), key=lambda job: job.order)
         for job in ended[:-MOST_ENDED]:
-            if job.spent_usd and job.status["timestamp"][:10] >= day:
+            if job.spent_usd and max(job.started, job.status["timestamp"])[:10] >= day:
                 continue
             for key in (_JOB + job.id, *([_mark(job.request)] if job.request.watermark else [])):
                 change(self._rows, key, lambda _: None)

@@ -37,8 +37,13 @@ class JobLimits:
 
 def day_usd(jobs: Iterable[TrainingJob], day: str) -> float:
     """Return what jobs spent on a day in UTC; one that ran over midnight counts whole on both days."""
-    return sum(
-        job.spent_usd
-        for job in jobs
-        if job.started and job.started[:10] <= day <= job.status["timestamp"][:10]
-    )
+    return sum(job.spent_usd for job in jobs if job.started and _first(job)[:10] <= day <= _last(job)[:10])
+
+
+def _first(job: TrainingJob) -> str:
+    return min(job.started, str(job.status["timestamp"]))
+
+
+def _last(job: TrainingJob) -> str:
+    """Return when a job was last heard of; a clock that went back brings none of it out of its days."""
+    return max(job.started, str(job.status["timestamp"]))

@@ -65,6 +65,16 @@ def test_jobs_of_a_day_are_counted_whole_and_over_midnight_on_both(jobs: Trainin
     assert [day_usd(jobs.listed(), day) for day in days] == [0.0, 3.0, 6.0, 0.0]
 
 
+def test_a_clock_that_goes_back_over_midnight_brings_no_bill_out_of_its_days(
+    jobs: TrainingJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spend(jobs, "back", 2.0, f"{DAY}T00:10:00", "2026-03-09T23:55:00")
+    assert [day_usd(jobs.listed(), day) for day in ("2026-03-09", DAY, "2026-03-11")] == [2.0, 2.0, 0.0]
+    monkeypatch.setattr(job_store, "MOST_ENDED", 1)
+    spend(jobs, "next", 1.0, f"{DAY}T01:00:00", f"{DAY}T02:00:00")
+    assert day_usd(jobs.listed(), DAY) == 3.0
+
+
 def test_a_job_waits_where_the_day_has_not_its_whole_budget_left(jobs: TrainingJobs) -> None:
     spend(jobs, "one", 7.0, f"{DAY}T01:00:00", f"{DAY}T02:00:00")
     now = f"{DAY}T12:00:00.000Z"
