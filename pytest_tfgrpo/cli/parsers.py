@@ -120,3 +120,16 @@ def whole(text: str, least: int = 0) -> int:
 def positive(text: str) -> int:
     """Return a whole number from 1 on; raises ArgumentTypeError."""
     return whole(text, 1)
+
+
+def words(text: str, most: int = 10_000) -> str:
+    """Return a text that says something; raises ArgumentTypeError."""
+    found = text.strip()
+    if not 0 < len(found) <= most or not found.isprintable():
+        raise argparse.ArgumentTypeError(f"must be 1 to {most:,} printable characters, not {text[:40]!r}")
+    return found
+
+
+def person(text: str) -> str:
+    """Return the name of who decides, as events can hold it; raises ArgumentTypeError."""
+    return words(text, 256)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.cli.loop.arguments import add_config
-from pytest_tfgrpo.cli.parsers import Parser
+from pytest_tfgrpo.cli.parsers import Parser, person, words
 
 
 def add_decision(command: Parser) -> None:
     """Add what names the version, the person and the reason."""
     command.add_argument("version", metavar="VERSION", help="such as v2")
-    command.add_argument("--by", metavar="NAME", required=True, help="who decides; the audit keeps it")
-    command.add_argument("--reason", metavar="TEXT", required=True, help="why; the audit keeps it")
+    command.add_argument(
+        "--by", type=person, metavar="NAME", required=True, help="who decides; the audit keeps it"
+    )
+    command.add_argument(
+        "--reason", type=words, metavar="TEXT", required=True, help="why; the audit keeps it"
+    )
     add_config(command)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_tfgrpo.cli.loop.arguments import add_config
-from pytest_tfgrpo.cli.parsers import Parser, add_command, positive, whole
+from pytest_tfgrpo.cli.parsers import Parser, add_command, person, positive, whole, words
 from pytest_tfgrpo.core.python.clock import utc_time
 
 PRIORITIES = ("urgent", "high", "normal", "low")
@@ -133,6 +133,8 @@ def versions(parser: Parser) -> None:
         help="passed or failed: what its safety suites left open",
     )
     command.add_argument("--human-eval-score", type=float, metavar="SCORE", help="from 0 to 1")
-    command.add_argument("--by", metavar="NAME", required=True, help="who says so; the audit keeps it")
-    command.add_argument("--reason", metavar="TEXT", required=True, help="why")
+    command.add_argument(
+        "--by", type=person, metavar="NAME", required=True, help="who says so; the audit keeps it"
+    )
+    command.add_argument("--reason", type=words, metavar="TEXT", required=True, help="why")
     add_config(command)

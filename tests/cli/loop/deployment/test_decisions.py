@@ -9,6 +9,7 @@ from support.learned_runs import learned, lesson
 from support.loop_events import payloads
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role
 from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.production.bus.registry import open_bus
@@ -108,6 +109,18 @@ def test_versions_are_rejected_and_pinned() -> None:
     assert "there is no version 'v9'; the last is v4" in decide("pin", "v9", code=1)[0]
     decide("approve", "v2")
     assert "v2 is served; roll it back first: tfgrpo loop rollback v2" in decide("reject", "v2", code=1)[0]
+
+
+@pytest.mark.parametrize("action", ["approve", "hold"])
+@pytest.mark.parametrize(
+    ("by", "reason"), [(" ", "x"), ("ada", ""), ("a" * 257, "x"), ("ada\x1b[2J", "x"), ("ada", "\udcff")]
+)
+def test_who_decides_and_why_are_said_in_words_that_an_event_can_hold(
+    action: str, by: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["loop", action, "v2", "--by", by, "--reason", reason])
+    assert "printable characters" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("approval", "ramps"), [("automatic", "v3"), ("manual", "")])
