@@ -14,7 +14,8 @@ MOST_SESSIONS = 100_000
 
 def bucket(deployment: str, session: str) -> float:
     """Return a number in [0, 1) that follows from both, and is even over sessions."""
-    digest = hashlib.sha256(f"{deployment}\0{session}".encode()).digest()
+    named = f"{deployment}\0{session}".encode(errors="surrogatepass")  # JSON may hold half a character
+    digest = hashlib.sha256(named).digest()
     return int.from_bytes(digest[:4], "big") / 2**32
 
 

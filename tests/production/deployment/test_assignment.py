@@ -39,6 +39,10 @@ def test_a_bucket_is_the_first_32_bits_of_a_hash_of_both_ids() -> None:
     assert len({bucket("d", "s"), bucket("e", "s"), bucket("d", "t"), bucket("ds", "")}) == 4
 
 
+def test_any_id_that_json_can_hold_has_a_bucket() -> None:
+    assert bucket("d", "\ud800") != bucket("d", "\ud801")
+
+
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.25, 0.5])
 def test_a_share_of_the_sessions_meets_the_version_that_ramps(share: float) -> None:
     assert len(canaries(ramping(share))) / len(SESSIONS) == pytest.approx(share, abs=0.03)
