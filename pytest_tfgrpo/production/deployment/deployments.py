@@ -37,7 +37,7 @@ BuildChange: TypeAlias = Callable[[Serving, DeployDecision, str], ServingChange]
 
 
 class Deployments:
-    """What is served, for several processes. Every method raises BusError."""
+    """What is served, for several processes. Every method raises BusError and StoreError."""
 
     def __init__(self, store: EventStore) -> None:
         self._store, self._rows = store, store.table(STATE)

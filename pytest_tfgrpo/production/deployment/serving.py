@@ -7,10 +7,13 @@ of it or nothing.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
@@ -22,6 +25,7 @@ FIRST = "v1"
 """The agent without lessons, which is live before anything was deployed."""
 HOLD_OUT = 0.05
 """Share of the sessions that stay with the version before until the new one is live."""
+_NAME = re.compile(r"v[1-9][0-9]{0,8}")
 Strategy: TypeAlias = Literal["canary", "blue_green", "immediate"]
 
 
@@ -102,5 +106,33 @@ class Serving:
 
 
 def serving_of(value: bytes | None) -> Serving:
-    """Return what the row's value says; v1 is live where there is no row. Raises ValueError."""
-    return Serving() if value is None else from_wire(Serving, load_json(value))
+    """Return what the row's value says; v1 is live where there is no row. Raises StoreError."""
+    if value is None:
+        return Serving()
+    try:
+        found = from_wire(Serving, load_json(value))
+        _check(found)
+    except ValueError as error:
+        raise StoreError(
+            f"the row {ROW!r} of the table state does not hold what is served: {error}; "
+            "put the bus back from a copy of its data"
+        ) from error
+    return found
+
+
+def _check(serving: Serving) -> None:
+    """Raise ValueError for what no transition leaves."""
+    for name in sorted(serving.used | serving.states.keys()):
+        if name not in serving.states:
+            raise ValueError(f"{name} is served and has no state")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a version")
+    for ramp in (serving.ramp, serving.deployed):
+        if ramp is None:
+            continue
+        fits = len(ramp.shares) == len(ramp.waits_min) >= len(ramp.began) > 0
+        if not (fits and all(0.0 < share <= 1.0 for share in ramp.shares)):
+            raise ValueError(f"the steps of {ramp.version} do not fit each other")
+        for time in (*ramp.began, ramp.since):
+            if utc_time(time) is None:
+                raise ValueError(f"{time!r} is no time")

@@ -2,10 +2,12 @@
 
 import hashlib
 import itertools
+import json
 from dataclasses import replace
 
 import pytest
 
+from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.deployment.assignment import SessionVersions, assigned, bucket
 from pytest_tfgrpo.production.deployment.serving import Ramp, Serving, serving_of
@@ -88,6 +90,33 @@ def test_what_is_served_is_read_as_it_was_written_and_v1_is_live_at_first() -> N
     serving = ramping(0.1, 0.25)
     assert serving_of(serving.encode()) == serving
     assert (serving_of(None).live, serving_of(None).versions) == ("v1", ("v1",))
+
+
+def damaged(**changes: object) -> bytes:
+    serving = json.loads(ramping(0.1, 0.25).encode())
+    ramp = serving["ramp"] | {key: value for key, value in changes.items() if key in serving["ramp"]}
+    rest = {key: value for key, value in changes.items() if key not in ramp}
+    return json.dumps({**serving, "ramp": ramp, **rest}).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (b"\xff{", "utf-8"),
+        (b"[]", "expected"),
+        (damaged(live="v7"), "v7 is served and has no state"),
+        (damaged(previous="v7"), "v7 is served and has no state"),
+        (damaged(version="v7"), "v7 is served and has no state"),
+        (damaged(live="good", states={"good": "live", "v2": "canary"}), "'good' is no name of a version"),
+        (damaged(began=[]), "the steps of v2 do not fit each other"),
+        (damaged(shares=[0.1]), "the steps of v2 do not fit each other"),
+        (damaged(shares=[0.1, 1.5]), "the steps of v2 do not fit each other"),
+        (damaged(since="noon"), "'noon' is no time"),
+    ],
+)
+def test_a_row_that_is_damaged_is_named_before_anything_is_served_by_it(value: bytes, why: str) -> None:
+    with pytest.raises(StoreError, match=f"the row 'serving' of the table state .*{why}"):
+        serving_of(value)
 
 
 def test_the_share_at_a_time_is_that_of_the_step_it_lies_in() -> None:

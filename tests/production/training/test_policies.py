@@ -27,6 +27,7 @@ from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import lesson_sources
 from pytest_tfgrpo.production.training.versions.trace import trace_lines
 from pytest_tfgrpo.production.training.versions.validation import Validation
+from pytest_tfgrpo.storage.event_store import STATE
 
 OPEN = Validation(
     outcome="needs_approval",
@@ -297,6 +298,15 @@ def test_an_unknown_version_is_named(policies: Policies) -> None:
         policies.row("w2")
 
 
+@pytest.mark.parametrize("text", ['{"name": "v2"', "[]", '{"name": "vx", "job": "", "state": "approved"}'])
+def test_a_row_that_is_damaged_is_named(policies: Policies, bus: Bus, text: str) -> None:
+    bus.table(STATE).put("policy.v2", text.encode(), 0)
+    with pytest.raises(
+        StoreError, match=r"a row policy\.v<n> of the table state holds no version: .*put the"
+    ):
+        policies.listed()
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": "tfgrpo.policy/1"}'])
 def test_a_broken_file_is_named(policies: Policies, text: str) -> None:
     add(policies, 0, adds(lesson(0)))
@@ -411,6 +421,22 @@ class TestRetention:
         assert policies.prune(NOON) == ["v3"]
         assert add(policies, 9, adds(lesson(9))).name == "v11"
         assert self.removed(policies) == ["v3", "v4", "v5", "v6"]
+
+    def test_nothing_is_decided_of_a_version_that_was_removed(self, policies: Policies, bus: Bus) -> None:
+        for n in range(7):
+            add(policies, n, adds(lesson(n)))
+        assert self.removed(policies) == ["v3"]
+        audit = [*bus.replay("RL_AUDIT")]
+        for decide in (
+            lambda: policies.pin("v3", True, **ADA),
+            lambda: policies.decide("v3", "rejected", **ADA),
+            lambda: policies.decide("v3", "approved", **ADA),
+            lambda: policies.judge("v3", safe=True, **ADA),
+        ):
+            with pytest.raises(StoreError, match="version v3 was removed, and its files are gone"):
+                decide()
+        assert [*bus.replay("RL_AUDIT")] == audit
+        assert self.removed(policies) == ["v3"]
 
     def removed(self, policies: Policies) -> list[str]:
         return [row.name for row in policies.listed() if row.state == "removed"]

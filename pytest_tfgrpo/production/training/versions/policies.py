@@ -81,13 +81,16 @@ class Policies:
 
     def read(self, name: str) -> PolicyVersion:
         """Return what a version is; raises StoreError."""
+        row, _ = self._rows.get(f"{ROW}.{name}")
+        known = None if row is None else _row(row)
+        if known is not None:
+            _check_kept(known)
         file, value = self._read(name, "policy.json")
         if found := violations("policy", value):
             where = f"{found[0].pointer or '/'}: {found[0].message}"
             raise StoreError(f"{file} is no policy version: {where}; run the job of version {name} again")
         version = from_wire(PolicyVersion, {k: v for k, v in value.items() if k not in ("schema", "content")})
-        row, _ = self._rows.get(f"{ROW}.{name}")
-        return version if row is None else replace(version, verdict=_row(row).verdict)
+        return version if known is None else replace(version, verdict=known.verdict)
 
     def whole(self) -> list[VersionRow]:
         """Return the versions whose files are there; raises StoreError and BusError."""
@@ -193,6 +196,7 @@ class Policies:
         while True:
             value, revision = self._rows.get(key)
             before = _row(value or b"{}")
+            _check_kept(before)
             row = to(before)
             event = BusEvent(
                 id=derived_id(key, str(revision), str(said["action"])),
@@ -286,8 +290,21 @@ def _json(value: Json) -> bytes:
     return json.dumps(value, indent=1, allow_nan=False).encode() + b"\n"
 
 
+def _check_kept(row: VersionRow) -> None:
+    if row.state == "removed":
+        raise StoreError(f"version {row.name} was removed, and its files are gone; take a newer one")
+
+
 def _row(value: bytes) -> VersionRow:
-    return from_wire(VersionRow, json.loads(value))
+    try:
+        row = from_wire(VersionRow, load_json(value))
+        int(row.name.removeprefix("v"))
+    except ValueError as error:
+        raise StoreError(
+            f"a row {ROW}.v<n> of the table state holds no version: {error}, in {value[:200]!r}; "
+            "put the bus back from a copy of its data"
+        ) from error
+    return row
 
 
 def _encoded(row: VersionRow) -> bytes:
