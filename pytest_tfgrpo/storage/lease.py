@@ -58,7 +58,7 @@ class Lease:
         if self._renewed is not None:
             return self._write(self.state)
         value, revision = self._table.get(self._key)
-        row = _row(value)
+        row = _row(value, self._key)
         if row["owner"] not in ("", self._owner):
             if self._seen is None or self._seen[0] != revision:
                 self._seen = (revision, now)
@@ -79,7 +79,7 @@ class Lease:
             self._lose()
             return None
         value, revision = self._table.get(self._key)
-        if _row(value)["owner"] != self._owner:  # taken since: what was published stands
+        if _row(value, self._key)["owner"] != self._owner:  # taken since: what was published stands
             self._lose()
             return sequences
         self._revision = revision
@@ -112,16 +112,27 @@ class Lease:
 
 def lease_state(table: Table, job: str) -> Json:
     """Return what the last holder of a job kept, as the table ``state`` has it."""
-    return _row(table.get(f"lease.{job}")[0])["state"]
+    key = f"lease.{job}"
+    return _row(table.get(key)[0], key)["state"]
 
 
 def lease_holder(table: Table, job: str) -> str:
     """Return who has a job, or had it and is gone; empty where the last one let go of it."""
-    return str(_row(table.get(f"lease.{job}")[0])["owner"])
+    key = f"lease.{job}"
+    return str(_row(table.get(key)[0], key)["owner"])
 
 
-def _row(value: bytes | None) -> dict[str, Json]:
+def _row(value: bytes | None, key: str) -> dict[str, Json]:
+    """Return what a row says; raises BusError where it is no lease."""
     if value is None:
         return {"owner": "", "state": None}
-    row: dict[str, Json] = json.loads(value)
+    try:
+        row = json.loads(value)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict) or not isinstance(row.get("owner"), str) or "state" not in row:
+        raise BusError(
+            f"the row {key!r} of the table state holds no lease, but {value[:200]!r}; "
+            "put the bus back from a copy of its data"
+        )
     return row

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from support.buses import STREAM, BusPlace, events, texts
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import Lease
@@ -133,3 +134,11 @@ def test_jobs_have_leases_of_their_own(one: Holder) -> None:
     assert one.lease.hold()
     assert other.hold()
     assert sorted(one.bus.table(STATE).list("lease.")) == ["lease.other", "lease.work"]
+
+
+@pytest.mark.parametrize("value", [b"{", b"[]", b'{"owner": 1, "state": null}', b'{"owner": "one"}'])
+def test_a_row_that_is_damaged_is_named_and_taken_by_nobody(one: Holder, value: bytes) -> None:
+    one.bus.table(STATE).put("lease.work", value, 0)
+    with pytest.raises(BusError, match=r"the row 'lease\.work' of the table state holds no lease, but b"):
+        one.lease.hold()
+    assert one.bus.table(STATE).get("lease.work")[0] == value
