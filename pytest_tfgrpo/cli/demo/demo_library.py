@@ -42,7 +42,7 @@ library = "misled.json"
 def demo_folder(into: str | None) -> Iterator[Path]:
     """Yield the empty folder `into`, which is made, or one for the time of a demonstration."""
     with TemporaryDirectory(prefix="tfgrpo-demo-") as temporary:
-        folder = Path(into or temporary)
+        folder = Path(into or temporary).absolute()  # some of its programs run elsewhere
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise SettingError(f"{folder} is not empty; name a new folder")

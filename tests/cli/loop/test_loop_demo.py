@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.cli.demo.demo_library import demo_folder
 from pytest_tfgrpo.cli.loop import loop_demo
 
 
@@ -18,3 +19,11 @@ def test_its_last_line_says_where_its_commands_find_their_files(
     (*_, last) = loop_demo.demo_command(given)
     assert ("tfgrpo loop demo --into DIR" in last) is not kept
     assert (str(into / "killed" / "loop.toml") in last) is kept
+
+
+def test_a_relative_folder_is_found_from_any_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with demo_folder("here") as folder:
+        assert folder == tmp_path / "here"

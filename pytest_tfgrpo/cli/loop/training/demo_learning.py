@@ -85,7 +85,8 @@ def _version(job: TrainingJob, policies: Policies) -> Iterator[str]:
     gain = _gain(found.holdout_reward, found.improvement_over_baseline)
     yield f"version    {name} with {plural(version.lessons, 'lesson')}: mean score on the eval split {gain}"
     yield f"           {row.state.replace('_', ' ')}: {'; '.join(found.reasons)}"
-    yield f"next       tfgrpo loop approve {name} --by NAME --reason TEXT; live until then: {FIRST}"
+    yield f"next       tfgrpo loop versions verdict {name} --safety passed --by NAME --reason TEXT"
+    yield f"           tfgrpo loop approve {name} --by NAME --reason TEXT; live until then: {FIRST}"
 
 
 def _control(folder: Path, evidence: Path) -> str:

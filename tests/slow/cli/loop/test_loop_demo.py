@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.buses import NatsPlace
 
+from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.demo.demo_library import prepare
 from pytest_tfgrpo.cli.loop.demo_traffic import DAYS, OPTED_OUT, open_traffic
@@ -51,8 +52,10 @@ def test_what_it_learns_is_a_version_that_waits_for_a_person(tmp_path: Path) -> 
     before, after = map(float, re.findall(r"version    v2 .* ([0-9.]+) to ([0-9.]+)", text)[0])
     assert after > before
     assert "needs approval: no safety suite was tried" in text
-    following = re.findall(r"next       tfgrpo (.*); live until then: v1", text)[0]
-    assert command_line().parse_args(shlex.split(following)).version == "v2"
+    following = re.findall(r"(?:next|) {7,}tfgrpo (loop .*? --reason TEXT)", text)
+    assert [command_line().parse_args(shlex.split(one)).version for one in following] == ["v2", "v2"]
+    for command in following:  # what it prints can be done
+        assert main([*shlex.split(command), "--config", str(tmp_path / "killed" / "loop.toml")]) == 0
     assert re.search(r"control    the same attempts with rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
     assert decisions(text) == DECISIONS
     assert "would still have been missed" in text
