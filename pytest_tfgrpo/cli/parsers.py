@@ -68,6 +68,8 @@ class Parser(argparse.ArgumentParser):
         """Print the usage and `message`, and exit with 2."""
         found = INVALID.search(message)
         hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"])) if found else ""
+        if message.endswith(" required: COMMAND"):
+            hint = f"; '{self.prog} --help' lists them"
         super().error(message + hint)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:

@@ -74,6 +74,14 @@ def test_the_nearest_command_or_option_is_named(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("group", ["", "loop", "library"])
+def test_no_command_says_what_lists_them(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command_line().parse_args(group.split())
+    name = f"tfgrpo {group}".strip()
+    assert capsys.readouterr().err.endswith(f"required: COMMAND; '{name} --help' lists them\n")
+
+
 def test_a_run_is_the_latest_unless_one_is_named() -> None:
     parser = Parser()
     parser.add_run("--run")
