@@ -56,7 +56,9 @@ class SessionEnd:
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
         if self._is_bypassed():
             section.lines = []
-            section.fail("tfgrpo: the gate did not run: something removed its items, or ended the session")
+            uncollected = exitstatus == pytest.ExitCode.INTERRUPTED and session.testsfailed
+            why = "collection failed" if uncollected else "something removed its items, or ended the session"
+            section.fail(f"tfgrpo: the gate did not run: {why}")
         unsound = any(run.unsound for run in self._runs.values())
         if (unsound or section.failed) and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -56,7 +56,7 @@ def make_end(runs: list[Any], options: Any = (), settings: Any = (), **config: A
 def finished(end: SessionEnd, exitstatus: int = OK, **session: Any) -> int:
     """End pytest's session; returns its exit status."""
     ended: Any = SimpleNamespace(
-        **{"exitstatus": exitstatus, "shouldstop": False, "shouldfail": False} | session
+        **{"exitstatus": exitstatus, "shouldstop": False, "shouldfail": False, "testsfailed": 0} | session
     )
     end.pytest_sessionfinish(ended, exitstatus)
     found: int = ended.exitstatus
@@ -161,6 +161,14 @@ def test_a_gate_whose_items_somebody_removed_fails_the_invocation(
     assert finished(ran(end)) == (FAILED if bypassed else OK)
     told = "tfgrpo: the gate did not run: something removed its items, or ended the session"
     assert end.section.lines == [told] * bypassed
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_a_gate_is_not_said_to_be_removed_where_collection_failed(failed: int) -> None:
+    end = make_end([Run([], started=False)], {}, GATED)
+    stopped = pytest.ExitCode.INTERRUPTED
+    assert finished(end, stopped, testsfailed=failed) == stopped
+    assert end.section.lines[0].endswith("run: collection failed") is bool(failed)
 
 
 def test_a_gate_whose_items_ran_is_not_bypassed() -> None:
