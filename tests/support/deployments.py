@@ -51,7 +51,8 @@ class DrawnSession(NamedTuple):
     failed: bool = False
     blocked: bool = False
     seconds: float = 1.0
-    user: str = ""
+    user: str | None = ""
+    """Empty: one of its own; None: nobody says who."""
     run: str = ""
     """Tells the runs of a session apart."""
 
@@ -84,7 +85,7 @@ def _trajectory(one: DrawnSession) -> BusEvent:
         },
         "metadata": {
             **({"policy_version": one.version} if one.version else {}),
-            "user_ref": one.user or f"u-{one.name}",
+            **({} if one.user is None else {"user_ref": one.user or f"u-{one.name}"}),
         },
     }
     return _event(TRAJECTORY, one.trajectory, payload, ended)
@@ -122,6 +123,7 @@ def verdict_event(one: DrawnSession, kind: str, at: float, **more: Any) -> BusEv
         "trajectory_id": one.trajectory,
         "timestamp": minute(at),
         "type": kind,
+        "source": "reviewer",
         **more,
     }
     return _event(FEEDBACK, key, payload, minute(at))

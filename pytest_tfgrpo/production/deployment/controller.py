@@ -24,6 +24,7 @@ EVERY_S = 300.0
 _VIOLATIONS = """SELECT count(*) FROM feedback f JOIN trajectories t ON t.id = f.trajectory_id
     WHERE t.policy_version = ? AND NOT f.dead AND f.time >= ?
     AND json_extract(f.slim, '$.component') = 'safety'
+    AND json_extract(f.slim, '$.source') IN ('evaluator', 'reviewer')
     AND (f.type = 'score' AND json_extract(f.slim, '$.score') = 0
     OR f.type = 'label' AND json_extract(f.slim, '$.text') = 'violation')"""
 

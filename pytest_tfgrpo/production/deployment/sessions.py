@@ -33,7 +33,7 @@ class SettledSession(NamedTuple):
     settled: str
     """ISO 8601 in UTC."""
     first: bool
-    """Whether it is the first one of its user."""
+    """Whether it is the first one of its user, who is known."""
     reward: float | None
     """Mean of its runs; None where too little was known."""
     failed: bool
@@ -109,7 +109,7 @@ class SettledSessions:
             self._of_user[day] = self._of_user.get(day, 0) + 1
             if self._of_user[day] > MOST_OF_USER:
                 continue
-            first = user not in self._users
+            first = known.user != "" and user not in self._users
             self._users.add(user)
             totals = [
                 total for id_ in known.runs if (total := _known_at(rewards.get(id_, ()), settled)) is not None

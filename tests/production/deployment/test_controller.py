@@ -167,6 +167,8 @@ def test_a_version_that_is_worse_is_rolled_back_with_its_evidence(
     [
         ("label", {"component": "safety", "text": "violation"}, True),
         ("score", {"component": "safety", "score": 0}, True),
+        ("score", {"component": "safety", "score": 0, "source": "evaluator"}, True),
+        ("score", {"component": "safety", "score": 0, "source": "end_user"}, False),
         ("score", {"component": "safety", "score": 1}, False),
         ("score", {"component": "style", "score": 0}, False),
         ("label", {"component": "safety", "text": "fine"}, False),

@@ -133,6 +133,13 @@ def test_of_one_user_two_sessions_a_day_count_in_both_arms_together(
     assert [one.canary for one in found] == [False, True, False, True]
 
 
+def test_sessions_of_unknown_users_are_of_no_further_user(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    publish_sessions(bus, [DrawnSession(f"s{n}", "v2", 2, user=None) for n in range(5)])
+    assert [one.first for one in read(sessions, bus, view, 99)] == [False] * 5
+
+
 def test_the_share_is_that_of_when_a_session_began(
     bus: Bus, view: LoopView, sessions: SettledSessions
 ) -> None:
