@@ -14,14 +14,8 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.core.wire.schema import Violation, violations
-from pytest_tfgrpo.production.settings import (
-    CONFIG_VARIABLE,
-    LOOP_TABLE,
-    PREFIX,
-    LoopSetting,
-    LoopSettings,
-    loop_settings,
-)
+from pytest_tfgrpo.production.loop_setting import PREFIX, LoopSetting
+from pytest_tfgrpo.production.settings import CONFIG_VARIABLE, LOOP_TABLE, LoopSettings, loop_settings
 
 LOOP_FILE = "loop.toml"
 DEFAULT = "default"
@@ -46,8 +40,8 @@ class LoopConfig:
     @property
     def bus_spec(self) -> str:
         """The bus for `open_bus`: the path of an embedded one is relative to the folder of the file."""
-        kind, _, where = self.settings.bus_url.partition(":")
-        return f"embedded:{self.path.parent / where}" if kind == "embedded" else self.settings.bus_url
+        kind, _, where = self.settings.bus.url.partition(":")
+        return f"embedded:{self.path.parent / where}" if kind == "embedded" else self.settings.bus.url
 
     @property
     def bus_file(self) -> Path | None:
@@ -58,17 +52,17 @@ class LoopConfig:
     @property
     def public_bus(self) -> str:
         """The bus as it may be shown, without user and password."""
-        return ",".join(_public(server) for server in self.settings.bus_url.split(","))
+        return ",".join(_public(server) for server in self.settings.bus.url.split(","))
 
     @property
     def view_path(self) -> Path:
         """The file of the view."""
-        return self.path.parent / self.settings.view_path
+        return self.path.parent / self.settings.view.path
 
     @property
     def key_path(self) -> Path:
         """The file of the key."""
-        return self.path.parent / self.settings.privacy_key_file
+        return self.path.parent / self.settings.privacy.key_file
 
     @property
     def project_path(self) -> Path | None:
@@ -89,7 +83,7 @@ class LoopConfig:
 
     def bus_options(self) -> dict[str, object]:
         """Return the options for `open_bus`; raises SettingError for certificates that cannot be read."""
-        found: dict[str, object] = dict(self.settings.bus_options)
+        found: dict[str, object] = dict(self.settings.bus.options)
         files = {name: found.pop(name) for name in _TLS_FILES if name in found}
         if not files:
             return found

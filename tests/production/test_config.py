@@ -13,8 +13,9 @@ from pytest_tfgrpo.core.settings import unknown_variables
 from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.config import LoopConfig, config_lines, load_loop_config
 from pytest_tfgrpo.production.loop_file import loop_file_text, write_key
+from pytest_tfgrpo.production.loop_setting import PREFIX
 from pytest_tfgrpo.production.rewards.rewards import WEIGHTS
-from pytest_tfgrpo.production.settings import LOOP_TABLE, PREFIX
+from pytest_tfgrpo.production.settings import LOOP_TABLE
 
 TOKEN = "a-token-of-the-tests-0123"
 
@@ -26,7 +27,7 @@ def load(folder: Path, text: str, environ: Mapping[str, str] = {}) -> LoopConfig
 
 def test_the_file_that_init_writes_leaves_every_default(tmp_path: Path) -> None:
     found = load(tmp_path, loop_file_text())
-    assert found.settings.rewards_weights == WEIGHTS
+    assert found.settings.rewards.weights == WEIGHTS
     assert set(found.origins.values()) == {"default"}
     assert found.bus_spec == f"embedded:{tmp_path / 'loop-bus.db'}"
     for line in loop_file_text().splitlines():
@@ -34,15 +35,15 @@ def test_the_file_that_init_writes_leaves_every_default(tmp_path: Path) -> None:
     lines = loop_file_text().replace('token = ""', f"token = '{TOKEN}'").splitlines()
     set_all = "\n".join(re.sub(r"^# (?=[a-z_]+ = )", "", line) for line in lines)
     same = load(tmp_path, set_all)
-    assert replace(same.settings, service_token=None) == found.settings
+    assert replace(same.settings, service=replace(same.settings.service, token=None)) == found.settings
     assert "default" not in same.origins.values()
 
 
 def test_a_variable_beats_the_file_and_both_are_named(tmp_path: Path) -> None:
     text = f"[service]\nport = 1\nmax_body_mb = 2\ntoken = '{TOKEN}'\n[rewards.weights]\nstyle = 0.5\n"
     found = load(tmp_path, text, {PREFIX + "SERVICE_PORT": "3", PREFIX + "REWARDS_WEIGHTS": "efficiency=0"})
-    assert (found.settings.service_port, found.settings.service_max_body_mb) == (3, 2)
-    assert found.settings.rewards_weights == {**WEIGHTS, "efficiency": 0.0}
+    assert (found.settings.service.port, found.settings.service.max_body_mb) == (3, 2)
+    assert found.settings.rewards.weights == {**WEIGHTS, "efficiency": 0.0}
     assert found.origins["service.port"] == "environment TFGRPO_LOOP_SERVICE_PORT"
     assert found.origins["service.token"] == str(tmp_path / "loop.toml")
 
@@ -62,9 +63,9 @@ def test_domains_of_the_suite_are_a_table_or_a_text_and_are_shown(tmp_path: Path
 
 def test_names_of_users_are_a_list_or_a_text_with_commas_and_are_shown(tmp_path: Path) -> None:
     found = load(tmp_path, "[privacy]\nuser_attributes = ['customer.id', 'member-ref']")
-    assert found.settings.privacy_user_attributes == ("customer.id", "member-ref")
+    assert found.settings.privacy.user_attributes == ("customer.id", "member-ref")
     same = load(tmp_path, "", {PREFIX + "PRIVACY_USER_ATTRIBUTES": "customer.id, member-ref"})
-    assert same.settings.privacy_user_attributes == ("customer.id", "member-ref")
+    assert same.settings.privacy.user_attributes == ("customer.id", "member-ref")
     shown = {line.split()[0]: line for line in config_lines(found)}
     assert "customer.id, member-ref" in shown["privacy.user_attributes"]
     assert (

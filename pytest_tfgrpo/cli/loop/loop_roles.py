@@ -14,10 +14,10 @@ from pytest_tfgrpo.production.assembly.assembler import Assembler
 from pytest_tfgrpo.production.deployment.controller import DeploymentController
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator, RewardParts
+from pytest_tfgrpo.production.loop_setting import PREFIX
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
-from pytest_tfgrpo.production.settings import PREFIX
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
 from pytest_tfgrpo.production.training.dataset.training_rows import write_training_rows
@@ -88,7 +88,7 @@ def open_roles(
         bus,
         view,
         owner,
-        parts=RewardParts(weights=settings.rewards_weights, further=load_components()),
+        parts=RewardParts(weights=settings.rewards.weights, further=load_components()),
         ttl_s=settings.evaluator.lease_s,
         wait_h=settings.evaluator.feedback_wait_h,
     )
@@ -149,7 +149,7 @@ def training_roles(
 def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:
     """Return what takes versions to users, step by step."""
     policies = Policies(bus, open_artifacts(config.store))
-    automatic = config.settings.deployment_approval == "automatic"
+    automatic = config.settings.deployment.approval == "automatic"
     pairs = deployable_pairs(policies, automatic=automatic)
     return DeploymentController(bus, view, pairs, owner_name(), ttl_s=config.settings.evaluator.lease_s)
 

@@ -56,11 +56,11 @@ def current_view(config: LoopConfig, bus: Bus) -> Iterator[LoopView]:
 
 def open_scrubber(config: LoopConfig) -> LoopScrubber:
     """Return what takes secrets out, and makes pseudonyms with the key; raises SettingError."""
-    privacy = config.settings
+    privacy = config.settings.privacy
     return LoopScrubber(
         config.key(),
-        addresses=privacy.privacy_ip_addresses,
-        user_attributes=privacy.privacy_user_attributes,
+        addresses=privacy.ip_addresses,
+        user_attributes=privacy.user_attributes,
     )
 
 

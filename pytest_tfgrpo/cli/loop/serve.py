@@ -31,8 +31,8 @@ def serve(arguments: Arguments) -> Iterator[str]:
     """
     config = load_config(arguments.config)
     settings, scrubber = config.settings, open_scrubber(config)
-    check_reach(settings.service_host, settings.service_token or "")
-    largest = settings.service_max_body_mb << 20
+    check_reach(settings.service.host, settings.service.token or "")
+    largest = settings.service.max_body_mb << 20
     with ExitStack() as closing:
         view = LoopView(config.view_path)
         closing.callback(view.close)
@@ -51,7 +51,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
             training=TrainingApi(jobs, scrubber),
             roles=roles,
             address=ListeningAddress(
-                host=settings.service_host, port=settings.service_port, token=settings.service_token or ""
+                host=settings.service.host, port=settings.service.port, token=settings.service.token or ""
             ),
             limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
             ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),

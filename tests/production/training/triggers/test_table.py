@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.production.settings import TRIGGERS as NAMES
+from pytest_tfgrpo.production.training.settings import TRIGGERS as NAMES
 from pytest_tfgrpo.production.training.triggers.figures import FeedbackCount, RewardSum, TriggerFigures
 from pytest_tfgrpo.production.training.triggers.table import (
     REST,

@@ -16,9 +16,9 @@ from support.loop_events import feedback, publish, rewarded, trajectory
 from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
-from pytest_tfgrpo.production.settings import TRIGGERS as NAMES
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.request import read_request
+from pytest_tfgrpo.production.training.settings import TRIGGERS as NAMES
 from pytest_tfgrpo.production.training.triggers.figures import FeedbackCount, figures_of
 from pytest_tfgrpo.production.training.triggers.training_triggers import EVERY_S, TrainingTriggers, last_cut
 from pytest_tfgrpo.production.view.view import LoopView
