@@ -37,7 +37,7 @@ PARTS = {
     "journal and files": (
         "run/journal.py",
         "core/wire/wire.py",
-        "engine/writer.py",
+        "engine/run_writer.py",
         "/json/",
         "metrics/epochs.py",
     ),

@@ -29,7 +29,7 @@ from driver_model import Costs, RunCosts, forecast, limits, sweep
 from driver_run import EACH, EPOCHS
 from models import model_server
 
-from pytest_tfgrpo.engine.writer import COMMIT_EVERY_S
+from pytest_tfgrpo.engine.run_writer import COMMIT_EVERY_S
 from pytest_tfgrpo.runs.journal.journal import Journal
 
 PROGRAM = Path(__file__).with_name("driver_run.py")

@@ -255,7 +255,7 @@ def test_an_engine_that_fails_is_told_at_once_though_an_actor_will_not_end(
     def full(*_: object) -> None:
         raise JournalError("the disk is full")
 
-    monkeypatch.setattr("pytest_tfgrpo.engine.writer.RunWriter.rollout", full)
+    monkeypatch.setattr("pytest_tfgrpo.engine.run_writer.RunWriter.rollout", full)
     monkeypatch.setattr("pytest_tfgrpo.engine.attempts.attempt.CANCEL_GRACE_S", 0.1)
     monkeypatch.setattr("pytest_tfgrpo.launch.engine_thread.JOIN_S", 0.1)
     with pytest.raises(JournalError, match="the disk is full"):

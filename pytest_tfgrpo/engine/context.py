@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.engine.attempts.decoys import Decoys
     from pytest_tfgrpo.engine.attempts.stage import Stages
     from pytest_tfgrpo.engine.executors.protocol import Executor
-    from pytest_tfgrpo.engine.writer import RunWriter
+    from pytest_tfgrpo.engine.run_writer import RunWriter
     from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 
 

@@ -21,8 +21,8 @@ from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.observers import Notice, Observers
 from pytest_tfgrpo.engine.resumption import begin_budget
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted, uncancel
+from pytest_tfgrpo.engine.run_writer import RunWriter
 from pytest_tfgrpo.engine.stages.registry import StageSetup, open_stages
-from pytest_tfgrpo.engine.writer import RunWriter
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.protocols import Actor
 from pytest_tfgrpo.runs.journal.stored_groups import GroupStore

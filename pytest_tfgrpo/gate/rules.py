@@ -34,9 +34,9 @@ from pytest_tfgrpo.gate.baseline import (
 )
 from pytest_tfgrpo.gate.difference import Bar, judge_difference
 from pytest_tfgrpo.gate.looks import Look, looks_at
-from pytest_tfgrpo.gate.lowest_score import lowest_score
 from pytest_tfgrpo.gate.pooling import drift_of, not_covered
 from pytest_tfgrpo.gate.result import MIN_SHARE, OPEN, RuleResult, Settled
+from pytest_tfgrpo.gate.worst_rollout import worst_rollout
 from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
 from pytest_tfgrpo.metrics.passes import solved
 from pytest_tfgrpo.metrics.values import GT, criteria_of
@@ -201,7 +201,7 @@ def judge_minimum(of: GateInput) -> RuleResult:
 
 
 def _lowest(of: GateInput) -> str:
-    return lowest_score(of.sweeps.after, of.metric, criteria_of(of.run))
+    return worst_rollout(of.sweeps.after, of.metric, criteria_of(of.run))
 
 
 def of_enough(

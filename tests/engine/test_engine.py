@@ -21,12 +21,12 @@ from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import CheckerResult, Frame, Group, PhaseResult, Rollout, Run, Trajectory
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire.wire import to_wire
-from pytest_tfgrpo.engine import writer
+from pytest_tfgrpo.engine import run_writer
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.observers import AwaitingChecker, Observer, Record
 from pytest_tfgrpo.engine.phases import grader
 from pytest_tfgrpo.engine.run_end import COMPLETE
-from pytest_tfgrpo.engine.writer import RunWriter
+from pytest_tfgrpo.engine.run_writer import RunWriter
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.metrics.costs import of_run
 from pytest_tfgrpo.protocols import ActorCall
@@ -563,7 +563,7 @@ def test_a_rollout_is_on_disk_before_its_test_function_is_asked(
         one = Engine(job, folder=tmp_path / "run", observe=observe)
         return await one.run()
 
-    monkeypatch.setattr(writer, "COMMIT_EVERY_S", 60.0)
+    monkeypatch.setattr(run_writer, "COMMIT_EVERY_S", 60.0)
     run = asyncio.run(play())
     assert (run.status, run.warnings) == ("complete", ())
     assert len(asked) == 4  # nothing was learned: one answer serves both sweeps

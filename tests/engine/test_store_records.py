@@ -8,7 +8,7 @@ from support.builders import make_experience, make_group, make_scenario
 
 from pytest_tfgrpo.core.lessons import Operation, Revision, Tombstone
 from pytest_tfgrpo.engine.lineup import Lineup
-from pytest_tfgrpo.engine.writer import _store_records
+from pytest_tfgrpo.engine.run_writer import _store_records
 from pytest_tfgrpo.learning.library.library import empty
 
 

@@ -20,12 +20,12 @@ from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import BUDGET_S, BUDGET_TOKENS, BUDGET_USD, SEED
 from pytest_tfgrpo.core.texts.text import block
-from pytest_tfgrpo.engine.writer import make_output
 from pytest_tfgrpo.launch.launch import stored_baseline
 from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.report.replication import replication, replication_lines, seed_result, what_differs
 from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
 from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run, new_run_id
+from pytest_tfgrpo.runs.output_folder import make_output
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project

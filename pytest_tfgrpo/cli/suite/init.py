@@ -13,7 +13,7 @@ from pytest_tfgrpo.cli.project import IniFile, cd_to, ini_in, parse_ini, read_in
 from pytest_tfgrpo.cli.suite.example_repository import STREAM, make_repository, require_git
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import nearest
-from pytest_tfgrpo.engine.writer import make_output
+from pytest_tfgrpo.runs.output_folder import make_output
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.engine.context import RunContext
     from pytest_tfgrpo.engine.ledger import Ledger
     from pytest_tfgrpo.engine.lineup import Lineup
-    from pytest_tfgrpo.engine.writer import RunWriter
+    from pytest_tfgrpo.engine.run_writer import RunWriter
 
 
 class StageSetup(NamedTuple):

@@ -25,7 +25,7 @@ from pytest_tfgrpo.runs.judgement import as_error
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.writer import RunWriter
+    from pytest_tfgrpo.engine.run_writer import RunWriter
     from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 
 GRACE_S = 3.0

@@ -9,7 +9,7 @@ from pytest_tfgrpo.report.agents import lines
 from pytest_tfgrpo.report.agents.chart import cost_chart
 from pytest_tfgrpo.report.page import template
 
-SCRIPTS = ("text.js", "table.js", "run_history.js")
+SCRIPTS = ("text.js", "sortable_table.js", "run_history.js")
 ROWS = 400
 """Scenarios in the table."""
 

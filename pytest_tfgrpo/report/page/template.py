@@ -38,7 +38,7 @@ SCRIPTS = (
     "text.js",
     "data.js",
     "details.js",
-    "table.js",
+    "sortable_table.js",
     "columns.js",
     "map.js",
     "export.js",

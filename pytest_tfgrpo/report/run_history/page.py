@@ -8,7 +8,7 @@ from pytest_tfgrpo.report.page import template
 from pytest_tfgrpo.report.run_history.chart import MOST, charts
 from pytest_tfgrpo.report.run_history.past_runs import PastRun, agents, by_build, short, span, suites
 
-SCRIPTS = ("text.js", "table.js", "run_history.js")
+SCRIPTS = ("text.js", "sortable_table.js", "run_history.js")
 
 
 def history_page(task_id: str, runs: Sequence[PastRun], links: Mapping[str, str]) -> str:

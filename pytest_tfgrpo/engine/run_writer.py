@@ -1,4 +1,4 @@
-"""The writer: writes the files of a run as it goes; without a folder it writes nothing.
+"""The run writer: writes the files of a run as it goes; without a folder it writes nothing.
 
 The journal comes first; ``metrics.jsonl``, ``per-epoch.json``, ``library.json`` and the lesson store
 follow from it and are made again from the start when a run is resumed.
@@ -35,26 +35,13 @@ from pytest_tfgrpo.learning.library.library import save_library
 from pytest_tfgrpo.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, Journal
+from pytest_tfgrpo.runs.output_folder import make_output
 from pytest_tfgrpo.suite.packs import packs_in_use
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
 
 COMMIT_EVERY_S = 0.02
-IGNORED = "# Made by pytest-tfgrpo: runs hold prompts, answers and the answers expected.\n*\n"
-
-
-def make_output(out: Path) -> bool:
-    """Make the output folder, which git is to ignore; returns whether it was made.
-
-    One that is there is left as it is. What cannot be written is said by what is written next.
-    """
-    try:
-        out.mkdir(parents=True)
-        (out / ".gitignore").write_text(IGNORED, encoding="utf-8")
-    except OSError:
-        return False
-    return True
 
 
 class RunWriter:

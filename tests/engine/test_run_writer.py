@@ -13,7 +13,7 @@ from support.jobs import ScriptedActor, make_job, suite, three_or_not
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.files import JOURNAL, METRICS
 from pytest_tfgrpo.core.records import Frame, Group
-from pytest_tfgrpo.engine.writer import RunWriter
+from pytest_tfgrpo.engine.run_writer import RunWriter
 from pytest_tfgrpo.runs.journal.journal import read
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
 

@@ -10,7 +10,7 @@ REASON = 160
 """Characters of what a rewarder says."""
 
 
-def lowest_score(sweep: PhaseResult | None, metric: str, criteria: Criteria) -> str:
+def worst_rollout(sweep: PhaseResult | None, metric: str, criteria: Criteria) -> str:
     """Return which rollout of a sweep has the worst score of a metric, and what its rewarder says of it."""
     groups = sweep.groups if sweep is not None else ()
     scale = scale_of(groups, metric)
