@@ -10,6 +10,7 @@ from pytest_tfgrpo.learning.optimizer.contrast import (
     AttemptCall,
     attempts_of,
     best_arguments,
+    best_way,
     worst_tool,
 )
 
@@ -83,3 +84,15 @@ def test_the_tool_that_cost_most_is_that_of_losers(
     assert (None if found is None else found.advice) == advice
     if found is not None:
         assert {one.tools for one in found.attempts} == {(found.advice[-1],)}
+
+
+@pytest.mark.parametrize(("usual", "others", "best"), [(0.9, 0.0, "count"), (0.8, 0.6, "guess")])
+def test_a_lucky_group_counts_for_less_than_several_good_ones_the_worse_the_rest_is(
+    usual: float, others: float, best: str
+) -> None:
+    good = [replace(attempt(1, "count"), group_id=f"g{n}", reward=usual) for n in range(3)]
+    lucky = replace(attempt(1, "guess"), group_id="g3", reward=1.0)
+    lost = [replace(attempt(-1, "wait"), group_id=f"g{n}", reward=others) for n in range(4)]
+    found = best_way([*good, lucky, *lost], {})
+    assert found is not None
+    assert {one.tools for one in found.attempts} == {(best,)}

@@ -1,12 +1,19 @@
 """Lines of the live report where little or nothing is known."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from support.live_runs import rollout
 
+from pytest_tfgrpo.production.live import report
 from pytest_tfgrpo.production.live.records import ArmChoice
 from pytest_tfgrpo.production.live.report import (
     _trend_lines,
     difference_lines,
     probability_lines,
+    report_lines,
     status_lines,
 )
 from pytest_tfgrpo.production.live.selection.trends import CategoryTrend
@@ -45,6 +52,17 @@ def test_a_trend_is_shown_with_its_alert_and_what_is_not_known() -> None:
         ["(none)", "40", "0.50", "-", "-", "unknown"],
         ["air", "40", "0.50", "+0.10", "0.200", "improving"],
     ]
+
+
+def test_a_reward_that_says_nothing_of_the_score_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [rollout(n, [CHOICE], n / 40) for n in range(40)]
+    rewards = [replace(one.reward, composite=1.0, strategy="trace_v2") for one in found if one.reward]
+    flat = [replace(one, reward=reward) for one, reward in zip(found, rewards, strict=True)]
+    store: Any = SimpleNamespace(updates=lambda after: [], update_counts=lambda: (0, 0))
+    for runs, warned in ((flat, True), (found, False)):
+        monkeypatch.setattr(report, "newest", lambda _store, _runs, runs=runs: runs)
+        told = [text for text in report_lines(store, 40) if text.startswith("warning: the inferred reward")]
+        assert bool(told) == warned
 
 
 STATUS = {

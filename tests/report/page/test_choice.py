@@ -32,6 +32,11 @@ def test_losses_failures_gains_and_mixed_groups_come_before_what_is_solved_throu
     assert len(found.rows) == 23
 
 
+def test_a_mixed_group_has_a_place_beside_many_that_fail() -> None:
+    scores = {f"f{n}": [0, 0, 0, 0] for n in range(9)} | {"mixed": [1, 1, 1, 0]}
+    assert held(chosen(cells_of(make_run(scores, scores)), 2)) == ["f0", "mixed"]
+
+
 def test_the_largest_loss_comes_first() -> None:
     before = {f"s{n}": [1.0] for n in range(5)}
     after = {f"s{n}": [score] for n, score in enumerate((0.9, 0.5, 0.2, 0.8, 0.6))}
