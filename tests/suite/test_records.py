@@ -29,13 +29,15 @@ def test_steps_of_the_world_are_those_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "fill.sh").write_text("exit 0\n")
     (tmp_path / "world.py").write_text("def empty(rollout): ...\n")
     (tmp_path / "a.scenario.yaml").write_text(
-        "{id: a, prompt: p, checks: [{kind: number, value: 4}], setup: {command: [sh, fill.sh], timeout_s: 7}, "
+        "{id: a, prompt: p, checks: [{kind: number, value: 4}], "
+        "setup: {command: [sh, fill.sh], timeout_s: 7}, "
         "teardown: {python: 'world:empty', timeout_s: 9}}"
     )
     (of_file,) = collect(tmp_path, ["."], KINDS)
     made = scenario(
         "a", folder=tmp_path, prompt="p", checks=CHECKS,
-        setup={"command": ["sh", "fill.sh"], "timeout_s": 7}, teardown={"python": "world:empty", "timeout_s": 9},
+        setup={"command": ["sh", "fill.sh"], "timeout_s": 7},
+        teardown={"python": "world:empty", "timeout_s": 9},
     )  # fmt: skip
     (kept,) = revised([], [replace(made, prompt="q")], tmp_path, KINDS)
     assert kept.steps == of_file.steps == made.steps
