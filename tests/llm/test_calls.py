@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 from support.completers import ScriptedCompleter, make_calls
@@ -39,7 +40,10 @@ async def test_a_resumed_run_does_not_pay_twice_for_an_answer_that_is_on_file() 
     resumed = make_calls(recorded={"k": written[0]})
     answer = await resumed.complete(model, ask(), key="k", purpose="learn", epoch=1)
     assert (answer.text, answer.cost_usd, model.requests) == ("Because.", 0.01, [])
+    assert answer.finish == "stop"
     assert resumed.of(1) == tuple(written)
+    cut = make_calls(recorded={"k": replace(written[0], finish="length")})
+    assert (await cut.complete(model, ask(), key="k", purpose="learn", epoch=1)).finish == "length"
 
 
 async def test_an_answer_on_file_to_another_question_is_not_taken() -> None:

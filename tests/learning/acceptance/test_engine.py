@@ -43,6 +43,7 @@ def test_a_harmful_lesson_does_not_come_into_force(tmp_path: Path) -> None:
         "How many words, alpha: bad."
     ]
     assert dev_calls(actor) == 2 * DEV * 4
+    assert [learned.run_id for learned in run.library.effects] == [run.run_id]
 
 
 def test_one_bad_lesson_among_good_ones_is_found(tmp_path: Path) -> None:
@@ -55,6 +56,7 @@ def test_without_acceptance_everything_comes_into_force_and_no_dev_scenario_is_a
     run, _, actor = settle(tmp_path, "bad", acceptance="off")
     assert len(lessons(run)) == 1
     assert dev_calls(actor) == 0
+    assert run.library.effects == ()
     assert run.phases[1].revision is not None
     assert run.phases[1].revision.acceptance is None
 
