@@ -116,6 +116,8 @@ def test_otlp_lines_are_told_from_rows_by_what_they_hold(tmp_path):
     kept = Kept()
     result = import_files([tmp_path], kept)
     assert (result.spans, result.traces, result.refused) == (3, 2, {"not_json": 1})
+    (refused,) = [one for call in kept.calls for one in call if isinstance(one, RefusedSpan)]
+    assert (refused.reason.value, refused.place.endswith("a.jsonl:2")) == ("not_json", True)
     assert [one.key[1][-1] for one in kept.taken] == ["1", "2", "1"]
 
 
