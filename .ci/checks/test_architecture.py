@@ -33,6 +33,7 @@ LOOP = (
     "report",
     "rewards",
     "service",
+    "sinks",
     "training",
     "view",
 )
@@ -67,6 +68,7 @@ HOMES = {
         *("telemetry/sinks/otel.py", "telemetry/traces/otlp/otlp_protobuf.py"),
         "telemetry/traces/span_processor.py",
     },
+    "prometheus_client": {"production/sinks/prometheus/exposition.py"},
     "fsspec": {"production/training/versions/artifacts.py"},
     "ray": {"engine/executors/cluster/ray_cluster.py"},
     "starlette": {"production/service/app.py"},
@@ -252,6 +254,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
             "math_verify",
             "nats",
             "opentelemetry",
+            "prometheus_client",
             "pyreqwest",
             "rapidfuzz",
             "ray",

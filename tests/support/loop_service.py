@@ -56,13 +56,13 @@ def main(bus_path: str, port: str) -> None:
     from pytest_tfgrpo.production.bus.registry import open_bus
     from pytest_tfgrpo.production.service.limits import ListeningAddress
     from pytest_tfgrpo.production.service.run import run_service
-    from support.services import real_intake, training_api
+    from support.services import real_intake, service_apis
 
     bus = open_bus(f"embedded:{bus_path}")
     run_service(
         bus=bus,
         intake=real_intake(bus),
-        training=training_api(None),
+        apis=service_apis(None),
         roles=[Assembler(bus, f"process-{os.getpid()}", ttl_s=0.1)],
         address=ListeningAddress(port=int(port), token=TOKEN),
         ready=lambda url: print(url, flush=True),

@@ -16,6 +16,8 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake, IntakeResult
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.service.answers import HttpAnswer
+from pytest_tfgrpo.production.service.apis import ServiceApis
 from pytest_tfgrpo.production.service.app import LoopService, open_app
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
 from pytest_tfgrpo.production.service.readers import READERS
@@ -65,9 +67,11 @@ def real_intake(bus: Bus) -> Intake:
     return Intake(bus, scrubber, OptOuts(bus, scrubber))
 
 
-def training_api(jobs: TrainingJobs | None) -> TrainingApi:
-    """Return what answers the paths of training; None: no test sends anything there."""
-    return TrainingApi(cast(TrainingJobs, jobs), LoopScrubber(b"k" * 32))
+def service_apis(
+    jobs: TrainingJobs | None, metrics: Callable[[], HttpAnswer] = lambda: HttpAnswer(200, b"")
+) -> ServiceApis:
+    """Return what answers the other paths; without jobs, no test sends anything to those of training."""
+    return ServiceApis(TrainingApi(cast(TrainingJobs, jobs), LoopScrubber(b"k" * 32)), metrics)
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class Local:
     roles: Mapping[str, str] = field(default_factory=dict)
     reports: list[str] = field(default_factory=list)
     jobs: TrainingJobs | None = None
+    metrics: Callable[[], HttpAnswer] = lambda: HttpAnswer(200, b"")
 
     def __post_init__(self) -> None:
         self.service = LoopService(
@@ -101,7 +106,7 @@ class Local:
             token=self.token,
             limits=self.limits,
             roles=lambda: self.roles,
-            training=training_api(self.jobs),
+            apis=service_apis(self.jobs, self.metrics),
             report=self.reports.append,
         )
         self.app = open_app(self.service)
@@ -180,7 +185,7 @@ class Running(AbstractContextManager["Running"]):
             run_service(
                 bus=cast(Bus, self.bus),
                 intake=intake,
-                training=training_api(None),
+                apis=service_apis(None),
                 roles=roles,
                 address=ListeningAddress(port=0, token=options.pop("token", "")),
                 ready=self._note,

@@ -9,14 +9,17 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role, open_roles, owner_name, training_roles
+from pytest_tfgrpo.cli.loop.observe.observing_roles import alert_roles, metrics_role
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.service.apis import ServiceApis
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits, check_reach
 from pytest_tfgrpo.production.service.run import run_service
 from pytest_tfgrpo.production.service.training import TrainingApi
+from pytest_tfgrpo.production.sinks.prometheus.exposition import metrics_page
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.view.view import LoopView
 
@@ -44,11 +47,14 @@ def serve(arguments: Arguments) -> Iterator[str]:
             jobs = TrainingJobs(bus, owner_name())
             roles += training_roles(bus, view, config, jobs, os.environ)
             roles.append(deployment_role(bus, view, config))
+            metrics = metrics_role(bus, view, config, owner_name())
+            roles += [metrics, *alert_roles(bus, view, config, os.environ, owner_name())]
+            page = metrics_page(metrics.samples)
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,
             intake=Intake(bus, scrubber, opt_outs),
-            training=TrainingApi(jobs, scrubber),
+            apis=ServiceApis(TrainingApi(jobs, scrubber), page),
             roles=roles,
             address=ListeningAddress(
                 host=settings.service.host, port=settings.service.port, token=settings.service.token or ""

@@ -18,6 +18,8 @@ from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.report.serving_lines import serving_lines
 from pytest_tfgrpo.production.report.status import status_lines, status_of
 from pytest_tfgrpo.production.report.training_lines import training_figures, training_lines
+from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
+from pytest_tfgrpo.production.sinks.alerts.alert_state import alert_state
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state
@@ -29,13 +31,17 @@ def status(arguments: Arguments) -> Iterator[str]:
         found = status_of(bus, view, config.public_bus)
         chosen = config.settings.training
         runs_here = bool(chosen.project or chosen.command)
+        alerts = alert_state(bus.table(STATE))
         serving, waits = Deployments(bus).serving(), lease_state(bus.table(STATE), LEASE)
         training = training_figures(TrainingJobs(bus, "").listed(), runs_here=runs_here)
     if arguments.json:
         served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": waits or ""}
-        yield json.dumps({**asdict(found), "training": training, "serving": served}, indent=1)
+        yield json.dumps(
+            {**asdict(found), "training": training, "serving": served, "alerts": to_wire(alerts)}, indent=1
+        )
         return
     yield from status_lines(found)
     yield from training_lines(training)
     if serving != Serving():
         yield from serving_lines(serving, str(waits or ""))
+    yield from alert_lines(alerts)

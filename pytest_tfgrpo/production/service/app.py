@@ -24,11 +24,11 @@ from pytest_tfgrpo.production.service.answers import (
     json_answer,
     otlp_status,
 )
+from pytest_tfgrpo.production.service.apis import ServiceApis
 from pytest_tfgrpo.production.service.bodies import RefusedRequest, too_large, unpack
 from pytest_tfgrpo.production.service.ingest import ReadOtlp, take_export, take_payloads
 from pytest_tfgrpo.production.service.limits import ServiceLimits, is_loopback
 from pytest_tfgrpo.production.service.openapi import openapi
-from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.telemetry.traces.otlp.otlp import OtlpForm
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LoopService:
         token: str,
         limits: ServiceLimits,
         roles: Callable[[], Mapping[str, str]],
-        training: TrainingApi,
+        apis: ServiceApis,
         report: Callable[[str], None],
     ) -> None:
         """`readers` are by the paths of `EXPORTS`; `roles` gives their states; any thread calls `report`."""
@@ -70,7 +70,7 @@ class LoopService:
         self._token = token.encode()
         self._limits = limits
         self._roles = roles
-        self._training = training
+        self._training, self._metrics = apis.training, apis.metrics
         self._report = report
         self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="tfgrpo-ingest")
         self._held = 0
@@ -122,6 +122,14 @@ class LoopService:
     async def models(self, request: Request) -> Response:
         """Answer what was made of jobs."""
         return await self._answered(request, lambda _: self._training.models(), _error)
+
+    async def metrics(self, request: Request) -> Response:
+        """Answer a scrape, from what is in memory."""
+        try:
+            self._admit(request)
+        except RefusedRequest as refused:
+            return _response(_error(refused.status, str(refused)), refused.headers)
+        return _response(self._metrics())
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - it is a route
         """Answer whether all is well, to whoever reaches the service."""
@@ -248,6 +256,7 @@ def open_app(service: LoopService) -> Starlette:
         Route("/training/{job_id}/status", service.job_status),
         Route("/training/{job_id}/cancel", service.cancel_job, methods=["POST"]),
         Route("/models", service.models),
+        Route("/metrics", service.metrics),
     ]
     routes += [Route("/healthz", service.health), Route("/openapi.json", service.document)]
     return Starlette(routes=routes, exception_handlers={HTTPException: refuse})

@@ -95,6 +95,7 @@ def openapi() -> Mapping[str, Json]:
     for path, what in (("/v1/traces", "spans"), ("/v1/logs", "log records")):
         paths[path] = {"post": _post_export(what)}
     paths |= _training_paths()
+    paths["/metrics"] = {"get": _metrics()}
     paths["/healthz"] = {"get": _get("Whether all is well", _reference("Health"))}
     paths["/openapi.json"] = {"get": _get("This document", {"type": "object"})}
     schemas = {name: _embedded(name, SCHEMAS[of]) for of, name in _NAMES.items()}
@@ -206,6 +207,23 @@ def _post_export(what: str) -> Json:
             "200": _content("Stored for good, as far as not rejected", _reference("ExportAnswer"), binary),
             "400": _content("The body is no export request", status, binary),
             **_refusals(status, binary),
+        },
+    }
+
+
+def _metrics() -> Json:
+    """Return the path of the metrics."""
+    text: Json = {"text/plain": {"schema": _TEXT}}
+    refused = ("401", "421")
+    refusals = {code: one for code, one in _refusals(_reference("Error")).items() if code in refused}
+    return {
+        "summary": "Metrics of the loop, for Prometheus",
+        "operationId": "metrics",
+        "externalDocs": {"url": "https://prometheus.io/docs/instrumenting/exposition_formats/"},
+        "responses": {
+            "200": {"description": "In the text format", "content": text},
+            **refusals,
+            "503": _content("Nothing is counted yet, or for some minutes", _reference("Error")),
         },
     }
 

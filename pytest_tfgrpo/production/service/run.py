@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.service.apis import ServiceApis
 from pytest_tfgrpo.production.service.app import LoopService, open_app
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits, check_reach
 from pytest_tfgrpo.production.service.readers import READERS
 from pytest_tfgrpo.production.service.reports import FirstReports
 from pytest_tfgrpo.production.service.server import address_of, listen, open_server
-from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.production.service.workers import LoopRole, Workers
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def run_service(
     *,
     bus: Bus,
     intake: Intake,
-    training: TrainingApi,
+    apis: ServiceApis,
     roles: Sequence[LoopRole] = (),
     address: ListeningAddress,
     limits: ServiceLimits | None = None,
@@ -62,7 +62,7 @@ def run_service(
             token=address.token,
             limits=limits,
             roles=workers.states,
-            training=training,
+            apis=apis,
             report=reports.say,
         )
         closing.callback(service.close)

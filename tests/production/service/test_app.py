@@ -13,7 +13,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from support.services import FakeIntake, Local
 
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.production.service.answers import HttpAnswer
 from pytest_tfgrpo.production.service.limits import ServiceLimits
+from pytest_tfgrpo.production.sinks.prometheus.exposition import TEXT_TYPE
 
 TOKEN = "correct-horse-battery"
 SPAN = {"traceId": "a" * 32, "spanId": "b" * 16, "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
@@ -247,6 +249,22 @@ def test_what_nobody_thought_of_is_reported_and_answered_without_its_words() -> 
     answer = local.post("/feedback", b"{}")
     assert (answer.status, "secret" in str(answer.body)) == (500, False)
     assert local.reports == ["a request to /feedback failed: RuntimeError: a secret"]
+
+
+def test_a_scrape_takes_the_token_and_no_other_site_reaches_it() -> None:
+    local = Local(token=TOKEN, metrics=lambda: HttpAnswer(200, b"x 1\n", TEXT_TYPE))
+    answer = local.get("/metrics", authorization=f"Bearer {TOKEN}")
+    assert (answer.status, answer.body, answer.headers["content-type"]) == (200, b"x 1\n", TEXT_TYPE)
+    refused = local.get("/metrics")
+    assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+    assert Local().get("/metrics", host="evil.example").status == 421
+
+
+def test_a_scrape_hides_no_failure_of_the_intake() -> None:
+    local = Local(failing(BusError("the bus is away")))
+    assert local.post("/feedback", b"{}").status == 503
+    assert local.get("/metrics").status == 200
+    assert local.get("/healthz").value["parts"]["intake"] == "failing"
 
 
 def test_health_names_the_roles_that_fail() -> None:

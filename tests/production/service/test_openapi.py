@@ -26,7 +26,7 @@ def test_the_document_describes_every_path_and_its_schemas_are_valid() -> None:
     document = json.loads(Local().get("/openapi.json").body)
     assert document == openapi()
     assert set(document["paths"]) == {
-        *PAYLOADS, *EXPORTS, "/healthz", "/openapi.json", "/models",
+        *PAYLOADS, *EXPORTS, "/healthz", "/openapi.json", "/models", "/metrics",
         *(f"/training/{path}" for path in ("start", "queue", "{job_id}/status", "{job_id}/cancel")),
     }  # fmt: skip
     for schema in document["components"]["schemas"].values():

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from support.services import ClosingBus, FakeIntake, Running, training_api
+from support.services import ClosingBus, FakeIntake, Running, service_apis
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
@@ -136,7 +136,7 @@ def test_an_address_that_is_taken_or_open_to_all_is_an_error_and_the_bus_is_clos
                 run_service(
                     bus=bus,
                     intake=FakeIntake(),
-                    training=training_api(None),
+                    apis=service_apis(None),
                     address=ListeningAddress(host=host, port=port),
                     ready=print,
                     report=print,
@@ -153,7 +153,7 @@ def test_a_signal_stops_the_service_and_is_given_back_what_it_did_before() -> No
         run_service(
             bus=bus,
             intake=FakeIntake(),
-            training=training_api(None),
+            apis=service_apis(None),
             address=ListeningAddress(port=0),
             ready=lambda url: os.kill(os.getpid(), signal.SIGTERM),
             report=print,
@@ -179,7 +179,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SettingError, match=rf"needs? {message}; install .*pytest-tfgrpo\[serve\]"):
         run_service(
-            training=training_api(None),
+            apis=service_apis(None),
             bus=ClosingBus(),
             intake=FakeIntake(),
             address=ListeningAddress(port=0),

@@ -75,7 +75,12 @@ def states(bus: Bus, name: str = "one") -> list[str]:
 
 def cut(request: Mapping[str, Json], file: Path) -> None:
     """Write evidence with one group."""
-    file.write_text(json.dumps({"schema": "tfgrpo.evidence/1"}) + "\n" + json.dumps(GROUP) + "\n")
+    file.write_text(
+        json.dumps({"schema": "tfgrpo.evidence/1", "counts": {"attempts": 2}})
+        + "\n"
+        + json.dumps(GROUP)
+        + "\n"
+    )
 
 
 class FakeProcess:

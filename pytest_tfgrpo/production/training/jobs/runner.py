@@ -145,7 +145,7 @@ class TrainingRunner:
             return None
         cutting, now.cutting = now.cutting, None
         try:
-            groups = cutting.result()
+            groups, now.samples = cutting.result()
         except ExportError as error:
             return failed("DATA", describe(error))
         if not groups:
@@ -153,16 +153,16 @@ class TrainingRunner:
         now.work = self._openers[now.job.request.algorithm](now.job, folder)
         return None
 
-    def _evidence(self, job: TrainingJob, folder: Path) -> int:
-        """Cut what the job learns from, and return how many groups it has."""
+    def _evidence(self, job: TrainingJob, folder: Path) -> tuple[int, int | None]:
+        """Cut what the job learns from, and return how many groups and attempts it has, if that is known."""
         file = folder / EVIDENCE_FILE
         self._cut(job.request.payload, file)
         if not file.exists():  # it is in the journal of the run
-            return 1
+            return 1, None
         with file.open("rb") as lines:
             header = load_json(lines.readline())
             self._jobs.note_cut(job.id, header.get("watermark", {}))
-            return sum(1 for _ in lines)
+            return sum(1 for _ in lines), header.get("counts", {}).get("attempts")
 
     def _watch(self, now: _RunningJob) -> None:
         """Interrupt a job that somebody cancelled, or that takes too long."""
@@ -183,7 +183,10 @@ class TrainingRunner:
             outcome = failed(
                 "TIMEOUT", f"the job took longer than {limit}; raise [training] timeout_h", "", outcome.parts
             )
-        if self._jobs.take(now.job, outcome.trigger, outcome.parts, self._time()) is None:
+        parts = outcome.parts
+        if now.samples is not None:
+            parts = {**parts, "metadata": {**parts.get("metadata", {}), "samples": now.samples}}
+        if self._jobs.take(now.job, outcome.trigger, parts, self._time()) is None:
             self._drop()  # somebody else has it
         self._now = None
         return 1
@@ -212,7 +215,9 @@ class _RunningJob:
 
     def __init__(self, job: TrainingJob, clock: float) -> None:
         self.job = job
-        self.cutting: Future[int] | None = None
+        self.cutting: Future[tuple[int, int | None]] | None = None
+        self.samples: int | None = None
+        """Attempts of its evidence; None where they are not known."""
         self.work: JobWork | None = None
         self.why = ""
         """Why it is to end: cancelled, timeout."""

@@ -147,7 +147,7 @@ def test_a_job_is_pytest_in_the_project_with_its_evidence_and_says_what_it_learn
     assert last["resource_usage"] == {"cost_usd": 1.5, "total_training_time_seconds": 3600.0}
     assert last["metrics"]["best"] == {"epoch": 1, "reward_mean": 0.5}
     assert last["metrics"]["current"] == {"reward_mean": 0.5, "reward_std": 0.353553}
-    assert last["metadata"]["gate"] == "pass"
+    assert (last["metadata"]["gate"], last["metadata"]["samples"]) == ("pass", 2)
     assert "/training_config/compute/gpu_count" in last["metadata"]["ignored"]
     assert states(queue.bus) == ["queued", "running", "completed"]
 

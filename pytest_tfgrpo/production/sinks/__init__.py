@@ -1,0 +1,1 @@
+"""Where the loop's events go beside the bus: metrics, warehouse, archive, logs."""

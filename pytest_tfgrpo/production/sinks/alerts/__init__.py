@@ -1,0 +1,1 @@
+"""Alerts to a command of yours, once each."""

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus, which asks the service for them."""
