@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.production.loop_file import spelled
 from pytest_tfgrpo.production.settings import LOOP_TABLE
+from pytest_tfgrpo.production.sinks.prometheus.families import FAMILIES
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from support.traces.framework_table import ROWS, gaps_of, lines_of
 
@@ -39,6 +40,15 @@ def loop_settings() -> str:
     return "\n".join(
         f"* `[{s.section}] {s.key}` = {_default(spelled(s.default))}: {_cell(s.help)}" for s in rows
     )
+
+
+def loop_metrics() -> str:
+    """Return the table of the loop's metrics."""
+    rows = [
+        (f"`{one.name}`", one.kind, ", ".join(f"`{label}`" for label in one.labels), _cell(one.about))
+        for one in FAMILIES
+    ]
+    return _table(("metric", "kind", "labels", "what it is"), rows)
 
 
 def _setting(name: str, default: object, setting: Setting[Any], meaning: str) -> str:
@@ -204,6 +214,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "live_settings": live_settings,
     "loop_settings": loop_settings,
+    "loop_metrics": loop_metrics,
     "gate_keys": gate_keys,
     "frameworks": frameworks,
 }

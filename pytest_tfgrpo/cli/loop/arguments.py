@@ -75,6 +75,11 @@ COMMANDS = (
         "loop.deployment.rollback",
     ),
     CommandRow("pin", "Keep the files of a version however old it is.", "loop.deployment.pin"),
+    CommandRow(
+        "dashboards",
+        "Write Grafana dashboards, Prometheus alerts, and routes of Alertmanager.",
+        "loop.observe.dashboards",
+    ),
     CommandRow("show", "Print a trajectory: turns, feedback, rewards.", "loop.show"),
     CommandRow(
         "forget",

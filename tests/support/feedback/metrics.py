@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, TRAINING_REQUEST, TRAINING_STATUS, derived_id
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.sinks.prometheus.exposition import metrics_page
-from pytest_tfgrpo.production.sinks.prometheus.metrics import LoopMetrics
+from pytest_tfgrpo.production.sinks.prometheus.metrics import EVERY_S, LoopMetrics
+from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
+from support.buses import Clock
 from support.loop_events import trajectory
 
 NOON = "2026-01-01T12:00:00.000Z"
+
+
+class CountedLoop:
+    """A bus, and the metrics of one service on it; looks follow each other as the clock of both goes."""
+
+    def __init__(self, bus: Bus, folder: Path, clock: Clock, name: str = "one") -> None:
+        self.bus, self.clock, self.view = bus, clock, LoopView(folder / f"{name}.db")
+        self.metrics = LoopMetrics(bus, self.view, name, clock=clock)
+
+    def scrape(self) -> str:
+        self.clock.now += EVERY_S
+        return scraped(self.metrics)
+
+    def end(self) -> None:
+        self.metrics.close()
+        self.view.close()
 
 
 def scraped(metrics: LoopMetrics) -> str:

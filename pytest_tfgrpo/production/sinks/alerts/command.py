@@ -43,7 +43,10 @@ class CommandProcess:
             except subprocess.TimeoutExpired:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                if process.stdin is not None:
+                    with suppress(OSError):
+                        process.stdin.close()
+                process.wait()
                 return f"it took longer than {self._timeout_s:g} s, and was ended"
             if not process.returncode:
                 return ""

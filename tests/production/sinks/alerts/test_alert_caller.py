@@ -1,83 +1,25 @@
 """The command of alerts: called once for each, whatever it does."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.buses import Clock
+from support.feedback.alerting import Alerting
 from support.feedback.metrics import dead, deployed, job_request, job_status
-from support.loop_events import publish, trajectory
+from support.loop_events import publish
 
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.sinks.alerts.alert_caller import EVERY_S, TOO_OLD_S, AlertCaller
 from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
 from pytest_tfgrpo.production.sinks.alerts.alert_state import alert_state
-from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import STATE
-
-HOUR_S = 3600.0
-
-
-class Called:
-    """A command that keeps what it got, and says how it ended."""
-
-    def __init__(self) -> None:
-        self.alerts: list[dict[str, Any]] = []
-        self.then: Callable[[], str] = str
-
-    def __call__(self, command: Sequence[str], data: bytes) -> str:
-        assert command == ("page", "me")
-        self.alerts.append(json.loads(data))
-        return self.then()
-
-    @property
-    def names(self) -> list[str]:
-        return [one["alert"] for one in self.alerts]
-
-
-class Alerting:
-    """A bus whose alerts one service calls, one process after the other."""
-
-    def __init__(self, bus: Bus, folder: Path, clock: Clock) -> None:
-        self.bus, self.clock, self.called = bus, clock, Called()
-        self.view = LoopView(folder / "view.db")
-        self._started = 0
-        self.start()
-        self.look()  # what is there before is no alert
-
-    def start(self) -> None:
-        """Have another process, as after a kill."""
-        self._started += 1
-        self.caller = AlertCaller(
-            self.bus,
-            self.view,
-            f"process-{self._started}",
-            command=("page", "me"),
-            run=self.called,
-            scrub=lambda text: text.replace("secret", "[redacted]"),
-            clock=self.clock,
-            wall=self.clock,
-        )
-
-    def look(self, later_s: float = EVERY_S) -> list[str]:
-        """Call what is new, and return the names of all alerts so far."""
-        self.clock.now += later_s
-        while self.caller.step():
-            pass
-        return self.called.names
-
-    @property
-    def state(self) -> tuple[int, int, str]:
-        found = alert_state(self.bus.table(STATE))
-        return found.ok, found.failed, found.last_failure
 
 
 @pytest.fixture
-def alerting(local: Bus, tmp_path: Path, clock: Clock) -> Iterator[Alerting]:
-    publish(local, [deployed("v9", "rolled_back"), job_status("old", "failed"), dead(0)])
-    found = Alerting(local, tmp_path, clock)
+def alerting(bus: Bus, tmp_path: Path) -> Iterator[Alerting]:
+    publish(bus, [deployed("v9", "rolled_back"), job_status("old", "failed"), dead(0)])
+    found = Alerting(bus, tmp_path, Clock(), time.time)
     yield found
     found.view.close()
 
@@ -157,55 +99,6 @@ def test_one_of_two_services_calls(alerting: Alerting, tmp_path: Path) -> None:
     assert alerting.look() == []
     first.step()
     assert alerting.called.names == ["rolled_back"]
-
-
-def test_what_is_a_day_old_is_no_alert(alerting: Alerting) -> None:
-    publish(alerting.bus, [deployed("v2", "rolled_back")])
-    assert alerting.look(TOO_OLD_S + 1.0) == []
-    assert alerting.state == (0, 0, "")
-
-
-def test_dead_letters_alert_at_most_once_an_hour_with_all_that_came(alerting: Alerting) -> None:
-    publish(alerting.bus, [dead(1)])
-    alerting.look()
-    publish(alerting.bus, [dead(2), dead(3)])
-    assert alerting.look() == ["dead_letters"]
-    assert alerting.look(HOUR_S) == ["dead_letters"] * 2
-    assert [one["details"]["codes"] for one in alerting.called.alerts] == [{"schema": 1}, {"schema": 2}]
-    assert alerting.look(2 * HOUR_S) == ["dead_letters"] * 2
-
-
-def test_errors_alert_once_as_long_as_they_last(alerting: Alerting) -> None:
-    publish(alerting.bus, [trajectory(f"a{n}", task_status="failed") for n in range(100)])
-    assert alerting.look() == ["errors"]
-    assert alerting.called.alerts[0]["details"] == {"error_rate": {"v1": 1.0}}
-    assert alerting.look(2 * HOUR_S) == ["errors"]
-    publish(alerting.bus, [trajectory(f"b{n}") for n in range(500)])
-    assert alerting.look() == ["errors"]
-    publish(alerting.bus, [trajectory(f"c{n}", task_status="failed") for n in range(50)])
-    assert alerting.look() == ["errors"] * 2
-
-
-def test_trajectories_that_stop_alert_once_until_they_come_again(alerting: Alerting) -> None:
-    assert alerting.look(90_000.0) == []
-    publish(alerting.bus, [trajectory("a")])
-    assert alerting.look(80_000.0) == []
-    assert alerting.look(10_000.0) == ["trajectories_stalled"]
-    assert alerting.look(1e6) == ["trajectories_stalled"]
-    publish(alerting.bus, [trajectory("b")])
-    alerting.look()
-    assert alerting.look(90_000.0) == ["trajectories_stalled"] * 2
-
-
-def test_a_clock_that_goes_back_repeats_no_alert(alerting: Alerting) -> None:
-    publish(alerting.bus, [deployed("v2", "rolled_back"), dead(1)])
-    alerting.look()
-    alerting.clock.now -= 10 * HOUR_S
-    alerting.start()
-    alerting.caller.step()
-    alerting.look()
-    alerting.look(1e3)
-    assert alerting.called.names == ["rolled_back", "dead_letters"]
 
 
 def test_texts_of_others_are_one_line_of_bounded_length(alerting: Alerting) -> None:

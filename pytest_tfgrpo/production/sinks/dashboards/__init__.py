@@ -1,0 +1,1 @@
+"""Dashboards of Grafana, and Prometheus' alerts, about the metrics of the loop."""
