@@ -36,9 +36,9 @@ def status(arguments: Arguments) -> Iterator[str]:
         training = training_figures(TrainingJobs(bus, "").listed(), runs_here=runs_here)
     if arguments.json:
         served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": waits or ""}
-        yield json.dumps(
-            {**asdict(found), "training": training, "serving": served, "alerts": to_wire(alerts)}, indent=1
-        )
+        called = {"ok": alerts.ok, "failed": alerts.failed, "last_failure": alerts.last_failure}
+        more = {"training": training, "serving": served, "alerts": called}
+        yield json.dumps({**asdict(found), **more}, indent=1)
         return
     yield from status_lines(found)
     yield from training_lines(training)

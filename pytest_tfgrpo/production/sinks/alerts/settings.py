@@ -15,7 +15,7 @@ class AlertSettings:
 
 # fmt: off
 ALERT_ROWS = (
-    LoopSetting(section="alerts", key="command", parse=parse_words, default=(),
+    LoopSetting(section="alerts", key="command", parse=parse_words, default=(), hidden=True,
                 help="program that gets each alert as JSON on its standard input; it has 10 seconds"),
 )
 # fmt: on

@@ -1,8 +1,10 @@
 """The command of alerts: called once for each, whatever it does."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.buses import Clock
@@ -12,7 +14,7 @@ from support.loop_events import publish
 
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
-from pytest_tfgrpo.production.sinks.alerts.alert_state import alert_state
+from pytest_tfgrpo.production.sinks.alerts.alert_state import LEASE, alert_state
 from pytest_tfgrpo.storage.event_store import STATE
 
 
@@ -99,6 +101,20 @@ def test_one_of_two_services_calls(alerting: Alerting, tmp_path: Path) -> None:
     assert alerting.look() == []
     first.step()
     assert alerting.called.names == ["rolled_back"]
+
+
+@pytest.mark.parametrize("kept", [{"positions": {"RL_DEPLOYMENTS": 500, "RL_TRAINING": 0}}, {"ok": "many"}])
+def test_streams_that_are_new_and_a_row_that_is_damaged_end_no_alerts(
+    alerting: Alerting, kept: dict[str, Any]
+) -> None:
+    table, key = alerting.bus.table(STATE), f"lease.{LEASE}"
+    alerting.caller.close()
+    table.put(key, json.dumps({"owner": "", "state": kept}).encode(), table.get(key)[1])
+    alerting.start()
+    alerting.look()
+    publish(alerting.bus, [deployed("v3", "rolled_back")])
+    alerting.look()
+    assert alerting.called.alerts[-1]["what"] == "v3"
 
 
 def test_texts_of_others_are_one_line_of_bounded_length(alerting: Alerting) -> None:

@@ -69,3 +69,5 @@ def test_a_clock_that_goes_back_repeats_no_alert(alerting: Alerting) -> None:
     alerting.look()
     alerting.look(1e3)
     assert alerting.called.names == ["rolled_back", "dead_letters"]
+    publish(alerting.bus, [dead(2)])
+    assert alerting.look() == ["rolled_back", "dead_letters", "dead_letters"]

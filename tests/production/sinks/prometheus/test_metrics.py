@@ -29,7 +29,7 @@ from pytest_tfgrpo.production.report import model_figures
 from pytest_tfgrpo.production.sinks.prometheus import counting
 from pytest_tfgrpo.production.sinks.prometheus.exposition import STALE_S, metrics_page
 from pytest_tfgrpo.production.sinks.prometheus.families import FAMILIES, OF_SOURCE
-from pytest_tfgrpo.production.sinks.prometheus.metrics import LEASE
+from pytest_tfgrpo.production.sinks.prometheus.metrics import EVERY_S, LEASE
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 SOURCE: list[tuple[str, str, tuple[str, ...], tuple[float, ...]]] = [
@@ -142,6 +142,28 @@ def test_two_services_answer_the_same_and_one_counts(start: Callable[..., Counte
     assert list(values(two.scrape(), TRAJECTORIES).values()) == [3.0]
 
 
+def test_a_service_that_loses_its_lease_while_it_counts_counts_nothing_twice(
+    start: Callable[..., CountedLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = start(), start("two")
+    one.scrape()
+    two.scrape()
+    publish(one.bus, [trajectory("a")])
+    catch_up = one.view.catch_up
+
+    def slow(bus: Bus) -> int:
+        monkeypatch.setattr(one.view, "catch_up", catch_up)
+        two.metrics.step()
+        one.clock.now += 10 * EVERY_S
+        assert two.metrics.step() == 1
+        return catch_up(bus)
+
+    monkeypatch.setattr(one.view, "catch_up", slow)
+    one.scrape()
+    assert list(values(one.scrape(), TRAJECTORIES).values()) == [1.0]
+    assert list(values(two.scrape(), TRAJECTORIES).values()) == [1.0]
+
+
 def test_a_trajectory_counts_once_however_often_it_is_revised(start: Callable[..., CountedLoop]) -> None:
     loop = start()
     for revision, turns in ((1, 2), (2, 4), (3, 60)):
@@ -245,6 +267,19 @@ def test_totals_that_cannot_be_read_are_counted_again(start: Callable[..., Count
     assert value is not None
     table.put(f"lease.{LEASE}", json.dumps({"owner": "", "state": kept}).encode(), revision)
     assert list(values(start("two").scrape(), TRAJECTORIES).values()) == [1.0]
+
+
+def test_a_stream_that_begins_anew_is_added_to_what_was_counted(start: Callable[..., CountedLoop]) -> None:
+    loop = start()
+    publish(loop.bus, [trajectory("a")])
+    loop.scrape()
+    loop.end()
+    table, key = loop.bus.table(STATE), f"lease.{LEASE}"
+    value, revision = table.get(key)
+    row = json.loads(value or b"")
+    row["state"]["positions"]["RL_TRAJECTORIES"] = 500
+    table.put(key, json.dumps(row).encode(), revision)
+    assert list(values(start("two").scrape(), TRAJECTORIES).values()) == [2.0]
 
 
 def test_a_view_that_is_emptied_during_a_page_is_counted_the_next_time(
