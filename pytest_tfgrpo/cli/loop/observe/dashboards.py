@@ -11,7 +11,7 @@ from pytest_tfgrpo.production.sinks.dashboards.files import observing_files
 
 
 def dashboards(arguments: Arguments) -> Iterator[str]:
-    """Write four dashboards of Grafana, Prometheus' alerts, and routes for its Alertmanager.
+    """Write Grafana dashboards, Prometheus alerts, and routes of Alertmanager.
 
     Raises StoreError where a file exists, unless --force overwrites it, or its folder cannot be made, and
     JournalError.
