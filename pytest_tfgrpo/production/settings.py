@@ -18,6 +18,7 @@ from pytest_tfgrpo.production.evaluation.settings import EVALUATOR_ROWS, Evaluat
 from pytest_tfgrpo.production.loop_setting import PREFIX, LoopSetting
 from pytest_tfgrpo.production.rewards.settings import REWARD_ROWS, RewardSettings
 from pytest_tfgrpo.production.service.settings import SERVICE_ROWS, ServiceSettings
+from pytest_tfgrpo.production.serving.settings import PROXY_ROWS, ProxySettings
 from pytest_tfgrpo.production.sinks.alerts.settings import ALERT_ROWS, AlertSettings
 from pytest_tfgrpo.production.training.settings import TRAINING_ROWS, TrainingSettings
 from pytest_tfgrpo.production.view.settings import VIEW_ROWS, ViewSettings
@@ -38,6 +39,7 @@ class LoopSettings:
     evaluator: EvaluatorSettings
     training: TrainingSettings
     deployment: DeploymentSettings
+    proxy: ProxySettings
     alerts: AlertSettings
     view: ViewSettings
 
@@ -51,6 +53,7 @@ _SECTIONS: Mapping[str, tuple[Callable[..., object], tuple[LoopSetting, ...]]] =
     "evaluator": (EvaluatorSettings, EVALUATOR_ROWS),
     "training": (TrainingSettings, TRAINING_ROWS),
     "deployment": (DeploymentSettings, DEPLOYMENT_ROWS),
+    "proxy": (ProxySettings, PROXY_ROWS),
     "alerts": (AlertSettings, ALERT_ROWS),
     "view": (ViewSettings, VIEW_ROWS),
 }

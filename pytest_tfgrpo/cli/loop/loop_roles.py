@@ -151,7 +151,14 @@ def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:
     policies = Policies(bus, open_artifacts(config.store))
     automatic = config.settings.deployment.approval == "automatic"
     pairs = deployable_pairs(policies, automatic=automatic)
-    return DeploymentController(bus, view, pairs, owner_name(), ttl_s=config.settings.evaluator.lease_s)
+    return DeploymentController(
+        bus,
+        view,
+        pairs,
+        owner_name(),
+        ttl_s=config.settings.evaluator.lease_s,
+        endpoint=config.settings.proxy.url,
+    )
 
 
 def owner_name() -> str:

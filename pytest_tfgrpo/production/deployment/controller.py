@@ -42,10 +42,11 @@ class DeploymentController:
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        endpoint: str = "",
     ) -> None:
-        """`owner` names this process alone."""
+        """`owner` names this process alone; `endpoint` is for the events."""
         self._bus, self._view, self._next_candidate = bus, view, next_candidate
-        self._deployments = Deployments(bus)
+        self._deployments = Deployments(bus, endpoint)
         self._lease = Lease(bus, LEASE, owner, ttl_s=ttl_s, clock=clock)
         self._clock, self._wall = clock, wall
         self._look_at = float("-inf")

@@ -64,13 +64,20 @@ def ramp_schedule(ramp: Ramp) -> list[dict[str, Json]]:
 
 
 def transition_events(
-    serving: Serving, transition: Transition, ramp: Ramp, decision: DeployDecision, revision: int
+    serving: Serving,
+    transition: Transition,
+    ramp: Ramp,
+    decision: DeployDecision,
+    revision: int,
+    endpoint: str = "",
 ) -> list[BusEvent]:
     """Return what a transition owes; `serving` is what it led to, and `ramp` the deployment it belongs to.
 
     The ids follow from the revision of the row that changes, so that a repeat is not stored twice.
     """
     data = _payload(serving, transition, ramp, decision)
+    if endpoint:
+        data["deployment_config"]["endpoint"] = endpoint
     subject = DEPLOYMENTS.rows[transition.was, transition.trigger][1]
     said = {
         "action": f"deployment_{transition.trigger}",

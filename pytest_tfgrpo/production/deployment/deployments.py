@@ -39,8 +39,9 @@ BuildChange: TypeAlias = Callable[[Serving, DeployDecision, str], ServingChange]
 class Deployments:
     """What is served, for several processes. Every method raises BusError and StoreError."""
 
-    def __init__(self, store: EventStore) -> None:
-        self._store, self._rows = store, store.table(STATE)
+    def __init__(self, store: EventStore, endpoint: str = "") -> None:
+        """`endpoint` is the URL where users meet the versions, for the events; empty: nobody knows it."""
+        self._store, self._rows, self._endpoint = store, store.table(STATE), endpoint
 
     def serving(self) -> Serving:
         """Return what is served."""
@@ -117,7 +118,9 @@ class Deployments:
             events = [
                 event
                 for transition in change.transitions
-                for event in transition_events(change.serving, transition, change.ramp, decision, revision)
+                for event in transition_events(
+                    change.serving, transition, change.ramp, decision, revision, self._endpoint
+                )
             ]
             kept = {
                 name: known for name, known in change.serving.payloads.items() if name in change.serving.used

@@ -85,6 +85,14 @@ def test_a_ramp_goes_from_step_to_step_until_its_version_is_live(bus: Bus, deplo
     assert audit[0]["ref"] == "ada"
 
 
+def test_an_event_names_the_endpoint_where_users_meet_the_version(bus: Bus) -> None:
+    url = "http://127.0.0.1:4319/v1"
+    Deployments(bus, url).start(good(), V1, said(0))
+    (found,) = payloads(bus, "RL_DEPLOYMENTS")
+    assert found["deployment_config"]["endpoint"] == url
+    assert isinstance(check_event(wrap(MODEL_DEPLOYED, found)), RlEvent)
+
+
 def test_events_fit_their_schema_and_have_the_fields_of_the_source(
     bus: Bus, deployments: Deployments
 ) -> None:

@@ -30,4 +30,5 @@ def decided_version(arguments: Arguments) -> Iterator[DecidedVersion]:
     with existing_bus(arguments.config) as (config, bus):
         policies = Policies(bus, open_artifacts(config.store))
         decision = DeployDecision(at=utc_now(), by=arguments.by, reason=arguments.reason)
-        yield DecidedVersion(policies.row(arguments.version).name, policies, Deployments(bus), decision)
+        deployments = Deployments(bus, config.settings.proxy.url)
+        yield DecidedVersion(policies.row(arguments.version).name, policies, deployments, decision)

@@ -1,0 +1,1 @@
+"""Ways to serve the deployed versions: in process, and as a proxy."""
