@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.actors.python import AgentContext
     from pytest_tfgrpo.api import arun, run
     from pytest_tfgrpo.cli.live.open_live import open_live
+    from pytest_tfgrpo.cli.loop.serving.open_policy import open_policy
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
     from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
     from pytest_tfgrpo.core.scenarios import Scenario
@@ -45,6 +46,7 @@ _HOMES = {
     "Trajectory": "pytest_tfgrpo.core.records",
     "arun": "pytest_tfgrpo.api",
     "open_live": "pytest_tfgrpo.cli.live.open_live",
+    "open_policy": "pytest_tfgrpo.cli.loop.serving.open_policy",
     "run": "pytest_tfgrpo.api",
     "scenario": "pytest_tfgrpo.suite.records",
     "score": "pytest_tfgrpo.plugin.items.score_function",
@@ -72,6 +74,7 @@ __all__ = [
     "__version__",
     "arun",
     "open_live",
+    "open_policy",
     "run",
     "scenario",
     "score",

@@ -28,6 +28,7 @@ NAMES = [
     "__version__",
     "arun",
     "open_live",
+    "open_policy",
     "run",
     "scenario",
     "score",

@@ -39,10 +39,10 @@ COMMANDS = (
     "harvest init", "harvest env", "harvest verify",
     "live init", "live demo", "live status", "live report", "live evaluate", "live drafts", "live export",
     "live ingest", "live reset",
-    "loop init", "loop demo", "loop config", "loop serve", "loop status", "loop report", "loop show",
-    "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates", "loop train",
-    "loop versions", "loop approve", "loop reject", "loop advance", "loop hold", "loop rollback", "loop pin",
-    "loop dashboards",
+    "loop init", "loop demo", "loop config", "loop serve", "loop proxy", "loop status", "loop report",
+    "loop show", "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates",
+    "loop train", "loop versions", "loop approve", "loop reject", "loop advance", "loop hold",
+    "loop rollback", "loop pin", "loop dashboards",
 )  # fmt: skip
 TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")

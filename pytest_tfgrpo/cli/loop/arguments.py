@@ -28,6 +28,11 @@ COMMANDS = (
         "loop.serve",
     ),
     CommandRow(
+        "proxy",
+        "Pass requests to a model server with the texts of the deployed version (extras serve, openai).",
+        "loop.serving.proxy",
+    ),
+    CommandRow(
         "status",
         "Print what is stored, what waits, and who does which job.",
         "loop.status",

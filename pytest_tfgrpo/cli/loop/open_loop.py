@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.config import load_loop_config
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
@@ -28,6 +30,11 @@ def load_config(path: str | None) -> LoopConfig:
 def open_configured(config: LoopConfig) -> Bus:
     """Return the bus, which is made where it is a file that is missing; raises BusError and SettingError."""
     return open_bus(config.bus_spec, options=config.bus_options())
+
+
+def warn(text: str) -> None:
+    """Print what a process outlives, on a line."""
+    print(f"tfgrpo: {line(text, 2000)}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role, open_roles, owner_name, training_roles
 from pytest_tfgrpo.cli.loop.observe.observing_roles import alert_roles, metrics_role
-from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
+from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber, warn
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.service.apis import ServiceApis
@@ -61,10 +59,6 @@ def serve(arguments: Arguments) -> Iterator[str]:
             ),
             limits=ServiceLimits(body_bytes=largest, held_bytes=max(4 * largest, 128 << 20)),
             ready=lambda url: print(f"serving    {url}, bus {config.public_bus}", flush=True),
-            report=lambda text: _warn(scrubber.text(text)),  # an error may quote what came in
+            report=lambda text: warn(scrubber.text(text)),  # an error may quote what came in
         )
     yield "stopped    what was accepted is on the bus"
-
-
-def _warn(text: str) -> None:
-    print(f"tfgrpo: {line(text, 2000)}", file=sys.stderr, flush=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.service.limits import ServiceLimits
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from uvicorn import Server
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
 else:
@@ -43,7 +42,7 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def open_server(app: Starlette, limits: ServiceLimits) -> Server:
+def open_server(app: Callable[..., Awaitable[None]], limits: ServiceLimits) -> Server:
     """Return a server that is to run with a socket; raises SettingError where a package is missing."""
     try:
         import uvicorn

@@ -38,6 +38,8 @@ from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, Table
 ROW = "policy"
 CHECKPOINTS, LOGS, CURVES = "rl-checkpoints", "rl-logs", "rl-viz"
 """Folders of the files: of a version, by its name; of a job's run and its curve, by the job's id."""
+PACKS = "packs.json"
+"""The prompt packs of a version, with their texts, in its folder."""
 
 
 class Policies:
@@ -266,6 +268,7 @@ class Policies:
         folder = f"{CHECKPOINTS}/{version.name}"
         library = empty() if version.name == FIRST else run.library
         self.files.write(f"{folder}/library.json", library_text(library).encode())
+        self.files.write(f"{folder}/{PACKS}", _json(to_wire(run.packs)))
         if version.name != FIRST:
             self.files.write(f"{folder}/sources.json", _json(to_wire(sources)))
         self._describe(folder, version, run.library)

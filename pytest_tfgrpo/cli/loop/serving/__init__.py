@@ -1,0 +1,1 @@
+"""The commands that serve deployed versions, a module each."""

@@ -1,0 +1,221 @@
+"""What is served, followed on the bus; without the bus, as it was last."""
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.buses import EmbeddedPlace
+from support.serving import ADA, PARCEL, REFUND, add_version, deploy, files_of
+
+from pytest_tfgrpo.cli.loop.serving.open_policy import LAST_KNOWN, open_policy
+from pytest_tfgrpo.core.errors import BusError, StoreError
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.serving.follow import ServingFollower
+from pytest_tfgrpo.production.serving.last_known import decode_state, encode_state, read_last_known
+from pytest_tfgrpo.production.serving.policy import VersionChoice
+from pytest_tfgrpo.production.serving.version_files import load_version
+from pytest_tfgrpo.production.training.versions.policies import Policies
+
+
+@pytest.fixture
+def bus(embedded: EmbeddedPlace) -> Bus:
+    return embedded.open()
+
+
+@pytest.fixture
+def policies(bus: Bus, tmp_path: Path) -> Policies:
+    return Policies(bus, files_of(tmp_path))
+
+
+@pytest.fixture
+def reports() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def follower(bus: Bus, tmp_path: Path, reports: list[str]) -> ServingFollower:
+    return opened(tmp_path, lambda: bus, reports)
+
+
+def opened(folder: Path, open_bus: Callable[[], Bus], reports: list[str]) -> ServingFollower:
+    return ServingFollower(
+        open_bus,
+        lambda bus, name: load_version(Policies(bus, files_of(folder)), name),
+        folder / "served.json",
+        reports.append,
+    )
+
+
+def no_bus() -> Bus:
+    raise BusError("the server is away")
+
+
+def looked(follower: ServingFollower) -> VersionChoice:
+    follower.look()
+    return VersionChoice(follower)
+
+
+def texts(
+    choice: VersionChoice, session: str, task: str = "A refund for the order of a parcel"
+) -> tuple[str, str]:
+    version, prompt = choice.choose(session, task)
+    return version, " ".join(prompt.parts)
+
+
+def test_before_anything_is_deployed_v1_is_served_and_adds_nothing(follower: ServingFollower) -> None:
+    assert texts(looked(follower), "s") == ("v1", "")
+
+
+def test_a_session_keeps_its_version_while_that_is_served_and_changes_at_once_on_rollback(
+    bus: Bus, policies: Policies, follower: ServingFollower
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2")
+    choice = looked(follower)
+    sessions = [f"s{n}" for n in range(200)]
+    before = {one: texts(choice, one) for one in sessions}
+    canaries = [one for one, (version, _) in before.items() if version == "v2"]
+    assert 0 < len(canaries) < 40
+    assert all(REFUND in before[one][1] and before[one][1].startswith("Solve the task.") for one in canaries)
+    Deployments(bus).advance("v2", ADA)
+    follower.look()
+    after = {one: texts(choice, one) for one in sessions}
+    assert all(after[one] == before[one] for one in sessions)  # who met v1 keeps it, too
+    assert texts(choice, "s201")[0] in ("v1", "v2")
+    Deployments(bus).roll_back("v2", ADA)
+    follower.look()
+    assert {texts(choice, one) for one in sessions} == {("v1", "")}
+
+
+def test_what_was_served_last_outlives_the_bus_and_the_process(
+    bus: Bus, policies: Policies, follower: ServingFollower, tmp_path: Path, reports: list[str]
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    known = texts(looked(follower), "s5")
+    assert known[0] == "v2"
+    alone = opened(tmp_path, no_bus, reports)
+    alone.start()
+    assert texts(VersionChoice(alone), "s5") == known
+    alone.close()
+    assert reports == ["what is served stays as it was: BusError: the server is away"]
+
+
+def test_without_a_bus_and_without_a_file_nothing_is_known(tmp_path: Path, reports: list[str]) -> None:
+    alone = opened(tmp_path, no_bus, reports)
+    alone.start()
+    assert VersionChoice(alone).choose("s", "task")[0] == ""
+    alone.close()
+    assert not (tmp_path / "served.json").exists()
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"schema": "tfgrpo.served/1", "serving": {}}'])
+def test_a_damaged_file_is_named_and_written_again(
+    follower: ServingFollower, tmp_path: Path, reports: list[str], damage: str
+) -> None:
+    (tmp_path / "served.json").write_text(damage)
+    follower.start()
+    follower.close()
+    assert "served.json, which keeps what was served last" in reports[0]
+    assert read_last_known(tmp_path / "served.json") is not None
+
+
+def test_a_version_whose_files_are_missing_is_named_and_its_sessions_meet_the_live_one(
+    bus: Bus, policies: Policies, follower: ServingFollower, reports: list[str]
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    packs = Path(policies.place("v2")) / "packs.json"
+    text = packs.read_text()
+    packs.unlink()
+    choice = looked(follower)
+    assert texts(choice, "s5") == ("v1", "")
+    assert f"version v2 cannot be served: cannot read {packs}: it is missing" in reports[0]
+    packs.write_text(text)
+    follower.look()
+    assert texts(choice, "s6")[0] == "v2"
+
+
+def test_where_not_even_the_live_version_is_here_requests_stay_as_they_are(
+    bus: Bus, policies: Policies, follower: ServingFollower
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    Deployments(bus).advance("v2", ADA)
+    (Path(policies.place("v2")) / "library.json").unlink()
+    assert texts(looked(follower), "s") == ("", "")
+
+
+def test_files_of_this_bus_beat_those_that_an_earlier_one_left(
+    bus: Bus, policies: Policies, follower: ServingFollower, tmp_path: Path
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    follower.look()
+    old = (tmp_path / "served.json").read_text().replace(REFUND, "Old words about a refund.")
+    (tmp_path / "served.json").write_text(old)
+    other = opened(tmp_path, lambda: bus, [])
+    other.state = read_last_known(tmp_path / "served.json")
+    assert "Old words" in texts(VersionChoice(other), "s5")[1]
+    assert REFUND in texts(looked(other), "s5")[1]
+
+
+def test_a_row_that_does_not_change_is_not_read_again(
+    bus: Bus, policies: Policies, follower: ServingFollower
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2")
+    follower.look()
+    state = follower.state
+    follower.look()
+    assert follower.state is state
+
+
+def test_the_state_on_disk_says_all(bus: Bus, policies: Policies, follower: ServingFollower) -> None:
+    add_version(policies, 2, REFUND)
+    add_version(policies, 3, PARCEL)
+    deploy(bus, "v2", at_once=True)
+    Deployments(bus).advance("v2", ADA)
+    deploy(bus, "v3", "v2")
+    follower.look()
+    assert follower.state is not None
+    again = decode_state(encode_state(follower.state))
+    assert again.serving == follower.state.serving
+    assert again.versions.keys() == {"v1", "v2", "v3"}
+    assert again.versions["v3"].prompt("a parcel") == follower.state.versions["v3"].prompt("a parcel")
+    with pytest.raises(StoreError, match="does not hold what is served"):
+        decode_state(json.dumps({"schema": "tfgrpo.served/1", "serving": 7}).encode())
+
+
+@pytest.fixture
+def loop_folder(tmp_path: Path, bus: Bus, embedded: EmbeddedPlace) -> Path:
+    """A folder whose ``loop.toml`` names the bus and the versions."""
+    text = f"[bus]\nurl = 'embedded:{embedded.path}'\n[training]\nstore = 'training'\n"
+    (tmp_path / "loop.toml").write_text(text)
+    return tmp_path
+
+
+def test_a_policy_is_opened_by_the_file_of_the_loop(loop_folder: Path, bus: Bus, policies: Policies) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    with open_policy(loop_folder / "loop.toml") as policy:
+        found = policy.for_session("s5", "A refund")
+        assert found.version == "v2"
+        assert found.prompt.startswith("Solve the task.\n\n<experiences")
+        assert len(found.lessons) == 1
+        assert policy.for_session("s5", "Nothing of that kind").lessons == ()
+    assert (loop_folder / LAST_KNOWN).exists()
+
+
+def test_a_policy_without_a_bus_warns_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "loop.toml").write_text("")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with open_policy(tmp_path / "loop.toml") as policy:
+            assert policy.for_session("s") == policy.for_session("t", "task", domain="text")
+            assert policy.for_session("s").version == policy.for_session("s").prompt == ""
+    assert ["there is no bus" in str(one.message) for one in caught] == [True]
+    assert not (tmp_path / "loop-bus.db").exists()

@@ -1,0 +1,199 @@
+"""The proxy without a server: what it sends, what it answers, and whose fault it is."""
+
+import asyncio
+import json
+
+import pytest
+from support.deployments import ramp_of
+from support.serving import LIVE, PARCEL, REFUND, FakeAnswer, FakeUpstream, LocalProxy, choice_of
+
+from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.serving.proxy import LARGEST_READ, CutAnswer
+from pytest_tfgrpo.production.serving.upstream import UpstreamFault
+
+ASKED = {"role": "user", "content": "May I get a refund for my order?"}
+NEXT = {"role": "user", "content": "And where is the parcel?"}
+SAID = {"role": "assistant", "content": "Yes."}
+
+
+@pytest.fixture
+def upstream() -> FakeUpstream:
+    return FakeUpstream()
+
+
+@pytest.fixture
+def proxy(upstream: FakeUpstream) -> LocalProxy:
+    return LocalProxy(upstream, choice_of(LIVE, REFUND, PARCEL))
+
+
+def test_pack_and_fitting_lessons_are_added_and_the_version_is_named(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    tools = [{"type": "function", "function": {"name": "orders"}}]
+    reply = proxy.chat(ASKED, tools=tools, seed=7, unknown={"a": 1})
+    system, asked = upstream.sent["messages"]
+    assert system["content"].startswith("Solve the task.\n\n<experiences")
+    assert REFUND in system["content"]
+    assert PARCEL not in system["content"]
+    assert asked == ASKED
+    assert {**upstream.sent, "messages": 0} == {
+        "model": "m", "messages": 0, "tools": tools, "seed": 7, "unknown": {"a": 1}
+    }  # fmt: skip
+    assert (reply.status, reply.body, reply.header("x-tfgrpo-policy")) == (200, b"{}", "v2")
+
+
+def test_the_system_message_stays_over_a_conversation_so_that_prompt_caches_hold(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    proxy.chat(ASKED)
+    first = upstream.sent["messages"][0]
+    proxy.chat(ASKED, SAID, NEXT)
+    assert upstream.sent["messages"] == [first, ASKED, SAID, NEXT]
+
+
+def test_nothing_is_added_without_a_state_or_for_v1(upstream: FakeUpstream) -> None:
+    unknown = LocalProxy(upstream, choice_of())
+    assert unknown.chat(ASKED).header("x-tfgrpo-policy") == ""
+    assert upstream.sent["messages"] == [ASKED]
+    first = LocalProxy(upstream, choice_of(Serving()))
+    assert first.chat(ASKED).header("x-tfgrpo-policy") == "v1"
+    assert upstream.sent["messages"] == [ASKED]
+    assert unknown.app.counts == {"unchanged": 1}
+
+
+def test_a_session_is_named_by_header_metadata_or_user_and_keeps_its_version(upstream: FakeUpstream) -> None:
+    ramp = Serving(
+        ramp=ramp_of(shares=(0.5, 1.0), waits_min=(60.0, 30.0)), states={"v1": "live", "v2": "canary"}
+    )
+    proxy = LocalProxy(upstream, choice_of(ramp))
+    sessions = [f"s{n}" for n in range(40)]
+    by_header = [
+        proxy.chat(ASKED, headers={"x-session-id": one}).header("x-tfgrpo-policy") for one in sessions
+    ]
+    assert set(by_header) == {"v1", "v2"}
+    other = LocalProxy(upstream, choice_of(ramp))
+    in_body = [other.chat(NEXT, metadata={"session_id": one}, user="u") for one in sessions]
+    assert [one.header("x-tfgrpo-policy") for one in in_body] == by_header
+    third = LocalProxy(upstream, choice_of(ramp))
+    assert [third.chat(NEXT, user=one).header("x-tfgrpo-policy") for one in sessions] == by_header
+    both = [third.chat(NEXT, user="u", headers={"x-session-id": one}) for one in sessions]
+    assert [one.header("x-tfgrpo-policy") for one in both] == by_header
+
+
+def test_a_conversation_without_a_name_keeps_its_version_too(upstream: FakeUpstream) -> None:
+    ramp = Serving(
+        ramp=ramp_of(shares=(0.5, 1.0), waits_min=(60.0, 30.0)), states={"v1": "live", "v2": "canary"}
+    )
+    versions = set()
+    for n in range(30):
+        asked = {"role": "user", "content": f"Question {n}"}
+        fresh = [LocalProxy(upstream, choice_of(ramp)) for _ in range(2)]
+        first = fresh[0].chat(asked).header("x-tfgrpo-policy")
+        assert fresh[1].chat(asked, SAID, NEXT).header("x-tfgrpo-policy") == first
+        versions.add(first)
+    assert versions == {"v1", "v2"}
+
+
+def test_headers_pass_but_those_of_a_connection(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    headers = (("X-Request-Id", "r1"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2"), ("Connection", "close"))
+    upstream.answers = [FakeAnswer(status=429, headers=(*headers, ("Retry-After", "7")))]
+    sent = {
+        "authorization": "Bearer sk-1",
+        "x-any": "1",
+        "host": "here",
+        "connection": "x",
+        "content-length": "9",
+    }
+    reply = proxy.chat(ASKED, headers=sent)
+    assert upstream.requests[0].headers == [("authorization", "Bearer sk-1"), ("x-any", "1")]
+    assert reply.status == 429
+    assert reply.headers == [
+        ("x-request-id", "r1"), ("set-cookie", "a=1"), ("set-cookie", "b=2"), ("retry-after", "7"),
+        ("x-tfgrpo-policy", "v2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [b"no json", b'{"messages": []}', b"\xff", b""])
+def test_a_body_that_cannot_be_read_passes_as_it_is(
+    proxy: LocalProxy, upstream: FakeUpstream, body: bytes
+) -> None:
+    reply = proxy.send("POST", "/v1/chat/completions", [body], {"content-encoding": "x"})
+    assert (upstream.requests[0].body, reply.status) == (body, 200)
+    assert proxy.app.counts == {"unchanged": 1}
+
+
+def test_a_huge_body_streams_through_as_it_is(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    parts = [b'{"messages": [{"role": "user", "content": "', b"x" * LARGEST_READ, b'"}]}']
+    headers = {"content-length": str(sum(map(len, parts)))}
+    assert proxy.send("POST", "/v1/chat/completions", parts, headers).status == 200
+    assert upstream.requests[0].body == b"".join(parts)
+    assert upstream.requests[0].headers == list(headers.items())
+
+
+def test_other_routes_pass_and_are_counted(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    assert proxy.send("GET", "/v1/models?limit=2").status == 200
+    assert upstream.requests[0] == ("GET", "/models?limit=2", [], b"")
+    proxy.send("POST", "/v1/embeddings", [b'{"messages": [{"role": "user"}]}'])
+    assert upstream.requests[1].body == b'{"messages": [{"role": "user"}]}'
+    proxy.chat(ASKED)
+    health = proxy.send("GET", "/healthz").value
+    assert health == {"status": "ok", "requests": {"other": 2, "v2": 1}, "versions": []}
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v2/models", "/v1/../admin", "/v1/%2e%2E/admin", "/v1/a/..\\b", "/v1/.."]
+)
+def test_no_path_leads_out_of_the_upstream(proxy: LocalProxy, upstream: FakeUpstream, path: str) -> None:
+    reply = proxy.send("GET", path)
+    assert (reply.status, reply.value["error"]["code"]) == (404, "not_found")
+    assert upstream.requests == []
+
+
+@pytest.mark.parametrize(
+    ("late", "status", "code"), [(False, 502, "upstream_unreachable"), (True, 504, "upstream_timeout")]
+)
+def test_an_upstream_without_an_answer_is_an_error_in_the_form_of_openai(
+    proxy: LocalProxy, upstream: FakeUpstream, late: bool, status: int, code: str
+) -> None:
+    upstream.answers = [UpstreamFault("Connection refused", late=late)]
+    reply = proxy.chat(ASKED)
+    assert reply.status == status
+    error = reply.value["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert (error["code"], "Connection refused" in error["message"]) == (code, True)
+    assert proxy.app.counts["unreachable"] == 1
+
+
+@pytest.mark.parametrize("length", [(), (("content-length", "9"),)])
+def test_an_answer_that_is_cut_ends_the_connection_of_the_client(
+    proxy: LocalProxy, upstream: FakeUpstream, length: tuple[tuple[str, str], ...]
+) -> None:
+    answer = FakeAnswer(chunks=[b"data", UpstreamFault("closed", late=False)], headers=length)
+    upstream.answers = [answer]
+    with pytest.raises(CutAnswer, match="closed"):
+        proxy.chat(ASKED)
+    assert answer.ended
+    assert proxy.app.counts["cut"] == 1
+
+
+def test_a_client_that_leaves_cancels_what_goes_on_for_it(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    cancelled = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    upstream.answers = [hang]
+    body = json.dumps({"messages": [ASKED]}).encode()
+    assert proxy.send("POST", "/v1/chat/completions", [body], leaves=True).status == 0
+    assert cancelled == [True]
+
+
+def test_an_answer_of_unknown_length_is_sent_as_it_arrives(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    upstream.answers = [
+        FakeAnswer(chunks=[b"data: 1\n\n", b"data: [DONE]\n\n"], headers=(("content-type", "x"),))
+    ]
+    assert proxy.chat(ASKED, stream=True).body == b"data: 1\n\ndata: [DONE]\n\n"

@@ -1,0 +1,45 @@
+"""What a version adds to a prompt."""
+
+from support.builders import PACK_STAMP, make_experience, make_pack
+
+from pytest_tfgrpo.production.serving.served_version import MOST_CHOSEN, NOTHING, ServedVersion
+
+TEXTS = ("Ask for the order before a refund.", "Name the carrier of a parcel.")
+LESSONS = [make_experience(n, summary32=text) for n, text in enumerate(TEXTS)]
+OTHER = make_experience(9, domain="code", summary32="Run the tests of a refund.")
+
+
+def test_lessons_are_chosen_as_in_the_run_that_tried_them() -> None:
+    version = ServedVersion("v2", (make_pack(inject=(" More. ", "")),), LESSONS)
+    found = version.prompt("Where is my parcel?")
+    assert found.parts[:2] == ("Solve the task.", "More.")
+    assert TEXTS[1] in found.parts[2]
+    assert found.lessons == (LESSONS[1].id,)
+    assert version.prompt("Nothing of that kind").parts == ("Solve the task.", "More.")
+
+
+def test_a_version_of_several_domains_adds_nothing_unless_one_is_named() -> None:
+    version = ServedVersion("v2", (make_pack(), make_pack("code")), [*LESSONS, OTHER])
+    assert version.prompt("a refund") == NOTHING
+    assert version.prompt("a refund", "code").lessons == (OTHER.id,)
+    assert version.prompt("a refund", "music") == NOTHING
+
+
+def test_a_pack_of_every_domain_serves_the_only_domain_of_the_lessons() -> None:
+    version = ServedVersion("v2", (make_pack("*", id="any"),), LESSONS)
+    assert version.prompt("a refund").lessons == (LESSONS[0].id,)
+
+
+def test_lessons_of_another_pack_stay_out() -> None:
+    version = ServedVersion("v2", (make_pack(stamp="b" * 64),), LESSONS)
+    assert LESSONS[0].stamp_signature == PACK_STAMP
+    assert version.prompt("a refund").lessons == ()
+
+
+def test_choices_are_remembered_within_bounds() -> None:
+    version = ServedVersion("v2", (make_pack(),), LESSONS)
+    first = version.prompt("a refund 0")
+    assert version.prompt("a refund 0") is first
+    for n in range(MOST_CHOSEN + 1):
+        version.prompt(f"a refund {n}")
+    assert version.prompt("a refund 0") is not first
