@@ -72,11 +72,15 @@ class Known:
 
 def choice_of(serving: Serving | None = None, *texts: str) -> VersionChoice:
     """Return the choice among versions, of which v2 adds a pack and lessons; None: nobody knows."""
-    if serving is None:
-        return VersionChoice(cast(ServingFollower, Known(None)))
+    state = None if serving is None else state_of(serving, *texts)
+    return VersionChoice(cast(ServingFollower, Known(state)))
+
+
+def state_of(serving: Serving, *texts: str) -> ServedState:
+    """Return what is served, v2 with these lessons."""
     lessons = [make_experience(n, summary32=text) for n, text in enumerate(texts, 1)]
     versions = {"v1": ServedVersion("v1", (), ()), "v2": ServedVersion("v2", (make_pack(),), lessons)}
-    return VersionChoice(cast(ServingFollower, Known(ServedState(serving=serving, versions=versions))))
+    return ServedState(serving=serving, versions=versions)
 
 
 LIVE = Serving(live="v2", states={"v2": "live"})
