@@ -94,17 +94,23 @@ class FakeAnswer:
     status: int = 200
     headers: Sequence[tuple[str, str]] = (("content-type", "application/json"),)
     ended: bool = False
+    waits: bool = False
+    """Whether it never comes to its end."""
 
     def __post_init__(self) -> None:
         self._rest = iter(self.chunks)
 
     async def read(self) -> bytes | None:
         chunk = next(self._rest, None)
+        if chunk is None and self.waits:
+            await asyncio.Event().wait()
         if isinstance(chunk, UpstreamFault):
             raise chunk
         return chunk
 
     async def end(self) -> None:
+        for _ in range(5):  # it takes a while, in which the client may leave
+            await asyncio.sleep(0)
         self.ended = True
 
 
@@ -184,16 +190,19 @@ class LocalProxy:
         self, method: str, path: str, parts: list[bytes], headers: Mapping[str, str], leaves: bool
     ) -> ProxyReply:
         sent: list[Any] = []
+        over = asyncio.Event()
 
         async def receive() -> Any:
             if parts:
                 return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
             if not leaves:
-                await asyncio.Event().wait()
+                await over.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             sent.append(message)
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                over.set()
 
         where, _, query = path.partition("?")
         scope = {

@@ -13,6 +13,8 @@ from pytest_tfgrpo.production.serving.chat_body import ChatBody, last_user
 from pytest_tfgrpo.production.serving.run_traces import GoingRun
 from pytest_tfgrpo.telemetry.traces.turns import MARK, TraceSpan
 
+AGENT = "proxied"
+"""Name of an agent in a request without a domain."""
 LARGEST_ANSWER = 8 << 20
 """Bytes of an answer that are kept to be read."""
 
@@ -77,7 +79,11 @@ def spans_of(exchange: ChatExchange) -> list[TraceSpan]:
     call = _span(exchange, exchange.span, run.agent, "chat", attributes, error)
     if not exchange.ends_run:
         return [call]
-    attributes = {**shared, "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": exchange.domain}
+    attributes = {
+        **shared,
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": exchange.domain or AGENT,
+    }
     return [call, _span(exchange, run.agent, "", "invoke_agent", attributes, "", start_ns=run.start_ns)]
 
 

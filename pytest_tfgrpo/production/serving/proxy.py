@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Mutable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.deployment.serving import FIRST
 from pytest_tfgrpo.production.serving.chat_body import read_chat
 from pytest_tfgrpo.production.serving.policy import VersionChoice
 from pytest_tfgrpo.production.serving.recording import LEFT, AddExchange, ChatRecord, PassingChat
@@ -78,7 +79,10 @@ class PolicyProxy:
         self._send_upstream, self._choice = send_upstream, choice
         self._add, self._runs, self._health = add, RunTraces(), health
         self.counts: Counter[str] = Counter()
-        """Requests by version, ``unchanged`` and ``other``; answers that were ``unreachable`` or ``cut``."""
+        """Requests by version, ``unchanged`` and ``other``; answers that were ``unreachable`` or ``cut``.
+
+        A version without texts has several domains, of which the request names none that it knows.
+        """
 
     async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
         """ModelAnswer a request."""
@@ -128,13 +132,15 @@ class PolicyProxy:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         kept = [one for one in headers if one[0] not in _OF_A_HOP and (stream or one[0] != "content-length")]
         path = _raw_path(scope).removeprefix(ROOT)
-        chat = read_chat(body) if scope["path"] == CHAT and stream is None else None
+        completes = scope["path"] == CHAT and scope["method"] == "POST"
+        chat = read_chat(body) if completes and stream is None else None
         if chat is None:
-            self.counts["other" if scope["path"] != CHAT else "unchanged"] += 1
+            self.counts["unchanged" if completes else "other"] += 1
             return _Passing(UpstreamRequest(scope["method"], path, kept, stream or body), {}, None)
         passing = PassingChat(chat, dict(headers))
         version, prompt = self._choice.choose(passing.session, chat.task, passing.domain)
-        self.counts[version or "unchanged"] += 1
+        bare = f"{version} without texts" if not prompt.parts and version != FIRST else version
+        self.counts[bare if version else "unchanged"] += 1
         said = {POLICY_HEADER: version} if version else {}
         record = None
         if self._add is not None:

@@ -79,7 +79,7 @@ def test_a_run_with_tools_is_one_trajectory_with_the_version_served(collected: C
     assert (
         first.header("x-tfgrpo-trajectory") == second.header("x-tfgrpo-trajectory") == found["trajectory_id"]
     )
-    assert found["session_id"] == "chat-17"
+    assert (found["session_id"], found["agent_id"]) == ("chat-17", "proxied")
     assert found["metadata"]["policy_version"] == "v2"
     assert len(found["metadata"]["lessons"]) == 1
     assert (found["metadata"]["model"], found["metadata"]["total_tokens"]) == ("m-1", 30)
@@ -141,6 +141,24 @@ def test_a_failure_that_the_client_repeats_is_part_of_one_run_that_did_not_fail(
     (found,) = collected.trajectories()
     assert found["outcome"]["task_status"] == "unknown"
     assert found["turns"][-1]["action"]["raw_response"] == "Yes."
+
+
+def test_the_same_question_later_is_another_run(collected: Collected) -> None:
+    collected.upstream.answers = [UpstreamFault("refused", late=False), done(), done()]
+    runs = [collected.proxy.chat(ASKED, headers=SESSION).header("x-tfgrpo-trajectory") for _ in range(3)]
+    assert runs[1] != runs[2]
+    assert [one["trajectory_id"] for one in collected.trajectories()] == runs[1:]
+
+
+def test_a_user_who_stops_an_answer_has_one(collected: Collected) -> None:
+    answered = streamed({"content": "Your refund"})
+    answered.waits = True
+    collected.upstream.answers = [answered]
+    body = json.dumps({"messages": [ASKED], "stream": True}).encode()
+    collected.proxy.send("POST", "/v1/chat/completions", [body], SESSION, leaves=True)
+    (found,) = collected.trajectories()
+    assert (found["outcome"]["task_status"], found["turns"][0]["result"]["error"]) == ("unknown", None)
+    assert found["turns"][0]["action"]["raw_response"] == "Your refund"
 
 
 @pytest.mark.parametrize(
@@ -212,11 +230,14 @@ def exchange(collected: Collected) -> ChatExchange:
 def test_what_finds_no_room_is_dropped_and_counted(
     collected: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collecting, "MOST_EXCHANGES", 2)
-    waiting = ChatCollector(lambda: pytest.fail("not yet"), print)
-    for _ in range(3):
-        waiting.add(exchange(collected))
-    assert waiting.dropped == 1
+    one = exchange(collected)
+    for bound, value in (("MOST_EXCHANGES", 2), ("MOST_BYTES", 2 * len(one.chat.text + "{}"))):
+        with monkeypatch.context() as bounded:
+            bounded.setattr(collecting, bound, value)
+            waiting = ChatCollector(lambda: pytest.fail("not yet"), print)
+            for _ in range(3):
+                waiting.add(one)
+        assert waiting.dropped == 1
 
 
 def test_one_that_cannot_be_read_does_not_stop_the_others(collected: Collected, bus: Bus) -> None:

@@ -112,7 +112,10 @@ def test_without_a_bus_and_without_a_file_nothing_is_known(tmp_path: Path, repor
     assert not (tmp_path / "served.json").exists()
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"schema": "tfgrpo.served/1", "serving": {}}'])
+OTHER = '{"schema": "tfgrpo.served/2", "serving": {"live": "v1", "states": {"v1": "live"}}, "versions": {}}'
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", "{}", '{"schema": "tfgrpo.served/1", "serving": {}}', OTHER])
 def test_a_damaged_file_is_named_and_written_again(
     follower: ServingFollower, tmp_path: Path, reports: list[str], damage: str
 ) -> None:

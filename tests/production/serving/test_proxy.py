@@ -94,6 +94,14 @@ def test_a_conversation_without_a_name_keeps_its_version_too(upstream: FakeUpstr
     assert versions == {"v1", "v2"}
 
 
+def test_requests_whose_domain_a_version_does_not_know_are_counted(upstream: FakeUpstream) -> None:
+    proxy = LocalProxy(upstream, choice_of(LIVE, REFUND))
+    assert proxy.chat(ASKED, headers={"x-tfgrpo-domain": "music"}).header("x-tfgrpo-policy") == "v2"
+    assert upstream.sent["messages"] == [ASKED]
+    proxy.chat(ASKED, headers={"x-tfgrpo-domain": "text"})
+    assert proxy.app.counts == {"v2 without texts": 1, "v2": 1}
+
+
 def test_headers_pass_but_those_of_a_connection(proxy: LocalProxy, upstream: FakeUpstream) -> None:
     headers = (("X-Request-Id", "r1"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2"), ("Connection", "close"))
     upstream.answers = [FakeAnswer(status=429, headers=(*headers, ("Retry-After", "7")))]
@@ -135,9 +143,10 @@ def test_other_routes_pass_and_are_counted(proxy: LocalProxy, upstream: FakeUpst
     assert upstream.requests[0] == ("GET", "/models?limit=2", [], b"")
     proxy.send("POST", "/v1/embeddings", [b'{"messages": [{"role": "user"}]}'])
     assert upstream.requests[1].body == b'{"messages": [{"role": "user"}]}'
+    proxy.send("GET", "/v1/chat/completions")
     proxy.chat(ASKED)
     health = proxy.send("GET", "/healthz").value
-    assert health == {"status": "ok", "requests": {"other": 2, "v2": 1}, "versions": []}
+    assert health == {"status": "ok", "requests": {"other": 3, "v2": 1}, "versions": []}
 
 
 @pytest.mark.parametrize(
@@ -190,6 +199,16 @@ def test_a_client_that_leaves_cancels_what_goes_on_for_it(proxy: LocalProxy, ups
     body = json.dumps({"messages": [ASKED]}).encode()
     assert proxy.send("POST", "/v1/chat/completions", [body], leaves=True).status == 0
     assert cancelled == [True]
+
+
+@pytest.mark.parametrize("length", [(), (("content-length", "2"),)])
+def test_an_answer_is_ended_also_where_the_client_leaves_at_its_end(
+    proxy: LocalProxy, upstream: FakeUpstream, length: tuple[tuple[str, str], ...]
+) -> None:
+    answer = FakeAnswer(headers=length)
+    upstream.answers = [answer]
+    assert proxy.chat(ASKED).body == b"{}"
+    assert answer.ended
 
 
 def test_an_answer_of_unknown_length_is_sent_as_it_arrives(proxy: LocalProxy, upstream: FakeUpstream) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Self, cast
 
-import openai
 import pytest
 from support.assemblers import Clock, assembler, drain, rest
 from support.buses import EmbeddedPlace
@@ -24,6 +23,7 @@ from pytest_tfgrpo.production.serving.proxy import LARGEST_READ
 from pytest_tfgrpo.production.serving.run_proxy import run_proxy
 from pytest_tfgrpo.production.serving.settings import ProxySettings
 
+openai: Any = pytest.importorskip("openai")
 ASKED: Any = {"role": "user", "content": "May I get a refund?"}
 TOOLS: Any = [{"type": "function", "function": {"name": "orders", "parameters": {"type": "object"}}}]
 SESSION = {"x-session-id": "chat-17"}
@@ -65,7 +65,7 @@ class Running(AbstractContextManager["Running"]):
         self._stop.set()
         self._thread.join(60)
 
-    def client(self, **options: Any) -> openai.OpenAI:
+    def client(self, **options: Any) -> Any:
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key="sk-of-the-caller", max_retries=0, **options)
 
     def connection(self) -> http.client.HTTPConnection:

@@ -40,8 +40,9 @@ class Proxy:
     """The command in a process, in the current folder."""
 
     def __init__(self) -> None:
+        away = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:1"}  # not for what is on this machine
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROXY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROXY], env=away, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().split()[1].rstrip(",")
