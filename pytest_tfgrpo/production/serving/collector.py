@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from pytest_tfgrpo.core.errors import describe
+from pytest_tfgrpo.core.errors import BusError, describe
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.serving.chat_spans import ChatExchange, spans_of
 from pytest_tfgrpo.retry import backoff_s
-from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 MOST_EXCHANGES, MOST_BYTES = 10_000, 128 << 20
 _BATCH = 200
@@ -63,18 +62,21 @@ class ChatCollector:
             self._report(f"{left} completions that passed were not published: the bus takes none")
 
     def publish(self, batch: list[ChatExchange]) -> None:
-        """Publish exchanges; raises what the door and the bus raise, and then all may be brought again."""
+        """Publish exchanges; raises BusError, and what opens the door, and then all may be brought again."""
         if self._intake is None:
             self._intake = self._open_intake()
-        self._intake.spans([span for exchange in batch for span in self._spans(exchange)])
-        self.published += len(batch)
-
-    def _spans(self, exchange: ChatExchange) -> list[TraceSpan]:
         try:
-            return spans_of(exchange)
-        except Exception as error:  # noqa: BLE001 - one that cannot be read is not to stop the others
+            self._intake.spans([span for exchange in batch for span in spans_of(exchange)])
+            self.published += len(batch)
+        except BusError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one that nobody can read is not to stop the others
+            if len(batch) > 1:
+                for exchange in batch:
+                    self.publish([exchange])
+                return
+            self.dropped += 1
             self._report(f"a completion that passed cannot be read, and is dropped: {describe(error)}")
-            return []
 
     def _publish_all(self) -> None:
         failures = 0

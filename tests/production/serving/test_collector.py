@@ -5,6 +5,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support.assemblers import Clock, assembler, drain, rest
 from support.intake import audits, stored
 from support.serving import LIVE, REFUND, FakeAnswer, FakeUpstream, LocalProxy, choice_of
@@ -245,9 +247,52 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(collected: Collected, 
     collected.upstream.answers = [done(), done()]
     good, bad = exchange(collected), exchange(collected)
     object.__setattr__(bad, "answer", None)
-    ChatCollector(lambda: collected._intake, reports.append).publish([bad, good])
-    assert len(reports) == 1
+    collector = ChatCollector(lambda: collected._intake, reports.append)
+    collector.publish([bad, good])
+    assert (collector.published, collector.dropped, len(reports)) == (1, 1, 1)
     assert {trace for trace, _ in stored(bus)} == {good.run.trace}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = ("role", "content", "tool_calls", "tool_call_id", "name")
+MESSAGE = st.dictionaries(
+    st.sampled_from(FIELDS), JSON | st.sampled_from(["user", "tool", "assistant", "system"])
+)
+REQUEST = st.dictionaries(
+    st.sampled_from(["model", "user", "metadata", "temperature", "stream", "safety_identifier", "tools"]),
+    JSON | st.just({"session_id": "\ud83d", "tfgrpo.lessons": [1]}),
+)
+CHOICE = st.fixed_dictionaries(
+    {"index": st.just(0) | JSON, "message": MESSAGE | JSON, "delta": MESSAGE | JSON}
+)
+ANSWER = st.dictionaries(st.sampled_from(["id", "model", "usage", "error"]), JSON)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(
+    REQUEST,
+    st.lists(MESSAGE, min_size=1, max_size=3),
+    ANSWER,
+    st.lists(CHOICE | JSON, max_size=2),
+    st.booleans(),
+)
+def test_whatever_passes_is_no_error_of_the_proxy_and_is_kept(
+    collected: Collected, fields: Any, messages: Any, beside: Any, choices: Any, stream: bool
+) -> None:
+    said = json.dumps({**beside, "choices": choices})
+    text = f"data: {said}\n\n".encode() if stream else said.encode()
+    collected.upstream.answers = [FakeAnswer(chunks=[text])]
+    before = len(collected.exchanges)
+    reply = collected.proxy.chat(*messages, **fields)
+    assert (reply.status, reply.body) == (200, text)
+    reports: list[str] = []
+    collector = ChatCollector(lambda: collected._intake, reports.append)
+    collector.publish(collected.exchanges[before:])
+    assert (collector.published, reports) == (1, [])
 
 
 def test_the_thread_publishes_once_the_bus_is_back(collected: Collected, bus: Bus) -> None:
