@@ -10,6 +10,7 @@ from typing import Any, Self
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "orders", "arguments": '{"late": true}'}}
 WORDS = ("Your ", "refund ", "is on ", "its way.")
+_DATE = "Thu, 01 Jan 2026 12:00:00 GMT"
 _SSE = "content-type: text/event-stream\r\ntransfer-encoding: chunked\r\nx-request-id: r1"
 
 
@@ -74,7 +75,9 @@ class ModelUpstream(AbstractContextManager["ModelUpstream"]):
             return _whole(writer, 400, {"error": {"message": "that is no JSON"}})
         model = asked.get("model")
         if model == "busy":
-            return _whole(writer, 429, {"error": {"message": "slow down", "code": "rate"}}, "retry-after: 7")
+            return _whole(
+                writer, 429, {"error": {"message": "slow down", "code": "rate"}}, "retry-after: 7\r\nx-odd: é"
+            )
         if model == "hang" and not asked.get("stream"):
             await self._until_left(reader)
         tools = model == "tools" and asked["messages"][-1]["role"] != "tool"
@@ -116,7 +119,7 @@ def _whole(
     writer: asyncio.StreamWriter, status: int, value: object, header: str = "x-request-id: r1"
 ) -> None:
     body = json.dumps(value).encode()
-    head = f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{header}\r\n"
+    head = f"HTTP/1.1 {status} X\r\ndate: {_DATE}\r\ncontent-type: application/json\r\n{header}\r\n"
     writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
 
 

@@ -85,7 +85,7 @@ class PolicyProxy:
         """
 
     async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
-        """ModelAnswer a request."""
+        """Answer a request."""
         path: str = scope["path"]
         if path == HEALTH:
             await _send_json(send, 200, {"status": "ok", "requests": dict(self.counts), **self._health()})
@@ -129,7 +129,7 @@ class PolicyProxy:
 
     def _begin(self, scope: AsgiMessage, body: bytes, stream: AsyncIterator[bytes] | None) -> _Passing:
         """Return what is sent for a request."""
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        headers = [(name.decode("latin-1"), _text(value)) for name, value in scope["headers"]]
         kept = [one for one in headers if one[0] not in _OF_A_HOP and (stream or one[0] != "content-length")]
         path = _raw_path(scope).removeprefix(ROOT)
         completes = scope["path"] == CHAT and scope["method"] == "POST"
@@ -164,6 +164,8 @@ class PolicyProxy:
                 error = str(fault)
                 self.counts["unreachable"] += 1
                 settle()
+                if record is not None:
+                    record.end(status, encoding, error)
                 await _refuse(send, *_of_fault(fault))
                 return
             status, encoding = answer.status, _header(answer.headers, "content-encoding")
@@ -246,6 +248,14 @@ def _raw_path(scope: AsgiMessage) -> str:
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope.get("query_string", b"")
     return (raw + b"?" + query if query else raw).decode("latin-1")
+
+
+def _text(value: bytes) -> str:
+    """Return the value of a header; one that is UTF-8 is sent as the bytes that it was."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def _readable(encoding: str) -> str:

@@ -48,6 +48,7 @@ def run_proxy(
     upstream = Upstream(settings.upstream)
     add = None if collector is None else collector.add
     server = open_server(PolicyProxy(upstream.send, VersionChoice(follower), add, health), LIMITS)
+    server.config.date_header = False  # the upstream's passes
     with ExitStack() as closing:
         listener = closing.enter_context(listen(settings.host, settings.port))
         closing.callback(follower.close)

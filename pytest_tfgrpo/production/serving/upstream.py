@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ from pytest_tfgrpo.production.service.limits import is_loopback
 
 if TYPE_CHECKING:
     from pyreqwest.client import Client
+    from pyreqwest.http import HeaderMap
     from pyreqwest.request import StreamRequest
     from pyreqwest.response import Response
 
@@ -51,7 +53,7 @@ class UpstreamAnswer:
     def __init__(self, request: StreamRequest, response: Response) -> None:
         self._request, self._reader = request, response.body_reader
         self.status: int = response.status
-        self.headers: Headers = list(response.headers.items())
+        self.headers: Headers = _headers(response.headers)
 
     async def read(self) -> bytes | None:
         """Return what came next of the body, None at its end; raises UpstreamFault where it is cut."""
@@ -123,6 +125,18 @@ def require_client() -> None:
         raise SettingError(
             "the proxy needs an HTTP client; install it with: pip install 'pytest-tfgrpo[serve,openai]'"
         ) from error
+
+
+def _headers(found: HeaderMap) -> Headers:
+    """Return headers but those whose values are no ASCII, which the client cannot read."""
+    try:
+        return list(found.items())
+    except ValueError:
+        kept = []
+        for name in dict.fromkeys(found):
+            with suppress(ValueError):
+                kept += [(name, value) for value in found.getall(name)]
+        return kept
 
 
 def _fault(error: Exception) -> UpstreamFault:

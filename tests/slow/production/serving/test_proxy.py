@@ -121,10 +121,15 @@ def test_a_refusal_passes_with_its_headers(proxy: Running) -> None:
 
 def test_other_routes_and_bodies_that_are_no_json_pass(proxy: Running, upstream: ModelUpstream) -> None:
     connection = proxy.connection()
-    connection.request("GET", "/v1/models/a%2Fb?limit=2", headers={"X-Any": "1"})
-    assert connection.getresponse().read()
+    connection.request("GET", "/v1/models/a%2Fb?limit=2", headers={"X-Any": "1", "X-Odd": "é".encode()})
+    listed = connection.getresponse()
+    assert listed.read()
+    assert [name.lower() for name, _ in listed.getheaders()] == [
+        "date", "content-type", "x-request-id", "content-length"
+    ]  # fmt: skip
     assert upstream.requests[0][0] == "/v1/models/a%2Fb?limit=2"
     assert upstream.requests[0][1]["x-any"] == "1"
+    assert upstream.requests[0][1]["x-odd"].encode("latin-1") == "é".encode()
     connection.request("POST", "/v1/chat/completions", b"no json")
     answer = connection.getresponse()
     assert (answer.status, answer.read()) == (400, b'{"error": {"message": "that is no JSON"}}')
