@@ -3,8 +3,9 @@
     python benchmarks/proxy.py
 
 The relay is a starlette application that passes a request on with pyreqwest and streams the answer back. Both
-stand before one fake model server, each in a process of its own, and take turns. A conversation has four
-requests, and the version served 40 lessons. Processor time is that of the process, by the kernel.
+stand before one fake model server, each in a process of its own, and take turns; so does a proxy that collects,
+redaction and all, which has no bar. A conversation has four requests, and the version served 40 lessons.
+Processor time is that of the process, by the kernel.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pytest_tfgrpo.core.lessons import Experience, Reward, Support
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.deployment.assignment import SessionVersions
 from pytest_tfgrpo.production.deployment.serving import Ramp, Serving
+from pytest_tfgrpo.production.door.intake import Intake
+from pytest_tfgrpo.production.door.opt_outs import OptOuts
+from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.serving.collector import ChatCollector
 from pytest_tfgrpo.production.serving.last_known import ServedState
 from pytest_tfgrpo.production.serving.policy import VersionChoice
 from pytest_tfgrpo.production.serving.served_version import ServedVersion
@@ -179,7 +187,7 @@ def bare_relay(base: str) -> Any:
 
 
 def serve(kind: str, base: str) -> None:
-    """Serve one of the three, in this process, and print its port."""
+    """Serve one of the four, in this process, and print its port."""
     from pytest_tfgrpo.production.service.server import listen, open_server
     from pytest_tfgrpo.production.serving.proxy import PolicyProxy
     from pytest_tfgrpo.production.serving.run_proxy import LIMITS
@@ -189,12 +197,26 @@ def serve(kind: str, base: str) -> None:
     print(listener.getsockname()[1], flush=True)
     if kind == "upstream":
         asyncio.run(upstream(listener))
-    if kind == "bare":
-        app = bare_relay(base)
-    else:
-        add = (lambda _: None) if kind == "collecting" else None
-        app = PolicyProxy(Upstream(base).send, VersionChoice(Known()), add, dict)  # type: ignore[arg-type]
-    open_server(app, LIMITS).run([listener])
+    with TemporaryDirectory() as folder:
+        if kind == "bare":
+            app = bare_relay(base)
+        else:
+            collector = ChatCollector(lambda: intake(Path(folder)), print) if kind == "collecting" else None
+            if collector is not None:
+                collector.start()
+            app = PolicyProxy(
+                Upstream(base).send,
+                VersionChoice(Known()),  # type: ignore[arg-type]
+                None if collector is None else collector.add,
+                lambda: {"published": None if collector is None else collector.published},
+            )
+        open_server(app, LIMITS).run([listener])
+
+
+def intake(folder: Path) -> Intake:
+    """Return the door of a bus in a file."""
+    bus, scrubber = open_embedded(folder / "bus.db"), LoopScrubber(b"k" * 32)
+    return Intake(bus, scrubber, OptOuts(bus, scrubber))
 
 
 @contextmanager
@@ -256,10 +278,18 @@ async def load(port: int, first: int, *, stream: bool) -> None:
     await asyncio.gather(*map(one, range(CONNECTIONS)))
 
 
-def cpu_us(port: int, pid: int, first: int, *, stream: bool) -> float:
-    before = cpu_s(pid)
+def cpu_us(port: int, pid: int, first: int, *, stream: bool, collects: bool) -> float:
+    """Return the processor time of a request, with what it owes the bus."""
+    before, published = cpu_s(pid), published_by(port) if collects else 0
     asyncio.run(load(port, first, stream=stream))
+    while collects and published_by(port) < published + REQUESTS:
+        time.sleep(0.05)
     return (cpu_s(pid) - before) / REQUESTS * 1e6
+
+
+def published_by(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60) as answer:
+        return int(json.load(answer)["published"])
 
 
 async def first_bytes_ms(ports: list[int]) -> list[float]:
@@ -295,7 +325,10 @@ def main() -> int:
             for n in range(ROUNDS + 1):
                 for stream in (False, True):
                     for name, (port, pid) in {"bare": bare, "proxy": ours, "collecting": kept}.items():
-                        used = cpu_us(port, pid, (2 * n + stream) * REQUESTS, stream=stream)
+                        collects = name == "collecting"
+                        used = cpu_us(
+                            port, pid, (2 * n + stream) * REQUESTS, stream=stream, collects=collects
+                        )
                         if n:
                             figures.setdefault((name, stream), []).append(used)
             first = asyncio.run(first_bytes_ms([bare[0], ours[0], kept[0]]))
@@ -305,9 +338,10 @@ def main() -> int:
         for name in ("proxy", "collecting"):
             found = statistics.median(figures[name, stream])
             ratio = found / relay
-            passed &= ratio <= CPU_BAR
+            passed &= ratio <= CPU_BAR or name == "collecting"
+            bar = f" (bar {CPU_BAR:g}x)" if name == "proxy" else ""
             what = f"{name}, {'streamed' if stream else 'whole'}"
-            print(f"{what}: {found:.0f} us a request, the relay {relay:.0f}: {ratio:.2f}x (bar {CPU_BAR:g}x)")
+            print(f"{what}: {found:.0f} us a request, the relay {relay:.0f}: {ratio:.2f}x{bar}")
     for name, found in zip(("proxy", "collecting"), first[1:], strict=True):
         later = found - first[0]
         passed &= later <= FIRST_BYTE_BAR_MS
