@@ -3,8 +3,8 @@
     python benchmarks/proxy.py
 
 The relay is a starlette application that passes a request on with pyreqwest and streams the answer back. Both
-stand before one fake model server, each in a process of its own, and take turns; so does a proxy that collects,
-redaction and all, which has no bar. A conversation has four requests, and the version served 40 lessons.
+stand before one fake model server, each in a process of its own, and take turns. So does a proxy that
+collects, redaction and all; it has no bar. A conversation has four requests, and the version has 40 lessons.
 Processor time is that of the process, by the kernel.
 """
 

@@ -17,7 +17,8 @@ from pytest_tfgrpo.production.serving.chat_spans import ChatExchange, spans_of
 from pytest_tfgrpo.retry import backoff_s
 
 MOST_EXCHANGES, MOST_BYTES = 10_000, 128 << 20
-_BATCH = 200
+_BATCH, _GATHER_S = 200, 0.3
+"""Exchanges that are published together, and how long they are waited for."""
 _END_S = 5.0
 """How long what waits may take at the end."""
 
@@ -49,7 +50,8 @@ class ChatCollector:
                 return
             self._waiting.append(exchange)
             self._bytes += size
-            self._changed.notify()
+            if len(self._waiting) in (1, _BATCH):
+                self._changed.notify()
 
     def close(self) -> None:
         """Publish what waits, if that takes no long time; the rest is dropped and counted."""
@@ -83,8 +85,8 @@ class ChatCollector:
         until = None
         while True:
             with self._changed:
-                while not self._waiting and not self._ended:
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._waiting or self._ended)
+                self._changed.wait_for(lambda: len(self._waiting) >= _BATCH or self._ended, _GATHER_S)
                 batch = list(islice(self._waiting, _BATCH))
                 if self._ended:
                     until = until or time.monotonic() + _END_S
