@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_tfgrpo.cli.parsers import CommandRow, Parser, add_command, positive
+from pytest_tfgrpo.cli.parsers import CommandRow, Parser, add_command, positive, whole
 
 COMMANDS = (
     CommandRow(
@@ -39,7 +39,7 @@ COMMANDS = (
     ),
     CommandRow(
         "report",
-        "Print what came in, what is missing, mean rewards, and the worst kinds of task.",
+        "Print what came in, what is missing, mean rewards, the worst kinds of task; write a page.",
         "loop.report",
     ),
     CommandRow(
@@ -174,7 +174,7 @@ def loop_demo(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("loop.loop_demo:demo_command")
     command.add_argument("--tasks", type=positive, default=TASKS, metavar="N", help="tasks (default: 400)")
-    command.add_argument("--seed", type=positive, default=0, metavar="N", help="seed of tasks (default: 0)")
+    command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of tasks (default: 0)")
     command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
     command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
 
@@ -209,7 +209,11 @@ def report(command: Parser) -> None:
         metavar="N",
         help="newest trajectories to look at (default: 10000)",
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
+    shape = command.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print JSON")
+    shape.add_argument(
+        "--html", metavar="FILE", help="also write a page: versions, both arms at each decision, lessons"
+    )
     add_config(command)
 
 

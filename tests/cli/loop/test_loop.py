@@ -99,6 +99,16 @@ def test_the_reports_are_readable(served: Path, golden: Callable[[str, str], Non
     assert len(tfgrpo("loop", "show", derived_id("a0"), "--full")) > len(shown["loop-show.txt"])
 
 
+def test_the_page_is_written_beside_the_text(served: Path) -> None:
+    told = tfgrpo("loop", "report", "--html", "loop.html")
+    assert told == tfgrpo("loop", "report") + "page   loop.html\n"
+    page = (served / "loop.html").read_text(encoding="utf-8")
+    assert f"<h1>{served.name}</h1>" in page
+    assert "60 trajectories, 51 with a reward" in page
+    assert "it is a folder; name a file with --html" in tfgrpo("loop", "report", "--html", ".", code=1)
+    assert "not allowed with" in tfgrpo("loop", "report", "--json", "--html", "x.html", code=2)
+
+
 def test_the_figures_are_the_same_as_json_and_after_the_view_was_deleted(served: Path) -> None:
     found = json.loads(tfgrpo("loop", "report", "--json"))
     assert found["published"]["RL_TRAJECTORIES"] == found["rewards"] + found["unrewarded"] == 60
