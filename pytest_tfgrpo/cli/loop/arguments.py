@@ -175,8 +175,16 @@ def loop_demo(command: Parser) -> None:
     command.calls("loop.loop_demo:demo_command")
     command.add_argument("--tasks", type=positive, default=TASKS, metavar="N", help="tasks (default: 400)")
     command.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of tasks (default: 0)")
-    command.add_argument("--bus", metavar="URL", default="", help="bus of the loop that is killed")
+    command.add_argument(
+        "--bus",
+        metavar="URL",
+        default="",
+        help="empty bus, such as nats:nats://127.0.0.1:4222 (default: files); what it brings stays there",
+    )
     command.add_argument("--into", metavar="DIR", help="empty folder to keep its files in (default: none)")
+    command.add_argument(
+        "--html", metavar="FILE", help="its page (default: DIR/report.html, else loop-demo.html here)"
+    )
 
 
 def opt_out(parser: Parser) -> None:

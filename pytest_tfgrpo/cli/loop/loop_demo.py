@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +40,7 @@ from pytest_tfgrpo.cli.loop.training.demo_learning import (
     make_suite,
     training_config,
 )
+from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.files import write_text
@@ -47,17 +48,24 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.bus.streams import STREAMS
 from pytest_tfgrpo.production.config import load_loop_config
+from pytest_tfgrpo.production.deployment.serving import ROW
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.evaluation.evaluator import evaluator_lag
 from pytest_tfgrpo.production.loop_file import write_key
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import report_of
+from pytest_tfgrpo.production.report.page.page import loop_page, story_of
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.view import queries
 from pytest_tfgrpo.production.view.view import TRAJECTORIES, LoopView
 from pytest_tfgrpo.retry import may_pass
+from pytest_tfgrpo.storage.event_store import STATE, change
 
+PAGE = "loop-demo.html"
+"""The page of a demo whose files are not kept."""
 PATIENCE_S = 60.0
 """How long the demo waits for what takes a second on a machine that is not busy."""
 JOB_S = 300.0
@@ -184,20 +192,26 @@ def _wait(what: str, seen: Callable[[], bool], patience_s: float = PATIENCE_S) -
 def demo_command(arguments: Arguments) -> Iterator[str]:
     """Watch three days of an agent become rewards, lessons and deployed versions (extra serve)."""
     with demo_folder(arguments.into) as folder:
-        yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
+        page = yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
+        target = Path(arguments.html or (folder / "report.html" if arguments.into else PAGE))
+        yield write(target, lambda: write_text(target, page))
         if arguments.into:
-            yield f"next: tfgrpo loop show ID --config {quote(str(folder / 'killed' / 'loop.toml'))}"
+            config = quote(str(folder / "killed" / "loop.toml"))
+            yield f"next: tfgrpo loop show ID --config {config}"
+            yield f"      tfgrpo loop report --html FILE --config {config}, for what it learned"
         else:
             yield "its files are gone; to use the commands above, keep them: tfgrpo loop demo --into DIR"
 
 
-def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iterator[str]:
+def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Generator[str, None, str]:
     """Yield what happens while two loops get the traffic of three days, in an empty folder.
 
-    `bus` is that of the loop whose service is killed; by default a file. Raises StoreError where the two
-    differ, or where something is kept that should not be.
+    Returns the page of the deployments. `bus` is that of the loop whose service is killed, and of the
+    deployments; by default files. Raises StoreError where the two differ, or where something is kept that
+    should not be.
     """
     started = time.perf_counter()
+    _check_unused(bus)
     prepare(folder, seed)
     traffic = open_traffic(folder, seed, tasks, time.time_ns() - DAYS * DAY_NS)
     killed = _made(folder / "killed", bus)
@@ -220,9 +234,35 @@ def demo(folder: Path, seed: int = 0, tasks: int = TASKS, bus: str = "") -> Iter
         yield ""
         yield from _learn(watches[0], tasks)
         yield ""
-        rollout = _watch(ending, _made(folder / "rollout", bus))
-        yield from rollout_lines(rollout.bus, rollout.view)
+        page = yield from _rollout(_watch(ending, _made(folder / "rollout", bus)), killed, bool(bus))
     yield f"done in {time.perf_counter() - started:.1f} s"
+    return page
+
+
+def _check_unused(bus: str) -> None:
+    """Raise StoreError for a bus that holds anything: the demo compares all that is on it."""
+    if bus:
+        with closing(open_bus(bus)) as found:
+            used = [stream.name for stream in STREAMS if found.last(stream.name)]
+        if used:
+            raise StoreError(f"the bus has events in {', '.join(used)}; name an empty one with --bus")
+
+
+def _rollout(watch: DemoWatch, learned: DemoLoop, shared: bool) -> Generator[str, None, str]:
+    """Take three versions to users, and return the page of that.
+
+    A bus that is `shared` with the loop that `learned` gives them later numbers, and v1 is live again in the
+    end, so that what was learned can be approved.
+    """
+    store = load_loop_config(learned.config, {}).store
+    taken = [int(row.name[1:]) for row in Policies(watch.bus, FolderArtifacts(Path(store))).listed()]
+    yield from rollout_lines(watch.bus, watch.view, max(taken, default=1) + 1)
+    watch.view.catch_up(watch.bus)
+    page = loop_page("demo", report_of(watch.bus, watch.view, LAST), story_of(watch.bus, store))
+    if shared:
+        change(watch.bus.table(STATE), ROW, lambda _: None)
+        yield "           the demo ends: v1 is live again"
+    return page
 
 
 def _learn(watch: DemoWatch, tasks: int) -> Iterator[str]:

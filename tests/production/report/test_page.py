@@ -58,7 +58,7 @@ def test_a_loop_without_any_version_says_so(page: MakePage) -> None:
         "There is no version yet: no job has made one, and none was deployed.",
         "No version was deployed yet.",
         "Nobody has approved, rejected, judged or pinned a version",
-        "No version with lessons can be read.",
+        "No version that can be read has lessons.",
     ):
         assert said in text
 

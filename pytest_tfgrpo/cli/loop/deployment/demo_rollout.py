@@ -22,7 +22,7 @@ from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
 from pytest_tfgrpo.production.deployment.controller import DeploymentController
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.production.view.view import DEPLOYMENTS, LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
@@ -37,7 +37,7 @@ PATIENCE_S = 86_400.0
 """Simulated seconds within which a ramp of the demo ends."""
 ERRORS, OUTAGE_ERRORS = 0.01, 0.7
 OUTAGE_S = (70 * 60.0, 130 * 60.0)
-"""When v4's outage begins and ends, after its ramp did."""
+"""When the outage begins and ends, after the last ramp began."""
 
 
 class DemoVersion(NamedTuple):
@@ -61,27 +61,33 @@ def _passed(version: str, improvement: float) -> DeployCandidate:
     )
 
 
-VERSIONS = {
-    "v1": DemoVersion(DeployCandidate(version="v1"), 0.5, 3.5),
-    "v2": DemoVersion(_passed("v2", 0.08), 0.6, 3.8),
-    "v3": DemoVersion(
-        DeployCandidate(version="v3", performance_regression=True, safety_checks_passed=True), 0.1, 2.0
-    ),
-    "v4": DemoVersion(_passed("v4", 0.06), 0.6, 3.8),
-}
+def demo_versions(first: int) -> dict[str, DemoVersion]:
+    """Return v1, and three from number `first` on: a better one, a bad one, and one like the better one."""
+    better, worse, alike = (f"v{first + n}" for n in range(3))
+    bad = DeployCandidate(version=worse, performance_regression=True, safety_checks_passed=True)
+    return {
+        FIRST: DemoVersion(DeployCandidate(version=FIRST), 0.5, 3.5),
+        better: DemoVersion(_passed(better, 0.08), 0.6, 3.8),
+        worse: DemoVersion(bad, 0.1, 2.0),
+        alike: DemoVersion(_passed(alike, 0.06), 0.6, 3.8),
+    }
 
 
-def rollout_lines(bus: Bus, view: LoopView) -> Iterator[str]:
-    """Yield each decision about three versions with its evidence; raises StoreError and BusError."""
-    demo = DemoRollout(bus, view)
+def rollout_lines(bus: Bus, view: LoopView, first: int = 2) -> Iterator[str]:
+    """Yield each decision about three versions with its evidence; the first of them has the number `first`.
+
+    Raises StoreError and BusError.
+    """
+    demo = DemoRollout(bus, view, first)
+    _, better, worse, alike = demo.versions
     yield "rollout    on a simulated clock: a look every 10 minutes, 600 sessions an hour"
-    yield "           v2 passed its validation, .08 better than v1; ada approves it"
-    yield from demo.ramp("v2", DeployDecision(at=demo.now, by="ada", reason="approved"))
-    yield "           v3 failed its validation; grace forces it on users (--emergency-override)"
+    yield f"           {better} passed its validation, .08 better than v1; ada approves it"
+    yield from demo.ramp(better, DeployDecision(at=demo.now, by="ada", reason="approved"))
+    yield f"           {worse} failed its validation; grace forces it on users (--emergency-override)"
     override = DeployDecision(at=demo.now, by="grace", reason="override: a customer waits for it")
-    yield from demo.ramp("v3", override, override=True)
-    yield "           v4 is as good as v2; for an hour the provider of both fails"
-    yield from demo.ramp("v4", DeployDecision(at=demo.now, by="ada", reason="approved"), outage=OUTAGE_S)
+    yield from demo.ramp(worse, override, override=True)
+    yield f"           {alike} is as good as {better}; for an hour the provider of both fails"
+    yield from demo.ramp(alike, DeployDecision(at=demo.now, by="ada", reason="approved"), outage=OUTAGE_S)
     demo.close()
     states = ", ".join(f"{name} {state.replace('_', ' ')}" for name, state in demo.serving().states.items())
     yield f"           in the end: {states}"
@@ -90,8 +96,9 @@ def rollout_lines(bus: Bus, view: LoopView) -> Iterator[str]:
 class DemoRollout:
     """A controller and an evaluator of their own, and users that are drawn."""
 
-    def __init__(self, bus: Bus, view: LoopView) -> None:
+    def __init__(self, bus: Bus, view: LoopView, first: int) -> None:
         self._bus, self._view = bus, view
+        self.versions = demo_versions(first)
         self._start = (datetime.now(UTC) - AGO).replace(hour=9, minute=0, second=0, microsecond=0)
         self._seconds = 0.0
         self._draw = random.Random("rollout")
@@ -132,8 +139,8 @@ class DemoRollout:
         outage: tuple[float, float] = (0.0, 0.0),
     ) -> Iterator[str]:
         """Yield the decisions about a version until its ramp ends."""
-        began, live = self._seconds, VERSIONS[self.serving().live].candidate
-        self._deployments.start(VERSIONS[version].candidate, live, decision, override=override)
+        began, live = self._seconds, self.versions[self.serving().live].candidate
+        self._deployments.start(self.versions[version].candidate, live, decision, override=override)
         yield from self._decisions()
         while self.serving().ramp is not None and self._seconds < began + PATIENCE_S:
             failing = outage[0] <= self._seconds - began < outage[1]
@@ -159,7 +166,7 @@ class DemoRollout:
             session = f"demo-{self._drawn}"
             version = self._met.version(serving, session)
             at = self._time(LOOK_S * (n + 0.5) / SESSIONS)
-            events.append(_trajectory(session, version, at, self._outcome(VERSIONS[version], errors)))
+            events.append(_trajectory(session, version, at, self._outcome(self.versions[version], errors)))
         self._bus.publish(events)
 
     def _outcome(self, version: DemoVersion, errors: float) -> dict[str, Json]:

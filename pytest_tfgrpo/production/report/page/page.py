@@ -21,7 +21,7 @@ from pytest_tfgrpo.report.page import template
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.storage.lease import lease_state
 
-SCRIPTS = ("text.js", "table.js", "run_history.js")
+SCRIPTS = ("text.js", "sortable_table.js", "run_history.js")
 OPEN = 6
 """Deployments that are open at first, and versions whose lessons are, the newest ones."""
 LONGEST = 600
