@@ -12,7 +12,7 @@ from pytest_tfgrpo.production.view.view import DEPLOYMENTS, TRAINING
 
 RECORDS_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
 """What has instrumentations by OpenTelemetry's conventions record questions, answers and arguments."""
-TABLE = "docs/feedback-loop.md"
+TABLE = "docs/guides/trace-an-agent.md"
 """Where a user finds what other frameworks take."""
 WIDTH = 80
 _LABEL = 11
