@@ -1,4 +1,4 @@
-"""The table of frameworks in ``docs/guides/trace-an-agent.md``: what to write, and what the recordings lack."""
+"""The table of frameworks in ``docs/guides/trace-an-agent.md``: what to write, what recordings lack."""
 
 from __future__ import annotations
 
