@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def report(arguments: Arguments) -> Iterator[str]:
-    """Print what came in, what is missing, mean rewards, and the worst kinds of task; write a page."""
+    """Print what came in, what is missing, mean rewards, the worst kinds of task; write a page."""
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = report_of(bus, view, arguments.last)
         page = arguments.html and page_of(config, bus, found)
