@@ -1,6 +1,7 @@
 """The page of the loop: versions over time, both arms at each decision, decisions, lessons."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 from support.browser_runs import HOSTILE
 from support.loop_events import publish, trajectory
-from support.loop_stories import deployed, deployed_as, fill, read_aloud
+from support.loop_stories import V1, decided, deployed, deployed_as, fill, read_aloud
 
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
+from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.serving import ROW
 from pytest_tfgrpo.production.report.figures import report_of
 from pytest_tfgrpo.production.report.page import transitions
@@ -19,7 +22,7 @@ from pytest_tfgrpo.production.report.page.drawings import MOST, bounds
 from pytest_tfgrpo.production.report.page.page import loop_page, story_of
 from pytest_tfgrpo.production.report.page.transitions import StepEvidence, transitions_of
 from pytest_tfgrpo.production.view.view import LoopView
-from pytest_tfgrpo.storage.event_store import STATE
+from pytest_tfgrpo.storage.event_store import STATE, change
 
 MakePage = Callable[..., str]
 
@@ -69,6 +72,7 @@ def test_a_thousand_events_are_all_in_the_tables_and_the_newest_are_drawn(bus: B
     text = read_aloud(found)
     assert all(f"the loop: reason {n} |" in text for n in range(1000))
     assert found.count('<rect class="step') == MOST
+    assert "v201 rolled back, 0 %</title>" in found
     assert f"The {1000 - MOST} older transitions are only in the tables." in text
     assert "200 deployments" in text
     assert len(found) < 2_000_000
@@ -99,6 +103,7 @@ def test_a_rollback_without_figures_says_so_and_is_shown(bus: Bus, page: MakePag
         {"sessions": 3, "reward": [], "error_rate": None},
         {"sessions": {"canary": "many", "control": 1}, "reward": {"difference": "x", "low": True}},
         {"sessions": {"canary": 10**400, "control": 1}, "violations": 10**400},
+        {"sessions": {"canary": math.nan, "control": 1}, "reward": {"difference": math.inf}},
     ],
 )
 def test_evidence_that_is_not_as_expected_is_unknown(bus: Bus, page: MakePage, evidence: Any) -> None:
@@ -182,6 +187,26 @@ def test_who_overrode_is_known_from_the_audit(bus: Bus, tmp_path: Path) -> None:
         ("verdict, safety passed, human evaluation 0.9", "grace", "needs approval"),
         ("approved", "ada", "validated"),
     ]
+
+
+def test_of_two_transitions_at_once_each_has_its_own_action(bus: Bus) -> None:
+    deployments = Deployments(bus)
+    deployments.start(DeployCandidate(version="v2"), V1, decided(0), override=True)
+    deployments.hold("v2", decided(5, by="ada"))
+    deployments.advance("v2", decided(5, by="ada"))
+    (found,) = transitions_of(bus).deployments
+    assert [(step.state, step.action) for step in found.steps] == [
+        ("canary", "override"),
+        ("held", "hold"),
+        ("canary", "resume"),
+    ]
+
+
+def test_a_version_that_was_removed_says_so(bus: Bus, page: MakePage, tmp_path: Path) -> None:
+    fill(bus, tmp_path / "jobs")
+    change(bus.table(STATE), "policy.v3", lambda row: (row or b"").replace(b'"needs_approval"', b'"removed"'))
+    (row,) = [row for row in read_aloud(page()).splitlines() if row.startswith("v3 | rolled back")]
+    assert "version v3 was removed, and its files are gone" in row
 
 
 def test_bounds_are_drawn_on_one_scale_and_cut_off_at_its_ends() -> None:

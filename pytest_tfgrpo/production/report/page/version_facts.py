@@ -19,7 +19,6 @@ from pytest_tfgrpo.production.training.versions.validation import Validation
 
 BY_HAND = "no job of this loop made it"
 WITHOUT = "the agent without lessons"
-REMOVED = "it was removed, and its files are gone"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +96,6 @@ def _by_number(item: tuple[str, str]) -> tuple[int, str]:
 
 def _version(policies: Policies, row: VersionRow, states: Mapping[str, str]) -> VersionFacts:
     facts = VersionFacts(name=row.name, state=states.get(row.name, row.state), row=row)
-    if row.state == "removed":
-        return replace(facts, note=REMOVED)
     try:
         version, sources = policies.read(row.name), policies.sources(row.name)
         found = version.judged
