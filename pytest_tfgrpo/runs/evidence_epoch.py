@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.records import CheckResult, Frame, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario, stamped
 from pytest_tfgrpo.core.settings.learning import EVIDENCE, SAMPLE_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
+from pytest_tfgrpo.core.texts.text import pathless
 from pytest_tfgrpo.core.wire.wire import Json, from_wire
 from pytest_tfgrpo.protocols import GivenAttempts
 from pytest_tfgrpo.runs.journal.journal import scan
@@ -164,6 +165,7 @@ def _tasks(
     taken = {scenario.id for scenario in scenarios}
     domains = {scenario.domain for scenario in scenarios}
     only = next(iter(domains)) if len(domains) == 1 else None
+    shown = pathless(name)
     found = []
     for group in file.groups.values():
         domain = group.domain if group.domain in domains | packs.keys() or ANY_DOMAIN in packs else only
@@ -172,7 +174,7 @@ def _tasks(
         elif not group.has_spread:
             left_out["no_spread"] += 1
         else:
-            found.append(task_of(group, domain, f"{name}:{group.line}"))
+            found.append(task_of(group, domain, f"{shown}:{group.line}"))
             if found[-1].id in taken:
                 raise SettingError(
                     f"evidence: {file.path}:{group.line}: the suite has a scenario {found[-1].id!r} too; "

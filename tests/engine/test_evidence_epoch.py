@@ -284,6 +284,18 @@ def test_the_report_lists_what_wants_a_scenario(result: tfgrpo.RunResult) -> Non
     assert violations("report", result.report) == []
 
 
+def test_neither_page_nor_terminal_says_where_on_the_machine_the_evidence_lies(
+    result: tfgrpo.RunResult, tmp_path: Path
+) -> None:
+    place = str(tmp_path / FILE)
+    settings = {**result.report["settings"], "evidence": place, "out": str(tmp_path)}
+    block = {**result.report["evidence"], "file": place}
+    value = {**result.report, "settings": settings, "evidence": block}
+    page = html(value, result.run)
+    assert str(tmp_path) not in page + "\n".join(terminal(value, verbosity=0))
+    assert f"8 tasks from {FILE}" in page
+
+
 def test_the_page_says_that_nobody_was_asked_and_lists_what_wants_a_scenario(
     result: tfgrpo.RunResult,
 ) -> None:

@@ -56,6 +56,9 @@ def test_groups_become_train_scenarios(tmp_path: Path) -> None:
     }
     assert [s.prompt for s in found.scenarios] == [one.prompt for one in GROUPS]
     assert found.scenarios[1].source == "evidence.jsonl:3"
+    placed = epoch(tmp_path, GROUPS, [OTHER], evidence=str(tmp_path / "evidence.jsonl"))
+    assert placed.scenarios[1].source == "evidence.jsonl:3"
+    assert placed.found["evidence"]["file"] == str(tmp_path / "evidence.jsonl")
     assert found.sizes == {f"evidence-{one.id}": len(one.attempts) for one in GROUPS}
     assert (found.found["evidence"]["groups"], found.found["evidence"]["attempts"]) == (8, 25)
 

@@ -93,6 +93,11 @@ def _fit(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def pathless(text: str) -> str:
+    """Return the name alone of what is an absolute path, which is nobody's business; else the text."""
+    return text.rstrip("/").rpartition("/")[2] if text.startswith("/") else text
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Return a score for a table; ``-`` when it is unknown."""
     return "-" if value is None else f"{value:.{digits}f}"

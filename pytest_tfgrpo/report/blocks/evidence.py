@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from pytest_tfgrpo.core.report_blocks import Counts
 from pytest_tfgrpo.core.settings.learning import UNTESTED
-from pytest_tfgrpo.core.texts.text import line, number, plural
+from pytest_tfgrpo.core.texts.text import line, number, pathless, plural
 from pytest_tfgrpo.learning.attribution.untested import untested
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
@@ -67,7 +67,7 @@ def _evidence(at: BlockSources) -> EvidenceBlock | None:
 def _evidence_text(value: EvidenceBlock) -> str:
     text = (
         f"{plural(value['attempts'], 'attempt')} at {plural(value['groups'], 'task')} from "
-        f"{line(value['file'], 200)}, mean total_reward {number(value['mean'])}"
+        f"{line(pathless(value['file']), 200)}, mean total_reward {number(value['mean'])}"
     )
     left_out = [f"{count} {REASONS[reason]}" for reason, count in value["left_out"].items()]
     return f"{text}; left out: {', '.join(left_out)}" if left_out else text

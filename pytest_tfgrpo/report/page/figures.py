@@ -8,7 +8,7 @@ from typing import Any
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import BY_NAME
-from pytest_tfgrpo.core.texts.text import label
+from pytest_tfgrpo.core.texts.text import label, pathless
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.blocks import table
 
@@ -91,6 +91,8 @@ def _setting_text(name: str, value: Json) -> str:
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "-"
+    if isinstance(value, str):
+        return pathless(value)
     text = f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
     return text + (" s" if name.endswith("_s") else "")
 

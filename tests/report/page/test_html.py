@@ -186,6 +186,11 @@ def test_settings_are_those_that_were_chosen_and_those_as_by_default() -> None:
     assert usual == [("baseline", "-"), ("otel", "false"), ("seed", "0")]
 
 
+def test_settings_name_no_folder_of_the_machine() -> None:
+    chosen, _ = settings_rows({"out": "/srv/agents/out/", "evidence": "data/e.jsonl", "timeout_s": 7.5})
+    assert chosen == [("evidence", "data/e.jsonl"), ("out", "out"), ("timeout_s", "7.5 s")]
+
+
 def test_phases_have_one_name_all_over_the_page() -> None:
     shown = re.sub(r"<script.*?</script>|<[^>]*>", " ", page(RUN), flags=re.DOTALL)
     assert "epoch2-eval" not in re.sub(r"baseline has .*?lessons", "", shown)
