@@ -15,6 +15,11 @@ GAIN = {"before": 0.5, "after": 0.7, "difference": 0.2, "ci95": [0.1, 0.3]}
 DOMAINS = [{"domain": "orders", "mean": 0.8}, {"domain": "notes", "mean": 0.6}]
 
 
+def sweeps(errors: int, mean: float | None = 0.5) -> list[dict[str, Any]]:
+    counts = (("eval", errors), ("train", 9), ("baseline", 0))
+    return [{"mode": mode, "errors": n, "gt_score": {"mean": mean}} for mode, n in counts]
+
+
 def report(gate: str | None = "pass", gain: dict[str, Any] | None = GAIN, **named: str) -> dict[str, Any]:
     gates = [{"name": name, "outcome": "fail", "severity": severity} for name, severity in named.items()]
     return {
@@ -22,6 +27,7 @@ def report(gate: str | None = "pass", gain: dict[str, Any] | None = GAIN, **name
         "domains": DOMAINS,
         "settings": {"gate_margin": 0.05},
         "gate": None if gate is None else {"outcome": gate, "gates": gates},
+        "epochs": sweeps(0),
     }
 
 
@@ -125,9 +131,10 @@ class Away(Counter):
 TASKS = [scenario(f"s{n}", "eval", prompt=f"What is the sum of {n} and {n}?") for n in range(8)]
 
 
-def learned_while(actor: Away, folder: Path) -> tfgrpo.RunResult:
+def learned_while(actor: Away, folder: Path, gate_min_mean: float = 0.0) -> tfgrpo.RunResult:
     evidence = write(folder / "evidence.jsonl")
-    settings = SMALL | {"evidence": str(evidence), "epochs": 2, "gate_min_mean": 0.0, "lesson_dropout": 0.0}
+    settings = SMALL | {"evidence": str(evidence), "epochs": 2, "lesson_dropout": 0.0}
+    settings["gate_min_mean"] = gate_min_mean
     return tfgrpo.run(folder, [scenario("a"), *TASKS], actor=actor, **settings)
 
 
@@ -166,9 +173,47 @@ def test_errors_excuse_only_what_they_caused(
 ) -> None:
     value = report("fail", against(difference))
     value["gate"]["results"] = [{"name": failed, "outcome": "fail"}, {"name": "tests", "outcome": "pass"}]
-    value["epochs"] = [
-        {"mode": mode, "errors": n} for mode, n in (("eval", errors), ("train", 9), ("baseline", 0))
-    ]
+    value["epochs"] = sweeps(errors)
     found = validate(value, safe=True)
     assert found.reasons == (reason,)
     assert found.outcome == ("needs_approval" if "errors" in reason else "rejected")
+
+
+EXCLUDED = {"minimum": 0.6, "errors_excluded": 0.7, "errors_as_zero": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "mean", "excused"),
+    [
+        ("minimum mean", EXCLUDED, 0.7, True),
+        ("minimum mean", {**EXCLUDED, "errors_excluded": 0.5}, 0.5, False),
+        ("minimum mean", {**EXCLUDED, "errors_excluded": 0.0}, None, True),
+        ("baseline", {"bounds": [-0.3, 0.1]}, 0.7, True),
+        ("baseline", {"bounds": [-0.3, -0.1]}, 0.7, False),
+        ("baseline", {"bounds": None}, None, True),
+        ("baseline", {"bounds": [-0.3, 0.1], "lost": ["s1"]}, 0.7, False),
+        ("gain", {"bounds": [-0.3, -0.1]}, 0.7, False),
+        ("cost per success", {"limit": 1.0}, 0.7, False),
+    ],
+)
+@pytest.mark.parametrize("of_a_named_gate", [False, True])
+def test_an_outage_excuses_what_fails_by_its_errors_and_nothing_else(
+    name: str, figures: dict[str, Any], mean: float | None, excused: bool, of_a_named_gate: bool
+) -> None:
+    value = {**report("fail"), "epochs": sweeps(9, mean)}
+    results = [{"name": "complete", "outcome": "fail"}, {"name": name, "outcome": "fail", "figures": figures}]
+    value["gate"]["results"] = results[: 1 if of_a_named_gate else 2]
+    if of_a_named_gate:
+        value["gate"]["gates"] = [{"name": "core", "outcome": "fail", "results": results[1:]}]
+    assert validate(value, safe=True).outcome == ("needs_approval" if excused else "rejected")
+
+
+@pytest.mark.parametrize(("share", "minimum"), [(1, 0.3), (2, 0.7)])
+def test_an_outage_that_brings_the_mean_below_the_minimum_leaves_the_version_open(
+    share: int, minimum: float, tmp_path: Path
+) -> None:
+    made = learned_while(Away(share), tmp_path, gate_min_mean=minimum)
+    failed = {one["name"] for one in made.report["gate"]["results"] if one["outcome"] == "fail"}
+    assert "minimum mean" in failed
+    found = validate(made.report, safe=True)
+    assert (found.performance_regression, found.outcome) == (False, "needs_approval")

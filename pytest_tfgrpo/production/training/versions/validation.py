@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE, Json
-from pytest_tfgrpo.report.gates import overall
+from pytest_tfgrpo.report.gates import named, overall
 
 REGRESSION = -0.05
 """Paired difference below which a version is worse than the deployed one."""
 BY_ERRORS = frozenset({"complete", "gain", "errors"})
-"""Rules of the gate that count an error as 0, whoever caused it."""
+"""Rules of the gate whose failure errors explain, whoever caused them, where it has no figures."""
 
 ValidationOutcome: TypeAlias = Literal["validated", "rejected", "needs_approval"]
 
@@ -96,10 +96,26 @@ def validate(
 
 def _errors(report: Mapping[str, Json]) -> int:
     """Return how many errors of the sweeps alone made the gate fail; 0 where it failed for other reasons."""
-    failed = {one["name"] for one in report["gate"].get("results", ()) if one["outcome"] == "fail"}
-    if not failed or not failed <= BY_ERRORS:
-        return 0
-    return sum(row["errors"] for row in report["epochs"] if row["mode"] in ("baseline", "eval"))
+    gate, sweeps = report["gate"], [row for row in report["epochs"] if row["mode"] in ("baseline", "eval")]
+    scored = any(row["gt_score"]["mean"] is not None for row in sweeps if row["mode"] == "eval")
+    for one in (gate, *named(gate)):
+        if one["outcome"] == "fail" and one.get("severity") != "warn":
+            failed = [result for result in one.get("results", ()) if result["outcome"] == "fail"]
+            if not failed or not all(_by_errors(result, scored=scored) for result in failed):
+                return 0
+    return sum(row["errors"] for row in sweeps)
+
+
+def _by_errors(result: Mapping[str, Json], *, scored: bool) -> bool:
+    """Return whether a rule that failed does not fail without the errors; `scored`: something has a score."""
+    figures = result.get("figures") or {}
+    if "lost" in figures:
+        return False
+    if "minimum" in figures and "errors_excluded" in figures:
+        return not scored or bool(figures["errors_excluded"] >= figures["minimum"])
+    if "bounds" in figures:  # those without the errors
+        return figures["bounds"] is None or bool(figures["bounds"][1] >= 0)
+    return result["name"] in BY_ERRORS
 
 
 def _worse(gain: Mapping[str, Json]) -> str:
