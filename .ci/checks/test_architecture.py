@@ -36,6 +36,7 @@ LOOP = (
     "serving",
     "sinks",
     "training",
+    "trust",
     "view",
 )
 MAY_NOT_SEE = {

@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
+from pytest_tfgrpo.production.bus.streams import AUDIT, AUDIT_SUBJECT, SPANS_SUBJECT, STREAMS
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns, trajectories_of
 from pytest_tfgrpo.production.door.named_in import NamedIn
 from pytest_tfgrpo.production.door.opt_outs import Whose, forgotten_key, put_left, row_since
@@ -31,7 +31,6 @@ from pytest_tfgrpo.production.view.view import FORGET, TRAJECTORIES, LoopView
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, change
 from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, TraceSpan
 
-AUDIT = "RL_AUDIT"
 _ORDER = [
     *(spec.name for spec in STREAMS if spec.name not in (SPANS, TRAJECTORIES, AUDIT)),
     SPANS,

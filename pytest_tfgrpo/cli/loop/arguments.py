@@ -96,6 +96,7 @@ COMMANDS = (
         "Import files of OTLP JSON lines, and exports of Langfuse.",
         "loop.import_files",
     ),
+    CommandRow("audit", "Print who did what, and check that the records are whole.", "loop.trust.audit"),
     CommandRow("opt-out", "Leave out what users or sessions do from now on, by their wish.", "loop.opt_out"),
 )
 TASKS = 400

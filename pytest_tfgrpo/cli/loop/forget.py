@@ -8,6 +8,7 @@ from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
     open_scrubber,
+    operator_name,
 )
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
@@ -27,7 +28,7 @@ def forget(arguments: Arguments) -> Iterator[str]:
             bus,
             view,
             scrubber=open_scrubber(config),
-            actor=arguments.actor or _operator(),
+            actor=arguments.actor or operator_name(),
             session=arguments.session,
             user=arguments.user,
         )
@@ -41,13 +42,3 @@ def forget(arguments: Arguments) -> Iterator[str]:
     for lesson, versions in learned.lessons:
         said = f"{lesson.lesson} of {', '.join(versions)} rests on it: {lesson.text}"
         yield from labelled("lesson", said)
-
-
-def _operator() -> str:
-    """Return the name of who runs this, as far as it is known."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"

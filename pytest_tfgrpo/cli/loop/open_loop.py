@@ -71,6 +71,16 @@ def open_scrubber(config: LoopConfig) -> LoopScrubber:
     )
 
 
+def operator_name() -> str:
+    """Return the name of who runs this, as far as it is known."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
 @contextmanager
 def opened_door(arguments: Arguments) -> Iterator[tuple[Bus, LoopScrubber, OptOuts]]:
     """Yield the bus, what scrubs, and who opted out; raises BusError and SettingError."""

@@ -11,8 +11,10 @@ DAY_S = 86400.0
 DEAD = "RL_DEAD"
 """The stream of the dead letters."""
 DEAD_SUBJECT = "agent.rl.dead.v1"
+AUDIT = "RL_AUDIT"
+"""The stream of the audit."""
 AUDIT_SUBJECT = "agent.rl.audit.v1"
-"""Who left out or forgot what, and when; never what it was."""
+"""Who read, decided, left out or forgot what, and when; never what it was."""
 SPANS_SUBJECT = "agent.rl.spans.v1"
 """Spans of one trace, redacted."""
 
@@ -29,6 +31,8 @@ class StreamSpec:
     """None: as many as there are."""
     pattern: str = ""
     """What a server listens to, where that is more than the subjects."""
+    chained: bool = False
+    """Whether each event is stored with the hash of the one before it."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -59,7 +63,7 @@ STREAMS = (
     ),
     StreamSpec(name="RL_DEPLOYMENTS", subjects=("agent.rl.model.deployed.v1",), max_age_s=90 * DAY_S),
     StreamSpec(name=DEAD, subjects=(DEAD_SUBJECT,), max_age_s=30 * DAY_S, max_count=100_000),
-    StreamSpec(name="RL_AUDIT", subjects=(AUDIT_SUBJECT,), max_age_s=365 * DAY_S),
+    StreamSpec(name=AUDIT, subjects=(AUDIT_SUBJECT,), max_age_s=365 * DAY_S, chained=True),
 )
 """What is kept by default (decision 33, amended)."""
 

@@ -79,14 +79,16 @@ def transition_events(
     if endpoint:
         data["deployment_config"]["endpoint"] = endpoint
     subject = DEPLOYMENTS.rows[transition.was, transition.trigger][1]
-    said = {
+    said: dict[str, Json] = {
         "action": f"deployment_{transition.trigger}",
         "what": transition.version,
-        "ref": decision.by,
+        "actor": decision.by,
         "reason": decision.reason,
         "was": transition.was,
         "evidence": decision.evidence,
     }
+    if transition.trigger in ("start", "override"):
+        said["validation"] = data.get("validation_results")
     return [
         BusEvent(
             id=derived_id("deployment", str(revision), transition.version, transition.trigger, to),

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, DAY_S
+from pytest_tfgrpo.production.bus.streams import AUDIT, AUDIT_SUBJECT, DAY_S
 from pytest_tfgrpo.production.door.opt_outs import owe_sweep
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, TraceSpan
 
-AUDIT = "RL_AUDIT"
 DROPPED_RUNS = "drop_claims"
 """The action of an audit event that names the trajectories that are not to be."""
 _SINCE_S = 30 * DAY_S

@@ -110,10 +110,10 @@ def test_the_page_is_written_beside_the_text(served: Path) -> None:
 
 
 def test_the_figures_are_the_same_as_json_and_after_the_view_was_deleted(served: Path) -> None:
+    assert json.loads(tfgrpo("loop", "show", derived_id("a0"), "--json"))["feedback"][0]["rating"] == 4
     found = json.loads(tfgrpo("loop", "report", "--json"))
     assert found["published"]["RL_TRAJECTORIES"] == found["rewards"] + found["unrewarded"] == 60
     assert found["redacted"] == {"email": 60}
-    assert json.loads(tfgrpo("loop", "show", derived_id("a0"), "--json"))["feedback"][0]["rating"] == 4
     assert json.loads(tfgrpo("loop", "status", "--json"))["waiting"] == 1
     for path in served.glob("loop-view.db*"):
         path.unlink()

@@ -82,7 +82,7 @@ def test_a_ramp_goes_from_step_to_step_until_its_version_is_live(bus: Bus, deplo
         ("deployment_start", "v2", "validated"),
         ("deployment_advance", "v2", "canary"),
     ]
-    assert audit[0]["ref"] == "ada"
+    assert audit[0]["actor"] == "ada"
 
 
 def test_an_event_names_the_endpoint_where_users_meet_the_version(bus: Bus) -> None:
@@ -239,10 +239,12 @@ def test_what_decision_35_forbids_takes_a_persons_override(
     assert payloads(bus, "RL_AUDIT")[0] == {
         "action": "deployment_override",
         "what": "v2",
-        "ref": "ada",
+        "actor": "ada",
         "reason": "a fire",
         "was": "rejected",
         "evidence": {},
+        "validation": bad.payload()["validation_results"],
+        "previous": "0" * 64,
     }
 
 

@@ -13,6 +13,7 @@ from support.learned_runs import NOON, learned, lesson
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.lessons import Experience, Library, Operation
 from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import NO_JOB
@@ -151,9 +152,11 @@ def test_the_audit_says_who_approved_a_version(policies: Policies, bus: Bus) -> 
     assert said[0] == {
         "action": "policy_approved",
         "what": "v2",
-        "ref": "ada",
+        "actor": "ada",
         "reason": "",
         "was": "needs_approval",
+        "validation": to_wire(policies.read("v2").judged),
+        "previous": "0" * 64,
     }
     assert [one["what"] for one in said] == ["v2", "v3"]
 
@@ -263,10 +266,11 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
     assert "* safety passed, says ada: read all\n" in card
     assert f"{lesson(0).id} do" in card
     said = [json.loads(event.data) for event in bus.replay("RL_AUDIT")]
+    assert said[1].pop("previous") != said[0]["previous"] == "0" * 64
     assert said[1] == {
         "action": "policy_verdict",
         "what": "v2",
-        "ref": "ada",
+        "actor": "ada",
         "reason": "read all",
         "safe": True,
         "score": None,

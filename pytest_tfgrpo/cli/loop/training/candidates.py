@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus, operator_name
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.production.training.candidates.candidates import candidates_of, find_candidate
@@ -16,6 +16,7 @@ from pytest_tfgrpo.production.training.candidates.scenario_text import (
     prompt_at,
     write_candidates,
 )
+from pytest_tfgrpo.production.trust.audit_records import PersonAction, note
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.production.bus.protocol import Bus
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def list_(arguments: Arguments) -> Iterator[str]:
     """List tasks of which production knows a right answer, the worst first."""
-    with _candidates(arguments) as (bus, found):
+    with _candidates(arguments, "read") as (bus, found):
         shown = found[: arguments.most]
         rows = [_row(one, prompt_at(bus, one)[0]) for one in shown]
     if not rows:
@@ -38,14 +39,14 @@ def list_(arguments: Arguments) -> Iterator[str]:
 
 def show(arguments: Arguments) -> Iterator[str]:
     """Print a candidate as the scenario file that it would be."""
-    with _candidates(arguments) as (bus, found):
+    with _candidates(arguments, "read") as (bus, found):
         text = candidate_text(bus, find_candidate(found, arguments.id))
     yield from text.splitlines()
 
 
 def accept(arguments: Arguments) -> Iterator[str]:
     """Write candidates into your suite, one file each."""
-    with _candidates(arguments) as (bus, found):
+    with _candidates(arguments, "export") as (bus, found):
         chosen = [find_candidate(found, id_) for id_ in dict.fromkeys(arguments.ids)]
         written = write_candidates(bus, chosen, arguments.to)
     for path in written:
@@ -53,8 +54,9 @@ def accept(arguments: Arguments) -> Iterator[str]:
 
 
 @contextmanager
-def _candidates(arguments: Arguments) -> Iterator[tuple[Bus, list[ScenarioCandidate]]]:
+def _candidates(arguments: Arguments, action: PersonAction) -> Iterator[tuple[Bus, list[ScenarioCandidate]]]:
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
+        note(bus, action, "candidates", actor=operator_name())
         yield bus, candidates_of(right_answers(bus, view), config.settings.training.domains)
 
 

@@ -171,6 +171,16 @@ def read_events(
     return found
 
 
+def newest_event(db: sqlite3.Connection, stream: str) -> BusEvent | None:
+    """Return the newest event that is there; None where none is."""
+    for row in db.execute(f"SELECT {_COLUMNS} FROM {blocks(stream)} ORDER BY first DESC"):
+        block = _block(row)
+        for sequence in range(block.next - 1, block.first - 1, -1):
+            if (event := block.event(sequence)) is not None:
+                return event
+    return None
+
+
 def last_sequence(db: sqlite3.Connection, stream: str) -> int:
     """Return the sequence of the newest event; 0 if there was none."""
     row = db.execute(f"SELECT first + count - 1 FROM {blocks(stream)} ORDER BY first DESC LIMIT 1").fetchone()

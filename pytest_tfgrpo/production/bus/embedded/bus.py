@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.production.bus.chain import check_records
 from pytest_tfgrpo.production.bus.embedded.blocks import (
     erase,
     first_sequence,
@@ -57,6 +58,7 @@ class EmbeddedBus:
     def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
         """Store events, and rows of the table ``state``, in one transaction; returns the sequences."""
         check_events(events, self._subjects)
+        check_records(events, self._subjects)
         for put in puts:
             check_key(put.key)
 

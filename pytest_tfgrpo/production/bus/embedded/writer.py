@@ -13,7 +13,14 @@ from typing import Generic, TypeVar
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.python.threads import start_thread
-from pytest_tfgrpo.production.bus.embedded.blocks import append, expire, ids_bytes, last_sequence
+from pytest_tfgrpo.production.bus.chain import linked
+from pytest_tfgrpo.production.bus.embedded.blocks import (
+    append,
+    expire,
+    ids_bytes,
+    last_sequence,
+    newest_event,
+)
 from pytest_tfgrpo.production.bus.embedded.file import BUS
 from pytest_tfgrpo.production.bus.embedded.ids import RecentIds
 from pytest_tfgrpo.production.bus.streams import StreamSpec, by_subject
@@ -45,10 +52,12 @@ class BusTransaction:
         """Return the sequences that events get, or have where their ids are known."""
         keys = ids_bytes([event.id for event in events])
         subjects = {event.subject for event in events}
-        names = {self.streams[subject].name for subject in subjects}
+        specs = [self.streams[subject] for subject in subjects]
+        names = {spec.name for spec in specs}
         for name in names:
             self._begin(name)
-        if len(names) == 1 and self._are_new(name := names.pop(), keys):
+        chained = any(spec.chained for spec in specs)
+        if not chained and len(names) == 1 and self._are_new(name := names.pop(), keys):
             start = self._last[name] + 1
             sequences = list(range(start, start + len(events)))
             self._stored[name].update(zip(keys, sequences, strict=True))
@@ -72,15 +81,19 @@ class BusTransaction:
         )
 
     def _append_one(self, event: BusEvent, key: bytes) -> int:
-        stream = self.streams[event.subject].name
+        spec = self.streams[event.subject]
+        stream = spec.name
         stored = self._stored[stream]
         known = stored.get(key)
         if known is None:
             known = self._ids[stream].find(self.db, key, self.now)
         if known is None:
+            waiting = self._waiting.setdefault(stream, [])
+            if spec.chained:
+                event = linked(event, waiting[-1] if waiting else newest_event(self.db, stream))
             self._last[stream] += 1
             known = stored[key] = self._last[stream]
-            self._waiting.setdefault(stream, []).append(event)
+            waiting.append(event)
         return known
 
     def flush(self, stream: str) -> int:

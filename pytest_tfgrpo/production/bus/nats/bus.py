@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.bus.nats.consumer import ID_HEADER, TIME_HEADER, NatsConsumer, event_of
-from pytest_tfgrpo.production.bus.nats.link import PATIENCE_S, NatsLink, NatsMessage
+from pytest_tfgrpo.production.bus.chain import check_records
+from pytest_tfgrpo.production.bus.nats.chains import NatsChains
+from pytest_tfgrpo.production.bus.nats.consumer import NatsConsumer, event_of, message_of
+from pytest_tfgrpo.production.bus.nats.link import PATIENCE_S, NatsLink
 from pytest_tfgrpo.production.bus.nats.scan import NatsScan
 from pytest_tfgrpo.production.bus.nats.streams import provide, stream_config
 from pytest_tfgrpo.production.bus.nats.table import NatsTable, erase
@@ -44,10 +46,12 @@ class NatsBus:
         self._link, self._streams = link, streams
         self._subjects = by_subject(streams)
         self._tables: dict[str, NatsTable] = {}
+        self._chains = NatsChains(link, self._subjects)
 
     def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
         """Store events, then rows of the table ``state``; returns the sequences."""
         check_events(events, self._subjects)
+        check_records(events, self._subjects)
         if largest := max((len(event.data) for event in events), default=0):
             self._link.check_size(largest, "an event")
         if not puts:
@@ -55,16 +59,16 @@ class NatsBus:
         return self._link.run(self._publish_both(events, puts, self.table(STATE)))
 
     async def _publish(self, events: Sequence[BusEvent]) -> list[int]:
-        return await self._link.store(
-            [
-                NatsMessage(
-                    subject=event.subject,
-                    data=event.data,
-                    headers={ID_HEADER: event.id, TIME_HEADER: event.time},
-                )
-                for event in events
-            ]
+        """Store events, those of chains first."""
+        chained = [self._subjects[event.subject].chained for event in events]
+        records = [
+            await self._chains.append(event) for event, one in zip(events, chained, strict=True) if one
+        ]
+        others = await self._link.store(
+            [message_of(event) for event, one in zip(events, chained, strict=True) if not one]
         )
+        of_chain, of_others = iter(records), iter(others)
+        return [next(of_chain if one else of_others) for one in chained]
 
     async def _publish_both(
         self, events: Sequence[BusEvent], puts: Sequence[TablePut], table: NatsTable

@@ -6,12 +6,12 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.production.bus.dead_letters import MAX_DELIVERIES_CODE, died
-from pytest_tfgrpo.production.bus.nats.link import NatsLink
+from pytest_tfgrpo.production.bus.nats.link import NatsLink, NatsMessage
 from pytest_tfgrpo.production.bus.protocol import FETCH_BYTES, MAX_DELIVERIES, MAX_PENDING
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -44,6 +44,12 @@ def event_of(message: Msg, stream: str, *, consumed: bool) -> BusEvent:
         arrived=arrived,
         receipt=message.reply if consumed else "",
     )
+
+
+def message_of(event: BusEvent, headers: Mapping[str, str] | None = None) -> NatsMessage:
+    """Return what stores an event."""
+    told = {ID_HEADER: event.id, TIME_HEADER: event.time, **(headers or {})}
+    return NatsMessage(subject=event.subject, data=event.data, headers=told)
 
 
 class NatsConsumer:

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 _OPERATION, _REMOVED = "KV-Operation", ("DEL", "PURGE")
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_NO_MESSAGE, _WRONG_LAST = 10037, (10071, 10164)
+EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+WRONG_LAST = (10071, 10164)
+"""Codes of the refusal of what is not the next."""
+_NO_MESSAGE = 10037
 _LONGEST_S = 60.0
 _REMOVED_S = 3600.0
 """How long the mark of a removed key stays for those who watch."""
@@ -78,12 +80,12 @@ class NatsTable:
             if found:
                 raise _conflict(key, found, revision)
         # a repeat after a broken connection has the same id, and is answered like the first
-        told = {ID_HEADER: uuid.uuid4().hex, _EXPECTED: str(before), **headers}
+        told = {ID_HEADER: uuid.uuid4().hex, EXPECTED: str(before), **headers}
         message = NatsMessage(subject=self._prefix + key, data=value, headers=told)
         try:
             (written,) = await self._link.store([message])
         except NatsRefusal as refusal:
-            if refusal.code not in _WRONG_LAST:
+            if refusal.code not in WRONG_LAST:
                 raise
             raise _conflict(key, (await self._get(key))[1], revision) from refusal
         if before:

@@ -147,15 +147,16 @@ class Policies:
         def decided(before: VersionRow) -> VersionRow:
             if before.state == state:
                 raise StoreError(f"version {name} is {state} already, by {before.by or 'its validation'}")
-            if state == "approved":
-                self.read(name)  # a version whose job died while it wrote it cannot be used
+            if state == "approved":  # a version whose job died while it wrote it cannot be used
+                said["validation"] = to_wire(self.read(name).judged)
             return replace(before, state=state, by=by, reason=reason, at=at)
 
-        return self._note(name, decided, {"action": f"policy_{state}", "ref": by, "reason": reason}, at)
+        said: dict[str, Json] = {"action": f"policy_{state}", "actor": by, "reason": reason}
+        return self._note(name, decided, said, at)
 
     def pin(self, name: str, pinned: bool, *, by: str, reason: str, at: str) -> VersionRow:
         """Keep the files of a version however old they are, or no longer; raises StoreError, BusError."""
-        said = {"action": "policy_pinned" if pinned else "policy_unpinned", "ref": by, "reason": reason}
+        said = {"action": "policy_pinned" if pinned else "policy_unpinned", "actor": by, "reason": reason}
         return self._note(name, lambda row: replace(row, pinned=pinned), said, at)
 
     def judge(
@@ -182,7 +183,7 @@ class Policies:
             outcome = judged(found, verdict).outcome
             return replace(before, verdict=verdict, state=before.state if before.by else outcome)
 
-        said = {"action": "policy_verdict", "ref": by, "reason": reason, "safe": safe, "score": score}
+        said = {"action": "policy_verdict", "actor": by, "reason": reason, "safe": safe, "score": score}
         row = self._note(name, with_verdict, said, at)
         folder = f"{CHECKPOINTS}/{name}"
         with TemporaryDirectory() as temporary:

@@ -84,7 +84,7 @@ def test_a_version_that_did_not_pass_takes_an_override_and_all_sessions_only_wit
     with closing(open_bus(BUS)) as bus:
         audit = payloads(bus, "RL_AUDIT")
         (event,) = payloads(bus, "RL_DEPLOYMENTS")
-    assert [(one["action"], one["ref"], one["reason"]) for one in audit] == [
+    assert [(one["action"], one["actor"], one["reason"]) for one in audit] == [
         ("policy_approved", "ada", "read it"),
         ("deployment_override", "ada", "read it"),
     ]

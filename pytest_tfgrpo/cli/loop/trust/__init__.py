@@ -1,0 +1,1 @@
+"""Commands for who may do what, and for who did."""

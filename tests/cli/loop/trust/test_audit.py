@@ -1,0 +1,106 @@
+"""The commands ``tfgrpo loop audit ...``, and which commands the audit keeps."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.loop_events import publish, trajectory
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.registry import open_bus
+
+
+@pytest.fixture
+def bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bus]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGNAME", "ada")
+    tfgrpo("loop", "init")
+    found = open_bus("embedded:loop-bus.db")
+    publish(found, [trajectory("a"), trajectory("b", user="u-" + "0" * 32)])
+    yield found
+    found.close()
+
+
+def listed(*more: str) -> list[tuple[str, str, str]]:
+    """Return who did what."""
+    found = [
+        json.loads(one)["record"] for one in tfgrpo("loop", "audit", "list", "--json", *more).splitlines()
+    ]
+    return [(one.get("actor", ""), one["action"], one["what"]) for one in found]
+
+
+def test_what_people_read_write_out_and_leave_out_is_kept_without_whom(bus: Bus) -> None:
+    assert tfgrpo("loop", "audit", "list") == "none\n"
+    tfgrpo("loop", "show", derived_id("a"))
+    tfgrpo("loop", "show", derived_id("b"))
+    tfgrpo("loop", "evidence", "--to", "evidence.jsonl", "--min-reward", "0.5")
+    tfgrpo("loop", "candidates", "list")
+    tfgrpo("loop", "candidates", "accept", "nobody", "--to", "suite", code=1)
+    tfgrpo("loop", "opt-out", "add", "--user", "alice@example.org")
+    tfgrpo("loop", "opt-out", "remove", "--user", "alice@example.org")
+    assert listed() == [
+        ("ada", "read", "trajectory"),
+        ("ada", "read", "trajectory"),
+        ("ada", "export", "evidence"),
+        ("ada", "read", "candidates"),
+        ("ada", "export", "candidates"),
+        ("ada", "opt_out_added", "user"),
+        ("ada", "opt_out_removed", "user"),
+    ]
+    assert listed("--last", "2") == listed()[-2:]
+    assert listed("--trajectory", derived_id("a").upper()) == [("ada", "read", "trajectory")]
+    kept = b"".join(one.data for one in bus.replay("RL_AUDIT"))
+    assert b"alice" not in kept
+    assert derived_id("a").encode() not in kept
+    assert b'"min_reward":0.5' in kept
+    said = tfgrpo("loop", "audit", "list").splitlines()
+    assert said[0].split() == ["time", "who", "did", "what", "reason"]
+    assert re.fullmatch(r"1  \S+Z  ada  read +trajectory [0-9a-f-]{36}", said[1])
+
+
+def test_verify_prints_the_head_and_names_the_first_record_that_was_changed(bus: Bus) -> None:
+    assert tfgrpo("loop", "audit", "verify") == "audit      no record yet\n"
+    for name in "aab":
+        tfgrpo("loop", "show", derived_id(name))
+    said = tfgrpo("loop", "audit", "verify").splitlines()
+    assert said[:2] == ["audit      3 records, from 1 to 3", "chain      whole"]
+    head = said[2].removeprefix("head       ")
+    tfgrpo("loop", "show", derived_id("a"))
+    said = tfgrpo("loop", "audit", "verify", "--anchor", head).splitlines()
+    assert said[1] == "chain      whole, and the record of the anchor is in it"
+    assert "must be a head such as" in tfgrpo("loop", "audit", "verify", "--anchor", "4:x", code=1)
+    records = list(bus.replay("RL_AUDIT"))
+    with closing(sqlite3.connect("loop-bus.db")) as file, file:  # as somebody would who may write the file
+        query = "SELECT first, body FROM stream_rl_audit WHERE first = 2"
+        ((first, body),) = file.execute(query.replace("stream_rl_audit", table_of(file))).fetchall()
+        file.execute(
+            f"UPDATE {table_of(file)} SET body = ? WHERE first = ?", (body.replace(b"ada", b"eve"), first)
+        )
+    error = tfgrpo("loop", "audit", "verify", code=1)
+    assert f"is broken: audit record 2 ({records[1].id}, {records[1].time}) is not the one" in error
+
+
+def table_of(file: sqlite3.Connection) -> str:
+    """Return the table of the audit."""
+    names = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return next(name for name in names if "audit" in name.lower())
+
+
+def test_an_anchor_older_than_what_is_kept_says_so(bus: Bus) -> None:
+    tfgrpo("loop", "show", derived_id("a"))
+    old = tfgrpo("loop", "audit", "verify").splitlines()[-1].split()[1]
+    for _ in range(2):
+        tfgrpo("loop", "show", derived_id("a"))
+    bus.delete("RL_AUDIT", [next(iter(bus.replay("RL_AUDIT"))).id])
+    assert "1 older ones are gone" in tfgrpo("loop", "audit", "verify")
+    assert "record of the anchor, 1, is older than those that are kept" in tfgrpo(
+        "loop", "audit", "verify", "--anchor", old, code=1
+    )
