@@ -97,6 +97,11 @@ COMMANDS = (
         "loop.import_files",
     ),
     CommandRow("audit", "Print who did what, and check that the records are whole.", "loop.trust.audit"),
+    CommandRow(
+        "nats-config",
+        "Print users for a NATS server, each with the subjects that its part of the loop needs.",
+        "loop.trust.nats_config",
+    ),
     CommandRow("opt-out", "Leave out what users or sessions do from now on, by their wish.", "loop.opt_out"),
 )
 TASKS = 400

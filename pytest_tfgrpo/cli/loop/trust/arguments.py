@@ -27,3 +27,8 @@ def audit(parser: Parser) -> None:
         "--json", action="store_true", help="print whole records, with evidence, a line each"
     )
     add_config(command)
+
+
+def nats_config(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls("loop.trust.nats_config:nats_config")
