@@ -77,6 +77,12 @@ class LoopConfig:
         return named if "://" in named else str(self.path.parent / named)
 
     @property
+    def flag_path(self) -> Path | None:
+        """The file of flags; None where there is to be none."""
+        named = self.settings.deployment.flag_file
+        return self.path.parent / named if named else None
+
+    @property
     def jobs_path(self) -> Path:
         """The folder of the jobs."""
         return self.path.parent / self.settings.training.folder

@@ -18,6 +18,7 @@ from pytest_tfgrpo.production.loop_setting import PREFIX
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
+from pytest_tfgrpo.production.serving.flag_file import FlagFile
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
 from pytest_tfgrpo.production.training.dataset.training_rows import write_training_rows
@@ -159,6 +160,11 @@ def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:
         ttl_s=config.settings.evaluator.lease_s,
         endpoint=config.settings.proxy.url,
     )
+
+
+def flag_roles(bus: Bus, config: LoopConfig) -> list[LoopRole]:
+    """Return what writes the file of flags, where there is to be one."""
+    return [] if config.flag_path is None else [FlagFile(bus, config.flag_path)]
 
 
 def owner_name() -> str:

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.cli.loop.loop_roles import deployment_role, open_roles, owner_name, training_roles
+from pytest_tfgrpo.cli.loop.loop_roles import (
+    deployment_role,
+    flag_roles,
+    open_roles,
+    owner_name,
+    training_roles,
+)
 from pytest_tfgrpo.cli.loop.observe.observing_roles import alert_roles, metrics_role
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber, warn
 from pytest_tfgrpo.cli.parsers import Arguments
@@ -44,7 +50,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
             roles = open_roles(bus, view, config, opt_outs, settle_s=settings.assembler.settle_s)
             jobs = TrainingJobs(bus, owner_name())
             roles += training_roles(bus, view, config, jobs, os.environ)
-            roles.append(deployment_role(bus, view, config))
+            roles += [deployment_role(bus, view, config), *flag_roles(bus, config)]
             metrics = metrics_role(bus, view, config, owner_name())
             roles += [metrics, *alert_roles(bus, view, config, os.environ, owner_name())]
             page = metrics_page(metrics.samples)
