@@ -98,6 +98,11 @@ COMMANDS = (
     ),
     CommandRow("audit", "Print who did what, and check that the records are whole.", "loop.trust.audit"),
     CommandRow(
+        "bucket-policy",
+        "Print the policy of an S3 bucket for who trains, deploys and reads versions.",
+        "loop.trust.bucket_policy",
+    ),
+    CommandRow(
         "nats-config",
         "Print users for a NATS server, each with the subjects that its part of the loop needs.",
         "loop.trust.nats_config",

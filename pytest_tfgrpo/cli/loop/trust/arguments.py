@@ -29,6 +29,24 @@ def audit(parser: Parser) -> None:
     add_config(command)
 
 
+def bucket_policy(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls("loop.trust.bucket_policy:bucket_policy")
+    for role, about in (
+        ("trainer", "runs training jobs"),
+        ("deployer", "approves and judges versions"),
+        ("reader", "serves or reads versions"),
+    ):
+        command.add_argument(
+            f"--{role}",
+            action="append",
+            default=[],
+            metavar="ARN",
+            help=f"user or role that {about}; repeatable",
+        )
+    add_config(command)
+
+
 def nats_config(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("loop.trust.nats_config:nats_config")

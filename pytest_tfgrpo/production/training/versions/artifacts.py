@@ -113,6 +113,9 @@ class BucketArtifacts:
         with _said(f"remove {self.place(folder)}"):
             if self._files.exists(path):
                 self._files.rm(path, recursive=True)
+                self._files.invalidate_cache()
+                if self._files.exists(path):  # drivers raise nothing for files that may not be removed
+                    raise PermissionError("files are left; has this user the right to remove them?")
 
     def place(self, name: str) -> str:
         """See `Artifacts`."""

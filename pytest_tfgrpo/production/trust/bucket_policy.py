@@ -1,0 +1,88 @@
+"""The policy of an S3 bucket that holds the store: who reads and writes which files of versions and jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.training.versions.policies import CHECKPOINTS, CURVES, LOGS
+
+BucketRole: TypeAlias = Literal["trainer", "deployer", "reader"]
+ROLES: tuple[BucketRole, ...] = ("trainer", "deployer", "reader")
+_STORE = re.compile(r"s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/+(.*?))?/*")
+_ARN = re.compile(r"arn:[a-z0-9-]+:(?:iam|sts)::[0-9]{12}:(?:root|(?:user|role|assumed-role)/[\w+=,.@/-]+)")
+_READ, _WRITE, _REMOVE = ("s3:GetObject",), ("s3:PutObject", "s3:AbortMultipartUpload"), ("s3:DeleteObject",)
+
+
+class _Right(NamedTuple):
+    """What a role may do with some files."""
+
+    name: str
+    actions: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+_ALL = tuple(f"{folder}/*" for folder in (CHECKPOINTS, LOGS, CURVES))
+_RIGHTS: Mapping[BucketRole, tuple[_Right, ...]] = {
+    "trainer": (_Right("Trains", (*_READ, *_WRITE, *_REMOVE), _ALL),),
+    "deployer": (
+        _Right("Reads", _READ, _ALL),
+        _Right("Judges", _WRITE, tuple(f"{CHECKPOINTS}/*/{file}" for file in ("policy.json", "README.md"))),
+    ),
+    "reader": (_Right("Reads", _READ, _ALL),),
+}
+
+
+def bucket_policy(store: str, principals: Mapping[BucketRole, Sequence[str]]) -> dict[str, Json]:
+    """Return the policy of the bucket of a store for the ARNs of each role, which needs none.
+
+    Raises SettingError for a store that is no S3 bucket, and for what is no ARN.
+    """
+    found = _STORE.fullmatch(store)
+    if found is None:
+        raise SettingError(
+            f"[training] store is {store!r}, which is no S3 bucket; set it to such as s3://models/agent"
+        )
+    bucket, folder = found[1], found[2] or ""
+    start = f"{folder}/" if folder else ""
+    statements: list[Json] = []
+    for role in ROLES:
+        arns = list(principals.get(role, ()))
+        if wrong := [arn for arn in arns if not _ARN.fullmatch(arn)]:
+            raise SettingError(
+                f"--{role} {wrong[0]!r} is no ARN of a user or role; one is arn:aws:iam::123456789012:role/x"
+            )
+        if not arns:
+            continue
+        who = {"AWS": arns}
+        statements.append(
+            {
+                "Sid": f"{role.title()}Lists",
+                "Effect": "Allow",
+                "Principal": who,
+                "Action": ["s3:ListBucket"],
+                "Resource": [f"arn:aws:s3:::{bucket}"],
+                "Condition": {"StringLike": {"s3:prefix": [f"{start}{one}" for one in _listed()]}},
+            }
+        )
+        statements += [
+            {
+                "Sid": f"{role.title()}{right.name}",
+                "Effect": "Allow",
+                "Principal": who,
+                "Action": list(right.actions),
+                "Resource": [f"arn:aws:s3:::{bucket}/{start}{file}" for file in right.files],
+            }
+            for right in _RIGHTS[role]
+        ]
+    if not statements:
+        raise SettingError("name who trains, deploys or reads: --trainer ARN, --deployer ARN, --reader ARN")
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _listed() -> list[str]:
+    """Return the prefixes of a list of files below the store, with and without a slash at the end."""
+    return [f"{one}{end}" for one in (CHECKPOINTS, LOGS, CURVES) for end in ("", "/*")]

@@ -1,0 +1,56 @@
+"""The policy of a bucket, as a value; a server with it is in the slow tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.production.trust.bucket_policy import bucket_policy
+
+ARN = "arn:aws:iam::123456789012:role/tfgrpo-trainer"
+
+
+def test_the_command_prints_the_policy_of_the_configured_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.toml").write_text('[training]\nstore = "s3://models/agent/"\n')
+    said = tfgrpo(
+        "loop", "bucket-policy", "--trainer", ARN, "--reader", ARN, "--reader", ARN.replace("er", "ee")
+    )
+    found = {one["Sid"]: one for one in json.loads(said)["Statement"]}
+    assert list(found) == ["TrainerLists", "TrainerTrains", "ReaderLists", "ReaderReads"]
+    assert found["TrainerTrains"]["Principal"] == {"AWS": [ARN]}
+    assert found["TrainerTrains"]["Resource"][0] == "arn:aws:s3:::models/agent/rl-checkpoints/*"
+    assert found["TrainerLists"]["Condition"]["StringLike"]["s3:prefix"][0] == "agent/rl-checkpoints"
+    assert found["ReaderReads"]["Action"] == ["s3:GetObject"]
+    assert len(found["ReaderReads"]["Principal"]["AWS"]) == 2
+
+
+def test_the_store_may_be_the_whole_bucket() -> None:
+    (_, reads) = bucket_policy("s3://models", {"reader": [ARN]})["Statement"]
+    assert reads["Resource"] == [f"arn:aws:s3:::models/rl-{one}/*" for one in ("checkpoints", "logs", "viz")]
+
+
+@pytest.mark.parametrize(
+    ("store", "arn", "says"),
+    [
+        ("loop-jobs", ARN, "which is no S3 bucket"),
+        ("gs://models/agent", ARN, "which is no S3 bucket"),
+        ("s3://models", "*", "is no ARN of a user or role; one is"),
+        ("s3://models", "arn:aws:iam::123456789012:role/a\n", "is no ARN"),
+        ("s3://models", "", "is no ARN"),
+    ],
+)
+def test_what_would_let_in_others_is_refused(store: str, arn: str, says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        bucket_policy(store, {"trainer": [arn]})
+
+
+def test_nobody_named_is_no_policy() -> None:
+    with pytest.raises(SettingError, match="name who trains"):
+        bucket_policy("s3://models", {})
