@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Generic, NamedTuple
 
-from pytest_tfgrpo.core.errors import RevisionConflict
+from pytest_tfgrpo.core.errors import BusError, RevisionConflict
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
 from pytest_tfgrpo.storage.states import S, StateTable, T
@@ -37,17 +37,28 @@ class KeptStates(Generic[S, T]):
         value, revision = self._rows.get(f"{self._kind}.{key}")
         if value is None:
             return KeptState(key, self._start, "", revision)
-        state, owner = json.loads(value)
-        return KeptState(key, state, owner, revision)
+        return self._read(key, value, revision)
 
     def listed(self) -> dict[str, KeptState[S]]:
         """Return where the things stand that have a row, by key; raises BusError."""
         found = {}
         for row, (value, revision) in self._rows.list(f"{self._kind}.").items():
             key = row.removeprefix(f"{self._kind}.")
-            state, owner = json.loads(value)
-            found[key] = KeptState(key, state, owner, revision)
+            found[key] = self._read(key, value, revision)
         return found
+
+    def _read(self, key: str, value: bytes, revision: int) -> KeptState[S]:
+        """Return what a row says; raises BusError where it is damaged."""
+        try:
+            state, owner = json.loads(value)
+        except (ValueError, TypeError):
+            state = owner = None
+        if not isinstance(owner, str) or not isinstance(state, str) or state not in self._table.states:
+            raise BusError(
+                f"the row {f'{self._kind}.{key}'!r} of the table {STATE} holds no state and owner, but "
+                f"{value[:200]!r}; put the bus back from a copy of its data"
+            )
+        return KeptState(key, state, owner, revision)
 
     def forget(self, key: str) -> None:
         """Put a thing back at the start, whatever leads there; raises BusError."""

@@ -21,6 +21,7 @@ class StateTable(Generic[S, T]):
         leads_on = {state for state, _ in rows}
         self.final = frozenset(state for state, _ in rows.values()) - leads_on
         """States that nothing leaves."""
+        self.states = frozenset(leads_on | self.final)
 
     def after(self, state: S, trigger: T) -> S | None:
         """Return where `trigger` leads from `state`; None: nowhere."""

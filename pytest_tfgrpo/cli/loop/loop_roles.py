@@ -29,7 +29,7 @@ from pytest_tfgrpo.production.training.jobs.pytest_work import OUT, PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
 from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
 from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
-from pytest_tfgrpo.production.training.jobs.versioned_work import VersionPlan
+from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.deployable import deployable_pairs

@@ -131,3 +131,16 @@ def test_another_who_goes_on_at_once_fences_the_one_who_took_the_state(place: Bu
 def test_a_transition_that_happens_again_owes_its_event_again(bus: Bus) -> None:
     go(jobs(bus), "a", "request", "start", "lose", "start", "lose", "start", "finish")
     assert published(bus) == ["a request", "a start", "a start", "a start", "a finish"]
+
+
+@pytest.mark.parametrize(
+    "value", [b"{", b"[]", b"7", b'["gone", "one"]', b'[["a"], "one"]', b'["queued", 1]']
+)
+def test_a_row_that_is_damaged_is_named_and_left_alone(bus: Bus, value: bytes) -> None:
+    bus.table("state").put("job.a", value, 0)
+    for look in (lambda: jobs(bus).at("a"), lambda: jobs(bus).listed()):
+        with pytest.raises(
+            BusError, match=r"the row 'job\.a' of the table state holds no state and owner, but b"
+        ):
+            look()
+    assert bus.table("state").get("job.a")[0] == value

@@ -8,7 +8,9 @@ from pytest_tfgrpo.cli.loop.open_loop import existing_bus
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.texts.text import line, table
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.rows import VersionRow
@@ -36,16 +38,17 @@ def trace(arguments: Arguments) -> Iterator[str]:
 def verdict(arguments: Arguments) -> Iterator[str]:
     """Keep what a person says of a version: safe where nobody could judge that, or a score."""
     with existing_bus(arguments.config) as (config, bus):
-        policies = Policies(bus, open_artifacts(config.store))
+        policies, at = Policies(bus, open_artifacts(config.store)), utc_now()
         row = policies.judge(
             arguments.version,
             safe=None if arguments.safety is None else arguments.safety == "passed",
             score=arguments.human_eval_score,
             by=arguments.by,
             reason=arguments.reason,
-            at=utc_now(),
+            at=at,
         )
         found = policies.read(row.name).judged
+        TrainingJobs(bus, "").restate(row.job, {"validation": to_wire(found)}, at)
     yield f"{row.name}: {line(row.verdict.said[-1]) if row.verdict else ''}"
     yield f"{row.name} {row.state.replace('_', ' ')}"
     yield from (f"  {line(reason)}" for reason in (found.reasons if found else ()))

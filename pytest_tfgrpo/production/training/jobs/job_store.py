@@ -13,16 +13,21 @@ from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.jobs.job_rows import JOB, TABLE, job_row
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest
 from pytest_tfgrpo.production.training.jobs.states import JOBS, KIND, JobState, JobTrigger
-from pytest_tfgrpo.production.training.jobs.status import TrainingStatus, status_data, status_of
+from pytest_tfgrpo.production.training.jobs.status import (
+    TrainingStatus,
+    status_data,
+    status_event,
+    status_of,
+)
 from pytest_tfgrpo.storage.event_store import BusEvent, change
 from pytest_tfgrpo.storage.kept_states import KeptState, KeptStates
 
-TABLE = "training"
 MOST_ENDED = 200
 """Ended jobs that are known."""
-_JOB, _WATERMARK = "job.", "watermark."
+_WATERMARK = "watermark."
 _FAILED = ("failed", "cancelled")
 
 
@@ -44,6 +49,8 @@ class TrainingJob:
     """Watermark of its evidence, or that it asks for: sequences by stream."""
     spent_usd: float
     """What it is known to have cost, from its bills."""
+    ran_s: float
+    """Seconds that services saw to it, by their own clocks."""
     stopping: bool
     """Whether somebody wants it cancelled."""
 
@@ -78,15 +85,16 @@ class TrainingJobs:
         """Return all jobs, those that run first, first."""
         at = self._states.listed()
         found = [
-            _job(json.loads(value), at.get(key.removeprefix(_JOB)))
-            for key, (value, _) in self._rows.list(_JOB).items()
+            _job(job_row(id_, value), at.get(id_))
+            for key, (value, _) in self._rows.list(JOB).items()
+            for id_ in (key.removeprefix(JOB),)
         ]
         return sorted(found, key=lambda job: (job.request.rank, job.order))
 
     def find(self, job_id: str) -> TrainingJob | None:
         """Return a job; None if it is not known."""
-        value, _ = self._rows.get(_JOB + job_id)
-        return None if value is None else _job(json.loads(value), self._states.at(job_id))
+        value, _ = self._rows.get(JOB + job_id)
+        return None if value is None else _job(job_row(job_id, value), self._states.at(job_id))
 
     def conflict(self, request: TrainingRequest) -> str:
         """Return why a request cannot become a job, as another has its id or its watermark; else nothing."""
@@ -112,7 +120,7 @@ class TrainingJobs:
                 return self.conflict(request)
             row = {"event": event.id, "order": event.sequence, "request": request.payload}
             with suppress(RevisionConflict):  # another process takes the same event
-                self._rows.put(_JOB + request.id, json.dumps(row).encode(), 0)
+                self._rows.put(JOB + request.id, json.dumps(row).encode(), 0)
             known = self.find(request.id)
         if known is not None and known.state == "":
             self.take(known, "request", {})
@@ -138,6 +146,25 @@ class TrainingJobs:
         """Keep what is said of a job while it runs."""
         self._note(job.id, lambda row: {**row, **_noted(row, status)})
 
+    def restate(self, job_id: str, metadata: Mapping[str, Json], time: str) -> None:
+        """Publish the last status of a job that ended again, with what more is known of it since `time`.
+
+        Does nothing where it says so already, or there is no such job.
+        """
+        job = self.find(job_id)
+        if job is None or not job.ended:
+            return
+        known = job.status.get("metadata", {})
+        if {**known, **metadata} == known:
+            return
+        status = {**job.status, "metadata": {**known, **metadata, "amended_at": time}}
+        self._bus.publish([replace(status_event(status), time=time)])
+        self.note_status(job, status)
+
+    def note_ran(self, job_id: str, ran_s: float) -> None:
+        """Keep for how many seconds services saw to a job so far."""
+        self._note(job_id, lambda row: {**row, "ran_s": round(ran_s, 3)})
+
     def note_cut(self, job_id: str, watermark: Mapping[str, int]) -> None:
         """Keep how far the evidence of a job goes."""
         self._note(job_id, lambda row: {**row, "cut": dict(watermark)})
@@ -159,9 +186,9 @@ class TrainingJobs:
 
     def _note(self, job_id: str, to: Callable[[dict[str, Json]], dict[str, Json]]) -> None:
         def noted(value: bytes | None) -> bytes | None:
-            return None if value is None else json.dumps(to(json.loads(value))).encode()
+            return None if value is None else json.dumps(to(job_row(job_id, value))).encode()
 
-        change(self._rows, _JOB + job_id, noted)
+        change(self._rows, JOB + job_id, noted)
 
     def _claim(self, request: TrainingRequest) -> bool:
         """Take the watermark of a request for its job."""
@@ -192,7 +219,7 @@ class TrainingJobs:
         for job in ended[:-MOST_ENDED]:
             if job.spent_usd and max(job.started, job.status["timestamp"])[:10] >= day:
                 continue
-            for key in (_JOB + job.id, *([_mark(job.request)] if job.request.watermark else [])):
+            for key in (JOB + job.id, *([_mark(job.request)] if job.request.watermark else [])):
                 change(self._rows, key, lambda _: None)
             self._states.forget(job.id)
 
@@ -227,5 +254,6 @@ def _job(row: dict[str, Json], at: KeptState[JobState] | None) -> TrainingJob:
         started=row.get("started", ""),
         cut=row.get("cut") or request.payload.get("metadata", {}).get("watermark", {}),
         spent_usd=row.get("spent", 0.0),
+        ran_s=row.get("ran_s", 0.0),
         stopping=row.get("stopping", False),
     )

@@ -13,7 +13,7 @@ from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
 from pytest_tfgrpo.production.training.jobs.process import StartProcess
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan, PytestWork
 from pytest_tfgrpo.production.training.jobs.request import TFGRPO
-from pytest_tfgrpo.production.training.jobs.versioned_work import (
+from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import (
     VersionedWork,
     VersionPlan,
     starting_library,

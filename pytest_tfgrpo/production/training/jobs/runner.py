@@ -15,13 +15,17 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
 from pytest_tfgrpo.production.training.jobs.limits import JobLimits
+from pytest_tfgrpo.production.training.jobs.request_intake import CONSUMER
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed, status_event, status_of
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, CutEvidence, JobWork, OpenWork
+from pytest_tfgrpo.production.view.view import TRAINING
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
 
 LEASE = "training"
 EVERY_S = 60.0
 """Between two statuses of a job that runs."""
+CROWDED = 1_000
+"""Events that nobody took requests from yet, beyond which these stay off the stream: it keeps 10,000."""
 GRACE_S = 30.0
 """That a process has to end in order, before it is killed."""
 _LOOK_S, _IDLE_S = 0.5, 2.0
@@ -47,6 +51,7 @@ class TrainingRunner:
         """`openers` are by algorithm: a job of another one stays in the queue, for another service."""
         self._jobs, self._folder, self._cut, self._openers = jobs, folder, cut, openers
         self._limits, self._clock, self._wall = limits, clock, wall
+        self._requests = bus.consumer(TRAINING, CONSUMER)
         self._lease = Lease(bus, LEASE, jobs.owner, ttl_s=ttl_s, clock=clock)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-cut")
         self._now: _RunningJob | None = None
@@ -71,6 +76,9 @@ class TrainingRunner:
             until = time.monotonic() + GRACE_S
             while time.monotonic() < until and not self._is_over(work):
                 time.sleep(0.05)
+        if self._now is not None:
+            with suppress(TfgrpoError):
+                self._jobs.note_ran(self._now.job.id, self._now.ran_s(self._clock()))
         self._drop()
         self._pool.shutdown(cancel_futures=True)
         self._lease.release()
@@ -104,8 +112,14 @@ class TrainingRunner:
         job = self._jobs.take(ready[0], "start" if ready[0].state == "queued" else "resume", {}, self._time())
         if job is None:
             return 0
-        self._now = _RunningJob(job, self._clock())
+        self._now = _RunningJob(job, self._clock(), job.ran_s + self._unseen_s(ready[0]))
         return 1
+
+    def _unseen_s(self, job: TrainingJob) -> float:
+        """Return how long a job ran unnoted: a minute at most, whatever the clock of the day says."""
+        if job.state != "running":
+            return 0.0
+        return min(EVERY_S, max(0.0, self._wall() - _seconds(str(job.status["timestamp"]))))
 
     def _go_on(self, now: _RunningJob) -> int:
         try:
@@ -171,7 +185,7 @@ class TrainingRunner:
         known = self._jobs.find(now.job.id)
         if known is not None and known.stopping:
             now.why = "cancelled"
-        elif self._wall() - _seconds(now.job.started) > self._limits.timeout_s:
+        elif now.ran_s(self._clock()) > self._limits.timeout_s:
             now.why = "timeout"
         if now.why and now.work is not None:
             now.stopped = self._clock()
@@ -207,14 +221,17 @@ class TrainingRunner:
         parts = {} if now.work is None else now.work.parts()
         status = status_of(now.job.request, "running", self._time(), parts)
         self._jobs.note_status(now.job, status)
-        self._lease.publish([status_event(status)], None)
+        self._jobs.note_ran(now.job.id, now.ran_s(self._clock()))
+        if self._requests.lag() < CROWDED:
+            self._lease.publish([status_event(status)], None)
 
 
 class _RunningJob:
     """The job at hand."""
 
-    def __init__(self, job: TrainingJob, clock: float) -> None:
+    def __init__(self, job: TrainingJob, clock: float, ran_s: float) -> None:
         self.job = job
+        self._since, self._ran_s = clock, ran_s
         self.cutting: Future[tuple[int, int | None]] | None = None
         self.samples: int | None = None
         """Attempts of its evidence; None where they are not known."""
@@ -224,6 +241,10 @@ class _RunningJob:
         self.stopped: float | None = None
         """When its process was interrupted."""
         self.report_at = clock + EVERY_S
+
+    def ran_s(self, clock: float) -> float:
+        """Return for how many seconds services saw to it."""
+        return self._ran_s + clock - self._since
 
 
 def _seconds(time: str) -> float:

@@ -3,15 +3,20 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.api import SMALL, SUITE, Counter
 from support.evidence import write
+from support.feedback.training import request, statuses
 from support.loop_events import trajectory
 from support.tools import tfgrpo
 
 import pytest_tfgrpo
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.production.training.jobs.states import JobTrigger
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.validation import Validation
@@ -28,6 +33,14 @@ OPEN = Validation(
     open_safety=("no safety suite was tried",),
 )
 
+DONE: dict[JobTrigger, dict[str, Any]] = {
+    "start": {},
+    "finish": {
+        "artifacts": {"final_checkpoint": "v2"},
+        "metadata": {"policy_version": "v2", "validation": to_wire(OPEN)},
+    },
+}
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -38,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def add(folder: Path) -> None:
+def add(folder: Path, job: str = "job-1") -> None:
     """Add the version of a job that learned from evidence."""
     settings = SMALL | {
         "evidence": str(write(folder / "evidence.jsonl")),
@@ -49,7 +62,7 @@ def add(folder: Path) -> None:
     with closing(open_bus(f"embedded:{folder / 'loop-bus.db'}")) as bus:
         Policies(bus, FolderArtifacts(folder / "loop-jobs")).add(
             load_run(next((folder / "o").glob("*/runs/*"))),
-            job="job-1",
+            job=job,
             parent="v1",
             validation=OPEN,
             dataset={},
@@ -82,6 +95,32 @@ def test_a_person_gives_a_verdict_where_nobody_could_judge(folder: Path) -> None
     assert rows(tfgrpo("loop", "versions", "list"))[1][:2] == ["v2", "validated"]
     said = tfgrpo(*asked, "--safety", "failed")
     assert said.splitlines()[1:] == ["v2 rejected", "  a person found it unsafe"]
+
+
+def test_the_status_of_its_job_has_the_verdict_that_a_person_gave(folder: Path) -> None:
+    with closing(open_bus("embedded:loop-bus.db")) as bus:
+        jobs = TrainingJobs(bus, "one")
+        jobs.submit(request())
+        for trigger, parts in DONE.items():
+            found = jobs.find(request().id)
+            assert found is not None
+            jobs.take(found, trigger, parts, "2026-01-01T12:00:00.000Z")
+    add(folder, request().id)
+    asked = ("loop", "versions", "verdict", "v2", "--by", "ada", "--reason", "r", "--safety", "passed")
+    tfgrpo(*asked)
+    tfgrpo(*asked)
+    with closing(open_bus("embedded:loop-bus.db")) as bus:
+        job = TrainingJobs(bus, "one").find(request().id)
+        published = statuses(bus)
+    assert job is not None
+    assert [one["status"] for one in published] == ["queued", "running", "completed", "completed"]
+    before, after = published[-2:]
+    assert after == job.status
+    assert after["metadata"]["validation"]["outcome"] == "validated"
+    assert after["metadata"]["policy_version"] == before["metadata"]["policy_version"] == "v2"
+    assert after["timestamp"] == before["timestamp"] < after["metadata"]["amended_at"], (
+        "its bill is of that day"
+    )
 
 
 def test_a_trajectory_leads_to_lessons_and_versions(folder: Path) -> None:

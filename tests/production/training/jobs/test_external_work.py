@@ -33,7 +33,7 @@ class Trainer:
         at: KeptState[Any] = KeptState(derived_id("job", "one"), "running", "one", 1)
         job = TrainingJob(
             request=request(algorithm="ppo"), order=1, event_id="", at=at, status={}, cut={},
-            started="2026-01-01T12:00:00.000Z", spent_usd=0.0, stopping=False,
+            started="2026-01-01T12:00:00.000Z", spent_usd=0.0, ran_s=0.0, stopping=False,
         )  # fmt: skip
         return ExternalWork(job, self.folder, self.command, self.started, LoopScrubber(b"k" * 32))
 

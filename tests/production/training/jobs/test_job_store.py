@@ -1,18 +1,20 @@
 """The queue: order, duplicates, transitions and what they owe."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from support.buses import BusPlace
 from support.feedback.training import asked, payload, request, states, statuses
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.training.jobs import job_store
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob, TrainingJobs
 from pytest_tfgrpo.production.training.jobs.request import read_request
 from pytest_tfgrpo.production.training.jobs.states import JOBS
-from pytest_tfgrpo.storage.event_store import BusEvent
+from pytest_tfgrpo.storage.event_store import BusEvent, change
 
 DONE = {"artifacts": {"final_checkpoint": "library.json"}}
 
@@ -144,3 +146,45 @@ def test_the_secrets_of_a_request_are_not_kept(jobs: TrainingJobs, scrubber) -> 
     jobs.submit(found)  # type: ignore[arg-type]
     assert "anna@example" not in str(known(jobs).request.payload)
     assert "[redacted:email:" in str(known(jobs).request.payload)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("order", "1"),
+        ("event", None),
+        ("request", []),
+        ("status", "queued"),
+        ("spent", "1"),
+        ("stopping", 1),
+        ("request.training_job_id", derived_id("job", "two")),
+        ("request.priority", "at once"),
+        ("request.training_config", {}),
+        ("request.timestamp", 7),
+    ],
+)
+def test_a_row_that_is_damaged_is_named_with_its_key(jobs: TrainingJobs, key: str, value: object) -> None:
+    jobs.submit(request())
+    id_ = derived_id("job", "one")
+
+    def damaged(row: bytes | None) -> bytes:
+        whole = json.loads(row or b"")
+        *outer, name = key.split(".")
+        (whole[outer[0]] if outer else whole)[name] = value
+        return json.dumps(whole).encode()
+
+    change(jobs._rows, f"job.{id_}", damaged)
+    wanted = rf"the row 'job\.{id_}' of the table training holds no job: key '{key}' is .*; put the bus back"
+    for look in (lambda: jobs.find(id_), jobs.listed, lambda: jobs.note_cut(id_, {})):
+        with pytest.raises(BusError, match=wanted):
+            look()
+
+
+def test_a_row_that_is_no_json_is_named(jobs: TrainingJobs) -> None:
+    jobs.submit(request())
+    change(jobs._rows, f"job.{derived_id('job', 'one')}", lambda _: b"[1]")
+    with pytest.raises(BusError, match=r"holds no job: it is b'\[1\]'"):
+        jobs.listed()
+    change(jobs._rows, f"job.{derived_id('job', 'one')}", lambda _: b"{")
+    with pytest.raises(BusError, match="holds no job: "):
+        jobs.listed()

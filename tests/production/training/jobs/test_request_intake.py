@@ -1,5 +1,8 @@
 """Requests from the stream: queued, or dead with a code."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 from support.buses import BusPlace
 from support.feedback.training import asked, payload, states
@@ -10,7 +13,7 @@ from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import STREAMS
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
-from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
+from pytest_tfgrpo.production.training.jobs.request_intake import LOST, RequestIntake
 
 
 def dead(bus: Bus) -> list[tuple[str, str]]:
@@ -36,24 +39,41 @@ def test_requests_are_queued_and_bad_ones_are_dead_with_a_code(embedded: BusPlac
     assert len(dead(bus)) == 3
 
 
-def test_a_full_stream_loses_no_request_that_was_read(embedded: BusPlace) -> None:
-    small = tuple(
-        one if one.name != "RL_TRAINING" else type(one)(
-            name=one.name, subjects=one.subjects, pattern=one.pattern, max_age_s=one.max_age_s, max_count=10
-        )
-        for one in STREAMS
-    )  # fmt: skip
-    bus = open_embedded(embedded.folder / "small.db", small)
-    try:
-        jobs = TrainingJobs(bus, "one")
-        intake = RequestIntake(bus, jobs)
-        for number in range(15):
-            bus.publish([asked(payload(str(number)))])
-            intake.step()
-        assert len(list(bus.replay("RL_TRAINING"))) <= 10
-        assert {job.id for job in jobs.listed()} == {derived_id("job", str(n)) for n in range(15)}
-    finally:
-        bus.close()
+@pytest.fixture
+def small(embedded: BusPlace) -> Iterator[Bus]:
+    """Return a bus whose stream of training keeps ten events."""
+    streams = tuple(replace(one, max_count=10) if one.name == "RL_TRAINING" else one for one in STREAMS)
+    bus = open_embedded(embedded.folder / "small.db", streams)
+    yield bus
+    bus.close()
+
+
+def test_a_full_stream_loses_no_request_that_was_read(small: Bus) -> None:
+    jobs = TrainingJobs(small, "one")
+    intake = RequestIntake(small, jobs)
+    for number in range(15):
+        small.publish([asked(payload(str(number)))])
+        intake.step()
+    assert len(list(small.replay("RL_TRAINING"))) <= 10
+    assert {job.id for job in jobs.listed()} == {derived_id("job", str(n)) for n in range(15)}
+    assert dead(small) == []
+
+
+def test_what_a_full_stream_lost_before_anyone_read_it_is_said_once(small: Bus) -> None:
+    jobs = TrainingJobs(small, "one")
+    intake, other = RequestIntake(small, jobs), RequestIntake(small, TrainingJobs(small, "two"))
+    small.publish([asked(payload("first"))])
+    intake.step()
+    read = small.last("RL_TRAINING")  # with the status of its job
+    while intake.step():
+        pass
+    small.publish([asked(payload(str(number))) for number in range(15)])
+    for one in (intake, other, intake, other):
+        while one.step():
+            pass
+    said = f"RL_TRAINING let go of its events {read + 1} to {read + 5} before a service read them; "
+    assert dead(small) == [(LOST, said + "requests among them have no job: ask again")]
+    assert len(jobs.listed()) == 11
 
 
 def test_two_services_share_the_requests(embedded: BusPlace) -> None:

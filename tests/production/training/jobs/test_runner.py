@@ -15,10 +15,12 @@ from pytest_tfgrpo.core.errors import BusError, ExportError, StoreError
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
+from pytest_tfgrpo.production.training.jobs import runner
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan, PytestWork
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest, read_request
+from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
 from pytest_tfgrpo.production.training.jobs.runner import EVERY_S, GRACE_S, TrainingRunner
 from pytest_tfgrpo.production.training.jobs.work import CutEvidence
 from pytest_tfgrpo.runs.journal.journal import encode
@@ -35,6 +37,8 @@ class Queue:
         self.started = FakeStarter()
         self.plan = PytestPlan(project=folder, **plan)
         self.limits = JobLimits(timeout_s=24 * HOUR)
+        self.ahead_s = 0.0
+        """How far the time of the day is ahead of the clock that only goes on."""
         self.runner = self.open(cut)
 
     def open(self, cut: CutEvidence) -> TrainingRunner:
@@ -50,7 +54,7 @@ class Queue:
             },
             limits=self.limits,
             clock=self.clock,
-            wall=self.clock,
+            wall=lambda: self.clock() + self.ahead_s,
         )
 
     def go(self, steps: int = 8) -> None:
@@ -204,6 +208,24 @@ def test_status_at_each_change_and_once_a_minute_with_progress(queue: Queue) -> 
     assert queue.jobs.listed()[0].status == found[-1]
 
 
+def test_statuses_of_each_minute_crowd_out_no_request_that_nobody_read(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "CROWDED", 5)
+    queue.jobs.submit(request())
+    queue.go()
+    queue.write_run()
+    for _ in range(10):
+        queue.clock.now += EVERY_S
+        queue.go(1)
+    assert len(list(queue.bus.replay("RL_TRAINING"))) == 5  # the request among them
+    assert queue.jobs.listed()[0].status["metrics"]
+    RequestIntake(queue.bus, queue.jobs).step()
+    queue.clock.now += EVERY_S
+    queue.go(1)
+    assert len(list(queue.bus.replay("RL_TRAINING"))) == 6
+
+
 @pytest.mark.parametrize("obeys", [True, False])
 def test_a_cancelled_job_is_interrupted_and_killed_where_it_does_not_end(queue: Queue, obeys: bool) -> None:
     queue.jobs.submit(request())
@@ -222,12 +244,51 @@ def test_a_cancelled_job_is_interrupted_and_killed_where_it_does_not_end(queue: 
 def test_a_job_that_takes_too_long_fails_by_time(queue: Queue) -> None:
     queue.jobs.submit(request())
     queue.go()
-    queue.clock.now = 4_000_000_000.0
+    queue.clock.now += 24 * HOUR
     queue.runner.step()
     queue.go()
     last = statuses(queue.bus)[-1]
     assert (last["status"], last["error"]["code"]) == ("failed", "TIMEOUT")
     assert "timeout_h" in last["error"]["message"]
+
+
+@pytest.mark.parametrize("ahead_s", [30 * 24 * HOUR, -30 * 24 * HOUR])
+def test_a_clock_that_is_set_fails_no_job_and_lets_none_run_longer(queue: Queue, ahead_s: float) -> None:
+    queue.jobs.submit(request())
+    queue.go()
+    queue.ahead_s = ahead_s
+    queue.go()
+    assert states(queue.bus) == ["queued", "running"]
+    queue.clock.now += 24 * HOUR
+    queue.go()
+    assert statuses(queue.bus)[-1]["error"]["code"] == "TIMEOUT"
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@pytest.mark.parametrize("ahead_s", [30 * 24 * HOUR, 0.0])
+def test_the_time_that_a_job_ran_outlasts_its_service_and_the_time_between_does_not_count(
+    queue: Queue, embedded: BusPlace, tmp_path: Path, clock: Clock, killed: bool, ahead_s: float
+) -> None:
+    queue.jobs.submit(request())
+    queue.go()
+    for _ in range(14):
+        clock.now += HOUR
+        queue.runner.step()
+    if not killed:
+        queue.runner.close()
+    queue.write_run()
+    clock.now += 9 * HOUR
+    other = Queue(embedded, tmp_path, clock, "two")
+    other.ahead_s = ahead_s
+    other.go(3)
+    clock.now += 30
+    other.go(5)
+    clock.now += 9.5 * HOUR
+    other.go()
+    assert states(queue.bus)[-1] == "running"
+    clock.now += 0.5 * HOUR
+    other.go()
+    assert statuses(queue.bus)[-1]["error"]["code"] == "TIMEOUT"
 
 
 @pytest.mark.parametrize(

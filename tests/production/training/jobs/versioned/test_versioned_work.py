@@ -20,7 +20,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
-from pytest_tfgrpo.production.training.jobs.versioned_work import (
+from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import (
     IN_PROJECT,
     VersionedWork,
     VersionPlan,

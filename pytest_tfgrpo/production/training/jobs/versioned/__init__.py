@@ -1,0 +1,1 @@
+"""Jobs whose result becomes a policy version."""
