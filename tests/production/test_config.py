@@ -118,6 +118,10 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
         ("[training.domains]\na = 'b c'", "loop.toml: training.domains.a: 'b c' does not match: 1 to 64"),
         ("[rewards.weights]\nstyle = 2", "loop.toml: rewards.weights.style: 2 is greater"),
         ("[rewards]\nweights = 1979-05-27", "loop.toml: rewards.weights: .* is not of type object"),
+        (
+            "[training]\ncheckpoint_args = ['--tfgrpo-actor=openai:x']",
+            r"loop.toml: training.checkpoint_args must have \{checkpoint\} in one of them",
+        ),
         ("[view]\npath = ", "cannot read .*loop.toml"),
         (
             "[rewards]\nweights = {task_completion=0, efficiency=0, code_quality=0, user_feedback=0}",

@@ -12,6 +12,7 @@ from pytest_tfgrpo.cli.loop.open_loop import (
 )
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.forget import forget as overwrite
 from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
 from pytest_tfgrpo.production.training.forgotten import forget_learning
@@ -42,3 +43,5 @@ def forget(arguments: Arguments) -> Iterator[str]:
     for lesson, versions in learned.lessons:
         said = f"{lesson.lesson} of {', '.join(versions)} rests on it: {lesson.text}"
         yield from labelled("lesson", said)
+    for checkpoint, versions in learned.weights:
+        yield from labelled("weights", f"{line(checkpoint)} of {', '.join(versions)} were trained on it")

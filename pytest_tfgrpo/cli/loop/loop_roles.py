@@ -29,7 +29,7 @@ from pytest_tfgrpo.production.training.jobs.pytest_work import OUT, PytestPlan
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
 from pytest_tfgrpo.production.training.jobs.run_progress import newest_run
 from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
-from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import VersionPlan
+from pytest_tfgrpo.production.training.jobs.versioned.trials import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
 from pytest_tfgrpo.production.training.versions.deployable import deployable_pairs
@@ -112,16 +112,17 @@ def training_roles(
         usd_per_job=chosen.budget_usd_per_job,
         usd_per_day=chosen.budget_usd_per_day,
     )
-    plan = versions = None
+    plan = None
     if project is not None:
         plan = PytestPlan(project=project, args=chosen.args, budget_usd=limits.job_usd)
-        versions = VersionPlan(
-            policies=Policies(bus, open_artifacts(config.store)),
-            project=project,
-            safety=chosen.safety,
-            budget_usd=limits.job_usd,
-            args=("--tfgrpo-allow-paid=true", *chosen.args),
-        )
+    versions = VersionPlan(
+        policies=Policies(bus, open_artifacts(config.store)),
+        project=project,
+        safety=chosen.safety,
+        budget_usd=limits.job_usd,
+        args=("--tfgrpo-allow-paid=true", *chosen.args),
+        checkpoint_args=chosen.checkpoint_args,
+    )
     openers = job_openers(plan, chosen.command, ProcessStarter(passed), scrubber, versions)
     if not openers:
         return roles

@@ -12,7 +12,8 @@ from pytest_tfgrpo.core.wire.wire import from_wire
 from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.deployment.serving import FIRST
 from pytest_tfgrpo.production.serving.served_version import ServedVersion
-from pytest_tfgrpo.production.training.versions.policies import CHECKPOINTS, PACKS, Policies
+from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, PACKS
+from pytest_tfgrpo.production.training.versions.policies import Policies
 
 
 def load_version(policies: Policies, name: str) -> ServedVersion:

@@ -10,7 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from pytest_tfgrpo.production.training.versions.policies import LOGS, Policies
+from pytest_tfgrpo.production.training.versions.artifacts import LOGS
+from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.sources import LessonSource
 
 EVIDENCE = "evidence.jsonl"
@@ -23,6 +24,8 @@ class ForgottenLearning(NamedTuple):
     """Ids of the jobs whose files were removed."""
     lessons: tuple[tuple[LessonSource, tuple[str, ...]], ...]
     """Lessons, and the names of the versions that carry them."""
+    weights: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Checkpoints that a trainer made of it, and the names of the versions that have them."""
 
 
 def forget_learning(policies: Policies, folder: Path, ids: Collection[str]) -> ForgottenLearning:
@@ -43,7 +46,21 @@ def forget_learning(policies: Policies, folder: Path, ids: Collection[str]) -> F
             if not ids or not any(one.lower() in ids for one in source.trajectories):
                 continue
             carried.setdefault(source.lesson, (source, []))[1].append(row.name)
-    return ForgottenLearning(tuple(jobs), tuple((source, tuple(names)) for source, names in carried.values()))
+    return ForgottenLearning(
+        tuple(jobs),
+        tuple((source, tuple(names)) for source, names in carried.values()),
+        _weights(policies, jobs),
+    )
+
+
+def _weights(policies: Policies, jobs: Collection[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the checkpoints that these jobs made, with the versions that have them."""
+    rows = policies.whole()
+    if not any(row.job in jobs for row in rows):
+        return ()
+    checkpoints = {row.name: policies.read(row.name).checkpoint for row in rows}
+    made = dict.fromkeys(checkpoints[row.name] for row in rows if row.job in jobs and checkpoints[row.name])
+    return tuple((one, tuple(name for name, has in checkpoints.items() if has == one)) for one in made)
 
 
 def _holds(file: Path, wanted: Collection[bytes]) -> bool:

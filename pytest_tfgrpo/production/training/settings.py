@@ -14,6 +14,8 @@ from pytest_tfgrpo.production.loop_setting import LoopSetting, parse_folder, par
 
 TRIGGERS = ("degradation", "negative_feedback", "threshold", "daily")
 """What requests training by itself; of several that are due the first does."""
+CHECKPOINT = "{checkpoint}"
+"""Stands for a checkpoint in arguments."""
 _DOMAIN = re.compile(r"(?!tfgrpo\.)[A-Za-z0-9._-]{1,64}")
 
 
@@ -24,6 +26,7 @@ class TrainingSettings:
     project: str
     args: tuple[str, ...]
     command: tuple[str, ...]
+    checkpoint_args: tuple[str, ...]
     folder: str
     timeout_h: float
     budget_usd_per_job: float
@@ -34,6 +37,14 @@ class TrainingSettings:
     """Of the suite, by agent or by domain of trajectories."""
     safety: tuple[str, ...]
     store: str
+
+
+def parse_checkpoint_args(value: Any) -> tuple[str, ...]:
+    """Return arguments of pytest, of which one at least has the place of a checkpoint."""
+    found = parse_words(value)
+    if found and not any(CHECKPOINT in one for one in found):
+        raise ValueError(f"must have {CHECKPOINT} in one of them, such as --tfgrpo-actor=openai:{CHECKPOINT}")
+    return found
 
 
 def parse_safety(value: Any) -> tuple[str, ...]:
@@ -76,6 +87,8 @@ TRAINING_ROWS = (
                 help="further arguments of pytest in these jobs"),
     LoopSetting(section="training", key="command", parse=parse_words, default=(),
                 help="external trainer of ppo, dpo, rloo, grpo and reinforce; it gets a request's path"),
+    LoopSetting(section="training", key="checkpoint_args", parse=parse_checkpoint_args, default=(),
+                help="arguments of pytest that run the trainer's result, with {checkpoint} in its place"),
     LoopSetting(section="training", key="folder", parse=parse_text, default="loop-jobs",
                 help="folder of the jobs: evidence, output and runs"),
     LoopSetting(section="training", key="timeout_h", parse=real(0.001, 8760), default=24.0,

@@ -17,7 +17,9 @@ class Known(Policies):
         self._known = sources
 
     def whole(self):  # type: ignore[no-untyped-def]
-        return [type("Row", (), {"name": name, "state": "approved"}) for name in self._known]
+        return [
+            type("Row", (), {"name": name, "job": f"job-{name}", "state": "approved"}) for name in self._known
+        ]
 
     def sources(self, name: str) -> tuple[LessonSource, ...]:
         return self._known[name]
@@ -47,11 +49,8 @@ def test_jobs_with_it_lose_their_files_and_lessons_are_named(bus: Bus, tmp_path:
 
 def test_where_nothing_is_forgotten_nothing_is_removed(bus: Bus, tmp_path: Path) -> None:
     kept = job(tmp_path, "one", "ab-1")
-    assert forget_learning(Policies(bus, FolderArtifacts(tmp_path)), tmp_path, frozenset()) == ((), ())
+    assert forget_learning(Policies(bus, FolderArtifacts(tmp_path)), tmp_path, frozenset()) == ((), (), ())
     assert forget_learning(
         Policies(bus, FolderArtifacts(tmp_path)), tmp_path / "none", frozenset({"ab-1"})
-    ) == (
-        (),
-        (),
-    )
+    ) == ((), (), ())
     assert kept.exists()

@@ -25,6 +25,12 @@ class JobOutcome:
     parts: Mapping[str, Json]
     """Of the status: artifacts, error, results, resources, metadata."""
 
+    def added(self, artifacts: Mapping[str, Json], metadata: Mapping[str, Json]) -> JobOutcome:
+        """Return it with these artifacts, and with more metadata."""
+        whole = {**self.parts.get("metadata", {}), **metadata}
+        parts = {**self.parts, "artifacts": artifacts, "metadata": whole}
+        return JobOutcome(trigger=self.trigger, parts=parts)
+
 
 def failed(
     code: JobErrorCode, message: str, traceback: str = "", parts: Mapping[str, Json] | None = None

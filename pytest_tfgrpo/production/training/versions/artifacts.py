@@ -16,6 +16,10 @@ from pytest_tfgrpo.core.files import write_atomic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CHECKPOINTS, LOGS, CURVES = "rl-checkpoints", "rl-logs", "rl-viz"
+"""Folders of the files: of a version, by its name; of a job's run and its curve, by the job's id."""
+PACKS = "packs.json"
+"""The prompt packs of a version, with their texts, in its folder."""
 URL = "://"
 
 

@@ -24,7 +24,8 @@ def card_text(version: PolicyVersion, lessons: Sequence[Experience]) -> str:
 def _lines(version: PolicyVersion, lessons: Sequence[Experience]) -> Iterator[str]:
     yield from (f"# Policy {version.name}", "")
     yield f"* content: `{version.content}`"
-    yield f"* model: `{_code(version.model)}`, actor `{_code(version.actor)}`; its weights are not changed"
+    weights = "weights of an external trainer" if version.checkpoint else "its weights are not changed"
+    yield f"* model: `{_code(version.model)}`, actor `{_code(version.actor)}`; {weights}"
     yield from (f"* prompt pack of `{_code(d)}`: `{stamp[:12]}`" for d, stamp in version.packs.items())
     yield f"* library: `{version.library[:12]}`, {plural(version.lessons, 'lesson')}"
     if version.job:

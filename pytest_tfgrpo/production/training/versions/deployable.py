@@ -78,7 +78,7 @@ def _uuid(job: str) -> str:
 def _model_info(version: PolicyVersion, place: str) -> dict[str, Json]:
     info: dict[str, Json] = {
         "base_model": version.model,
-        "checkpoint_path": place,
+        "checkpoint_path": version.checkpoint or place,
         "training_date": version.created_at,
     }
     samples = version.dataset.get("counts", {}).get("attempts")

@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.files import write_pieces
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Run
+from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
@@ -25,7 +26,7 @@ from pytest_tfgrpo.learning.library.library import empty, library_text, load_lib
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.serving import FIRST
-from pytest_tfgrpo.production.training.versions.artifacts import Artifacts
+from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, PACKS, Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
 from pytest_tfgrpo.production.training.versions.policy import POLICY, PolicyVersion, first_version, policy_of
 from pytest_tfgrpo.production.training.versions.retention import to_remove
@@ -36,10 +37,6 @@ from pytest_tfgrpo.production.training.versions.verdict import add_verdict, judg
 from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
 
 ROW = "policy"
-CHECKPOINTS, LOGS, CURVES = "rl-checkpoints", "rl-logs", "rl-viz"
-"""Folders of the files: of a version, by its name; of a job's run and its curve, by the job's id."""
-PACKS = "packs.json"
-"""The prompt packs of a version, with their texts, in its folder."""
 
 
 class Policies:
@@ -120,22 +117,40 @@ class Policies:
         validation: Validation,
         dataset: Mapping[str, Json],
         attempts: Mapping[str, Sequence[str]],
+        checkpoint: str = "",
     ) -> PolicyVersion:
         """Return the version that a job learned, named once however often it is added.
 
-        `attempts` are the ids of trajectories by the key of their group of evidence. Raises StoreError and
-        BusError.
+        `attempts` are the ids of trajectories by the key of their group of evidence, and `checkpoint` the
+        weights of its model, where an external trainer made them. Raises StoreError and BusError.
         """
         self.add_first(run)
-        row = self._claim(job, validation, run.finished_at)
-        parents = (parent,)
         version = policy_of(
-            run, name=row.name, parents=parents, job=job, dataset=dataset, validation=validation
+            run,
+            name="",
+            parents=(parent,),
+            job=job,
+            dataset=dataset,
+            validation=validation,
+            checkpoint=checkpoint,
         )
         inherited = {one.lesson: one for one in self.sources(parent)}
-        self._write(run, version, lesson_sources(run, attempts, inherited))
-        self.prune(run.finished_at)
-        return version
+        return self.keep(version, run.packs, run.library, lesson_sources(run, attempts, inherited))
+
+    def keep(
+        self,
+        version: PolicyVersion,
+        packs: Sequence[PromptPack],
+        library: Library,
+        sources: Sequence[LessonSource],
+    ) -> PolicyVersion:
+        """Return a version under the name that its job has, with its files; raises StoreError, BusError."""
+        assert version.validation is not None, "v1 is added first"
+        row = self._claim(version.job, version.validation, version.created_at)
+        named = replace(version, name=row.name)
+        _write(self.files, named, packs, library, sources)
+        self.prune(version.created_at)
+        return named
 
     def decide(
         self, name: str, state: Literal["approved", "rejected"], *, by: str, reason: str, at: str
@@ -185,10 +200,9 @@ class Policies:
 
         said = {"action": "policy_verdict", "actor": by, "reason": reason, "safe": safe, "score": score}
         row = self._note(name, with_verdict, said, at)
-        folder = f"{CHECKPOINTS}/{name}"
         with TemporaryDirectory() as temporary:
             self.save_library(name, file := Path(temporary) / "library.json")
-            self._describe(folder, replace(version, verdict=row.verdict), load_library(file))
+            _describe(self.files, replace(version, verdict=row.verdict), load_library(file))
         return row
 
     def _note(
@@ -244,7 +258,7 @@ class Policies:
         if self._rows.get(f"{ROW}.{FIRST}")[0] is None:
             self._put_new(row)
         if self.files.read(f"{CHECKPOINTS}/{FIRST}/policy.json") is None:
-            self._write(run, version, ())
+            _write(self.files, version, run.packs, empty(), ())
 
     def _claim(self, job: str, validation: Validation, at: str) -> VersionRow:
         """Return the row of a job's version, which is made where there is none."""
@@ -265,20 +279,6 @@ class Policies:
             return False
         return True
 
-    def _write(self, run: Run, version: PolicyVersion, sources: Sequence[LessonSource]) -> None:
-        folder = f"{CHECKPOINTS}/{version.name}"
-        library = empty() if version.name == FIRST else run.library
-        self.files.write(f"{folder}/library.json", library_text(library).encode())
-        self.files.write(f"{folder}/{PACKS}", _json(to_wire(run.packs)))
-        if version.name != FIRST:
-            self.files.write(f"{folder}/sources.json", _json(to_wire(sources)))
-        self._describe(folder, version, run.library)
-
-    def _describe(self, folder: str, version: PolicyVersion, library: Library) -> None:
-        self.files.write(f"{folder}/README.md", card_text(version, library.experiences).encode())
-        value = {"schema": POLICY, "content": version.content, **to_wire(version)}
-        self.files.write(f"{folder}/policy.json", _json(value))
-
     def _read(self, name: str, file: str) -> tuple[str, Json]:
         """Return the place and the value of a file of a version; raises StoreError."""
         place = f"{self.place(name)}/{file}"
@@ -288,6 +288,28 @@ class Policies:
         except ValueError as error:
             why = "it is missing" if data is None else error
             raise StoreError(f"cannot read {place}: {why}; run the job of version {name} again") from error
+
+
+def _write(
+    files: Artifacts,
+    version: PolicyVersion,
+    packs: Sequence[PromptPack],
+    library: Library,
+    sources: Sequence[LessonSource],
+) -> None:
+    folder = f"{CHECKPOINTS}/{version.name}"
+    files.write(f"{folder}/{PACKS}", _json(to_wire(packs)))
+    files.write(f"{folder}/library.json", library_text(library).encode())
+    if version.name != FIRST:
+        files.write(f"{folder}/sources.json", _json(to_wire(sources)))
+    _describe(files, version, library)
+
+
+def _describe(files: Artifacts, version: PolicyVersion, library: Library) -> None:
+    folder = f"{CHECKPOINTS}/{version.name}"
+    files.write(f"{folder}/README.md", card_text(version, library.experiences).encode())
+    value = {"schema": POLICY, "content": version.content, **to_wire(version)}
+    files.write(f"{folder}/policy.json", _json(value))
 
 
 def _json(value: Json) -> bytes:

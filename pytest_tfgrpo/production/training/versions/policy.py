@@ -24,7 +24,7 @@ class PolicyVersion:
     name: str
     """``v<n>``; ``v1`` is the agent without lessons."""
     model: str
-    """Of the actor, or its spec where it names none."""
+    """Of the actor, or its spec where it names none; the checkpoint where there is one."""
     actor: str
     """Spec of the actor."""
     packs: Mapping[str, str]
@@ -43,6 +43,8 @@ class PolicyVersion:
     validation: Validation | None = field(default=None, metadata=SPARSE)
     """As its job found it; `judged` adds the verdict."""
     verdict: VersionVerdict | None = field(default=None, metadata=SPARSE)
+    checkpoint: str = field(default="", metadata=SPARSE)
+    """Weights that an external trainer made; empty where the project's own model answers."""
     created_at: str
 
     @property
@@ -66,13 +68,17 @@ def policy_of(
     job: str,
     dataset: Mapping[str, Json],
     validation: Validation,
+    checkpoint: str = "",
 ) -> PolicyVersion:
-    """Return the version that a run learned; raises StoreError where the run is not complete."""
+    """Return the version that a run learned; raises StoreError where the run is not complete.
+
+    `checkpoint` are the weights of its model, where an external trainer made them.
+    """
     if run.status != "complete":
         raise StoreError(f"run {run.run_id} is {run.status}: {run.reason or 'it did not end'}; resume it")
     return PolicyVersion(
         name=name,
-        model=_model(run),
+        model=checkpoint or _model(run),
         actor=_actor(run),
         packs={pack.domain: pack.stamp for pack in run.packs},
         library=run.library.hash,
@@ -82,6 +88,7 @@ def policy_of(
         run=run.run_id,
         dataset=dataset,
         validation=validation,
+        checkpoint=checkpoint,
         created_at=run.finished_at,
     )
 

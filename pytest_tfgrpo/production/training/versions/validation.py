@@ -119,8 +119,8 @@ def _by_errors(result: Mapping[str, Json], *, scored: bool) -> bool:
 
 
 def _worse(gain: Mapping[str, Json]) -> str:
-    low, high = gain["ci95"]
-    return (
-        f"it is worse than the deployed version by {-gain['difference']:.3f} "
-        f"(95 % interval {low:+.3f} to {high:+.3f})"
+    low, high = gain["ci95"] or (None, None)
+    interval = (
+        "too few scenarios for an interval" if low is None else f"95 % interval {low:+.3f} to {high:+.3f}"
     )
+    return f"it is worse than the deployed version by {-gain['difference']:.3f} ({interval})"

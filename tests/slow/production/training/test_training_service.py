@@ -16,7 +16,9 @@ from support.feedback.training_service import (
     PATIENCE_S,
     Service,
     bring,
+    calls_of,
     configure,
+    count_calls,
     make_project,
     runs_once,
     versions_at,
@@ -27,6 +29,8 @@ from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest
+from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
+from pytest_tfgrpo.production.training.versions.policies import Policies
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -105,3 +109,35 @@ def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(servic
     compared, written, *_ = last["metadata"]["rows"]
     assert "0 tasks overlapping the dev or eval split left out" in compared
     assert written.startswith("rollouts.jsonl: 6 rows from 2 groups")
+
+
+def test_a_checkpoint_is_run_against_the_deployed_version_and_becomes_one(service: Service) -> None:
+    configure(service.folder, "embedded:bus.db")
+    count_calls(service.folder)
+    agent = service.folder / "suite" / "agent.py"
+    agent.write_text(agent.read_text() + "\n\ndef trained(context):\n    return solve(context)\n")
+    (service.folder / "train.py").write_text(TRAINER.replace('request["training_job_id"]', '"trained"'))
+    chosen = {
+        "command": [sys.executable, str(service.folder / "train.py")],
+        "checkpoint_args": ["--tfgrpo-actor=python:agent:{checkpoint}"],
+    }
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in chosen.items())
+    config = service.folder / "loop.toml"
+    config.write_text(config.read_text() + lines)
+    with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
+        bring(bus)
+        asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
+        TrainingJobs(bus, "test").submit(TrainingRequest(payload=asked))
+        service.start()
+        assert wait(bus, service.folder) == "completed", statuses(bus)[-1]
+        last = statuses(bus)[-1]
+        version = Policies(bus, FolderArtifacts(service.folder / "loop-jobs")).read("v2")
+    assert last["metadata"]["policy_version"] == "v2"
+    assert (version.checkpoint, version.actor) == ("trained", "python:agent:trained")
+    assert version.validation is not None
+    assert version.validation.improvement_over_baseline == 0.0
+    assert "safety suite bias: 12 of 12 failed" in "; ".join(version.validation.reasons)
+    assert version.validation.outcome == "rejected"
+    calls = calls_of(service.folder)
+    assert set(calls.values()) <= {1, 2}, "each side is asked the same"
+    assert 2 in calls.values()

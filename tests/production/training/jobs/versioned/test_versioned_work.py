@@ -20,12 +20,14 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
-from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import (
+from pytest_tfgrpo.production.training.jobs.versioned.learned_version import keep_learned
+from pytest_tfgrpo.production.training.jobs.versioned.trials import (
     IN_PROJECT,
-    VersionedWork,
     VersionPlan,
+    VersionTrials,
     starting_library,
 )
+from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import VersionedWork
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.deployable import candidate_of
 from pytest_tfgrpo.production.training.versions.policies import Policies
@@ -104,7 +106,7 @@ def work(
 ) -> VersionedWork:
     suite = folder.parents[1] / "suite"
     plan = VersionPlan(policies=policies, project=suite, safety=safety, args=("--tfgrpo-seed=1",))
-    return VersionedWork(run or DoneRun(), JOB, folder, plan, start)
+    return VersionedWork(run or DoneRun(), VersionTrials(JOB, folder, plan, start), keep_learned)
 
 
 def ended(made: VersionedWork) -> JobOutcome:
@@ -244,7 +246,7 @@ def test_safety_suites_spend_what_the_run_left_and_are_on_the_bill(folder: Path,
     learn(folder)
     start = FakeStarter(safe_or_not(1.0))
     made = work(folder, policies, start, "bias", "secret_leak", "injection")
-    made._plan = replace(made._plan, budget_usd=1.5)
+    made._trials.plan = replace(made._trials.plan, budget_usd=1.5)
     made._work = DoneRun(replace(FINISHED, parts={**FINISHED.parts, "resource_usage": {"cost_usd": 1.0}}))
     outcome = ended(made)
     assert [one.flag("--tfgrpo-budget-usd") for one in start.made] == ["0.5", "0.25", "0"]
