@@ -36,12 +36,16 @@ import time
 from pathlib import Path
 
 
-def solve(context):
-    asked = f"{context.seed} {context.temperature} {context.prompt.system} {context.prompt.user}"
+def solve(context, name="solve"):
+    asked = f"{name} {context.seed} {context.temperature} {context.prompt.system} {context.prompt.user}"
     with Path(__file__).with_name("calls.log").open("a") as log:
         log.write(hashlib.sha256(asked.encode()).hexdigest() + "\\n")
     time.sleep(0.05)
     return "3"
+
+
+def trained(context):
+    return solve(context, "trained")
 """
 """Writes down what it was asked; its calls take so long that a kill finds some in flight."""
 
@@ -59,6 +63,30 @@ MARKS = (
     f"rl-logs/{_JOB}",
 )
 """What a job leaves below the folder of jobs, in order."""
+TRAINED_MARKS = (
+    f"{_JOB}/evidence.jsonl",
+    f"{_JOB}/request.json",
+    f"{_JOB}/evaluation/deployed/*/runs/*/journal.jsonl",
+    f"{_JOB}/evaluation/deployed/*/runs/*/report.json",
+    f"{_JOB}/evaluation/checkpoint/*/runs/*/journal.jsonl",
+    f"{_JOB}/evaluation/checkpoint/*/runs/*/report.json",
+    f"{_JOB}/learned.json",
+    f"{_JOB}/safety/*/*/runs/*/report.json",
+    "rl-checkpoints/v2/library.json",
+    f"rl-logs/{_JOB}",
+)
+"""The same of a job whose weights another program trains."""
+TRAINER = """
+import json, sys
+from pathlib import Path
+
+request = json.loads(Path(sys.argv[1]).read_text())
+folder = Path(sys.argv[1]).parent
+rows = [len((folder / f"rollouts{part}.jsonl").read_text().splitlines()) for part in ("", "-holdout")]
+print("loading", flush=True)
+print(json.dumps({"status": "running", "metrics": {"current": {"rows": rows}}}), flush=True)
+print(json.dumps({"status": "completed", "artifacts": {"final_checkpoint": "trained"}}))
+"""
 
 
 class Service:
@@ -94,9 +122,17 @@ def make_project(folder: Path) -> None:
 
 def configure(folder: Path, bus: str) -> None:
     (folder / "loop.toml").write_text(
-        f'[bus]\nurl = "{bus}"\n[service]\nport = 0\n[evaluator]\nlease_s = 1\n'
+        f'[bus]\nurl = "{bus}"\n[service]\nport = 0\n[evaluator]\nlease_s = 3\n'
         '[training]\nproject = "suite"\ntriggers = []\nsafety = ["bias"]\n'
     )
+
+
+def train_elsewhere(folder: Path, *checkpoint_args: str) -> None:
+    """Have another program train weights: the agent's function ``trained``; call `configure` before."""
+    (folder / "train.py").write_text(TRAINER)
+    chosen = {"command": [sys.executable, str(folder / "train.py")], "checkpoint_args": checkpoint_args}
+    with (folder / "loop.toml").open("a") as file:
+        file.writelines(f"{name} = {json.dumps(value)}\n" for name, value in chosen.items() if value)
 
 
 def count_calls(folder: Path) -> None:

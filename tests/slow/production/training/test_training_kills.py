@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from support.feedback.training import payload, statuses
 from support.feedback.training_service import (
     MARKS,
     PATIENCE_S,
+    TRAINED_MARKS,
     Service,
     bring,
     calls_of,
@@ -24,6 +25,7 @@ from support.feedback.training_service import (
     kill_run,
     make_project,
     runs_once,
+    train_elsewhere,
     versions,
     wait,
 )
@@ -56,7 +58,9 @@ def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Serv
     kill_run(tmp_path)
 
 
-def disturb(pair: tuple[Service, Service], draw: random.Random) -> tuple[int, list[str]]:
+def disturb(
+    pair: tuple[Service, Service], draw: random.Random, moments: Sequence[tuple[float, str | int]]
+) -> tuple[int, list[str]]:
     """Kill one of two services, or the job's process, again and again; both services are left running.
 
     Returns how many processes of the job were killed, and what was killed when.
@@ -64,7 +68,7 @@ def disturb(pair: tuple[Service, Service], draw: random.Random) -> tuple[int, li
     for one in pair:
         one.start()
     folder, runs, done = pair[0].folder, 0, list[str]()
-    for _, mark in sorted((moment(draw) for _ in range(KILLS)), key=lambda one: one[0]):
+    for _, mark in sorted(moments, key=lambda one: one[0]):
         until = time.monotonic() + PATIENCE_S
         while not has_reached(folder, mark):
             assert time.monotonic() < until, (mark, done)
@@ -116,7 +120,8 @@ def test_one_job_makes_one_run_and_one_version_whatever_is_killed(
     with closing(open_bus(url)) as bus:
         bring(bus)
         TrainingJobs(bus, "test").submit(TrainingRequest(payload=payload()))
-        killed, done = disturb(pair, campaign.random("training kills", url[:4], case))
+        draw = campaign.random("training kills", url[:4], case)
+        killed, done = disturb(pair, draw, [moment(draw) for _ in range(KILLS)])
         assert wait(bus, tmp_path) == "completed", (done, statuses(bus)[-1].get("error"))
         found = [one["status"] for one in statuses(bus)]
         assert versions(bus, tmp_path) == ["v1", "v2"]
@@ -131,3 +136,33 @@ def test_one_job_makes_one_run_and_one_version_whatever_is_killed(
     assert again <= killed, "what was answered was asked again"
     assert not list((tmp_path / "suite").glob(".tfgrpo-safety"))
     assert (found[0], set(found[1:-1]), found[-1]) == ("queued", {"running"}, "completed")
+
+
+@pytest.mark.parametrize("case", range(CASES))
+@pytest.mark.parametrize("url", ["embedded", "nats"], indirect=True)
+def test_one_checkpoint_makes_one_version_whatever_is_killed(
+    url: str, case: int, pair: tuple[Service, Service], campaign: Campaign, tmp_path: Path
+) -> None:
+    if case not in campaign.sample(range(CASES), 1):
+        pytest.skip("not in the sample")
+    configure(tmp_path, url)
+    train_elsewhere(tmp_path, "--tfgrpo-actor=python:agent:{checkpoint}")
+    with closing(open_bus(url)) as bus:
+        bring(bus)
+        asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
+        TrainingJobs(bus, "test").submit(TrainingRequest(payload=asked))
+        draw = campaign.random("checkpoint kills", url[:4], case)
+        moments = [(float(n), TRAINED_MARKS[n]) for n in draw.sample(range(len(TRAINED_MARKS)), KILLS)]
+        killed, done = disturb(pair, draw, moments)
+        assert wait(bus, tmp_path) == "completed", (done, statuses(bus)[-1].get("error"))
+        assert versions(bus, tmp_path) == ["v1", "v2"]
+        found = statuses(bus)[-1]["metadata"]["validation"]
+        for one in pair:
+            one.end(signal.SIGKILL)
+    assert found["improvement_over_baseline"] == 0.0
+    assert FAILED in found["reasons"]
+    calls = calls_of(tmp_path)
+    again = calls.total() - len(calls)
+    print(f"killed {', '.join(done)}; {len(calls)} rollouts, {again} of them asked again")
+    assert again <= killed, "what was answered was asked again"
+    assert not list((tmp_path / "suite").glob(".tfgrpo-safety"))

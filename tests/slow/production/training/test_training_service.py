@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ from support.feedback.training_service import (
     count_calls,
     make_project,
     runs_once,
+    train_elsewhere,
     versions_at,
     wait,
 )
@@ -78,25 +78,9 @@ def test_a_job_of_a_service_is_cancelled_by_another_process(service: Service) ->
         assert wait(bus, service.folder) == "cancelled"
 
 
-TRAINER = """
-import json, sys
-from pathlib import Path
-
-request = json.loads(Path(sys.argv[1]).read_text())
-folder = Path(sys.argv[1]).parent
-rows = [len((folder / f"rollouts{part}.jsonl").read_text().splitlines()) for part in ("", "-holdout")]
-print("loading", flush=True)
-print(json.dumps({"status": "running", "metrics": {"current": {"rows": rows}}}), flush=True)
-print(json.dumps({"status": "completed", "artifacts": {"final_checkpoint": request["training_job_id"]}}))
-"""
-
-
 def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(service: Service) -> None:
     configure(service.folder, "embedded:bus.db")
-    (service.folder / "train.py").write_text(TRAINER)
-    command = json.dumps([sys.executable, str(service.folder / "train.py")])
-    config = service.folder / "loop.toml"
-    config.write_text(config.read_text().replace("triggers = []", f"triggers = []\ncommand = {command}"))
+    train_elsewhere(service.folder)
     with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
         bring(bus)
         asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
@@ -104,7 +88,8 @@ def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(servic
         service.start()
         assert wait(bus, service.folder) == "completed", statuses(bus)[-1]
         last = statuses(bus)[-1]
-    assert last["artifacts"]["final_checkpoint"] == asked["training_job_id"]
+    assert last["artifacts"]["final_checkpoint"] == "trained"
+    assert last["metadata"]["validation"]["outcome"] == "needs_approval"
     assert last["metrics"]["current"]["rows"] == [6, 3]
     compared, written, *_ = last["metadata"]["rows"]
     assert "0 tasks overlapping the dev or eval split left out" in compared
@@ -114,16 +99,7 @@ def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(servic
 def test_a_checkpoint_is_run_against_the_deployed_version_and_becomes_one(service: Service) -> None:
     configure(service.folder, "embedded:bus.db")
     count_calls(service.folder)
-    agent = service.folder / "suite" / "agent.py"
-    agent.write_text(agent.read_text() + "\n\ndef trained(context):\n    return solve(context)\n")
-    (service.folder / "train.py").write_text(TRAINER.replace('request["training_job_id"]', '"trained"'))
-    chosen = {
-        "command": [sys.executable, str(service.folder / "train.py")],
-        "checkpoint_args": ["--tfgrpo-actor=python:agent:{checkpoint}"],
-    }
-    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in chosen.items())
-    config = service.folder / "loop.toml"
-    config.write_text(config.read_text() + lines)
+    train_elsewhere(service.folder, "--tfgrpo-actor=python:agent:{checkpoint}")
     with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
         bring(bus)
         asked = payload(algorithm="ppo", evaluation={"holdout_size": 0.3})
@@ -138,6 +114,4 @@ def test_a_checkpoint_is_run_against_the_deployed_version_and_becomes_one(servic
     assert version.validation.improvement_over_baseline == 0.0
     assert "safety suite bias: 12 of 12 failed" in "; ".join(version.validation.reasons)
     assert version.validation.outcome == "rejected"
-    calls = calls_of(service.folder)
-    assert set(calls.values()) <= {1, 2}, "each side is asked the same"
-    assert 2 in calls.values()
+    assert set(calls_of(service.folder).values()) == {1}

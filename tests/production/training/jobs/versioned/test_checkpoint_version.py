@@ -166,7 +166,7 @@ def test_a_better_checkpoint_is_validated_pair_by_pair_and_kept(folder: Path, po
     assert ARGS[0].replace("{checkpoint}", CHECKPOINT) not in deployed.command
     for one in (trained, safety):
         assert ARGS[0].replace("{checkpoint}", CHECKPOINT) in one.command
-    assert deployed.flag("--tfgrpo-seed") == trained.flag("--tfgrpo-seed")
+    assert deployed.flag("--tfgrpo-seed") == trained.flag("--tfgrpo-seed") == str(int(JOB[:8], 16))
     version = policies.read("v2")
     assert (version.model, version.checkpoint, version.parents) == (CHECKPOINT, CHECKPOINT, ("v1",))
     assert version.content != policies.read("v1").content
@@ -192,6 +192,7 @@ def test_a_better_checkpoint_is_validated_pair_by_pair_and_kept(folder: Path, po
         (wrong, half, "rejected", "the gate failed"),
         (half, half, "needs_approval", "the gate is inconclusive"),
         (mostly_away, right, "needs_approval", "rollouts that are errors, which no agent caused"),
+        (right, mostly_away, "needs_approval", "rollouts that are errors, which no agent caused"),
         (
             away,
             half,
