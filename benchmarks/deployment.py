@@ -63,10 +63,10 @@ class DrawnRamp:
         tally, seen = RampTally(), 0
         rows = zip(self.canary.tolist(), self.rewards.tolist(), self.failed.tolist(), strict=True)
         for n, (canary, reward, failed) in enumerate(rows, 1):
-            tally.add(SettledSession(canary, SHARE, "", True, reward, failed, False, 1.0))
+            tally.add(SettledSession(canary, SHARE, n, True, reward, failed, False, 1.0, ""))
             seen += canary
             if n % EVERY == 0 or seen == self.last:
-                alarm = alarm_of(tally.figures("", 0))
+                alarm = alarm_of(tally.figures(0, 0))
                 if alarm is not None and alarm.action == "roll_back":
                     return seen
             if seen == self.last:
@@ -100,6 +100,7 @@ def report_costs() -> None:
     ramp = Ramp(
         deployment=derived_id("d"), version="v2", strategy=CANARY.strategy, shares=CANARY.shares,
         waits_min=CANARY.waits_min, began=(time_of(0),), since=time_of(0), by="",
+        step_positions=(0,),
     )  # fmt: skip
     serving, met = Serving(ramp=ramp, states={"v1": "live", "v2": "canary"}), SessionVersions()
     names = [f"session-{n}" for n in range(SESSIONS)]
@@ -116,7 +117,7 @@ def report_costs() -> None:
             tally, sessions = RampTally(), SettledSessions(ramp, serving.live)
             for one in sessions.read(view, ramp, time_of(86400 * 2)):
                 tally.add(one)
-            alarm_of(tally.figures(ramp.since, 0))
+            alarm_of(tally.figures(ramp.since_position, 0))
             cost = (time.process_time() - started) / SESSIONS * 1e6
     print(f"monitor:    {cost:.1f} us a session of one run, from the view's rows to the rules")
 

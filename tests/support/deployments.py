@@ -35,7 +35,8 @@ def ramp_of(**changes: Any) -> Ramp:
         "since": NOON,
         "by": "ada",
     }
-    return Ramp(**(fields | changes))
+    fields |= changes
+    return Ramp(**{"step_positions": (0,) * len(fields["began"]), **fields})
 
 
 class DrawnSession(NamedTuple):
@@ -65,11 +66,12 @@ class DrawnSession(NamedTuple):
 def publish_sessions(bus: Bus, sessions: Iterable[DrawnSession]) -> None:
     """Publish trajectories, then rewards."""
     drawn = list(sessions)
-    bus.publish([_trajectory(one) for one in drawn])
+    bus.publish([run_event(one) for one in drawn])
     bus.publish([reward_event(one, one.reward) for one in drawn if one.reward is not None])
 
 
-def _trajectory(one: DrawnSession) -> BusEvent:
+def run_event(one: DrawnSession, revision: int = 1) -> BusEvent:
+    """Return the trajectory of a session's run."""
     ended = minute(one.at)
     payload = {
         "trajectory_id": one.trajectory,
@@ -84,11 +86,28 @@ def _trajectory(one: DrawnSession) -> BusEvent:
             "safety_blocked": one.blocked,
         },
         "metadata": {
+            "revision": revision,
             **({"policy_version": one.version} if one.version else {}),
             **({} if one.user is None else {"user_ref": one.user or f"u-{one.name}"}),
         },
     }
-    return _event(TRAJECTORY, one.trajectory, payload, ended)
+    return _event(TRAJECTORY, f"{one.trajectory} {revision}", payload, ended)
+
+
+def foreign_reward(one: DrawnSession, score: float, source: str, component: str = "safety") -> BusEvent:
+    """Return another evaluator's reward of a session's run, of one component."""
+    key = derived_id("foreign", one.name, component)
+    payload = {
+        "reward_id": key,
+        "trajectory_id": one.trajectory,
+        "session_id": one.name,
+        "timestamp": minute(one.at),
+        "reward_components": {component: {"score": score, "weight": 0.5, "source": source}},
+        "total_reward": score,
+        "reward_type": "sparse",
+        "metadata": {"evaluator": "guard"},
+    }
+    return _event(REWARD, key, payload, minute(one.at))
 
 
 def reward_event(one: DrawnSession, total: float, revision: int = 1, at: float | None = None) -> BusEvent:

@@ -32,7 +32,7 @@ from pytest_tfgrpo.production.training.jobs.runner import TrainingRunner
 from pytest_tfgrpo.production.training.jobs.versioned.trials import VersionPlan
 from pytest_tfgrpo.production.training.triggers.training_triggers import TrainingTriggers
 from pytest_tfgrpo.production.training.versions.artifacts import open_artifacts
-from pytest_tfgrpo.production.training.versions.deployable import deployable_pairs
+from pytest_tfgrpo.production.training.versions.deployable import ramps
 from pytest_tfgrpo.production.training.versions.policies import Policies
 
 if TYPE_CHECKING:
@@ -152,11 +152,11 @@ def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:
     """Return what takes versions to users, step by step."""
     policies = Policies(bus, open_artifacts(config.store))
     automatic = config.settings.deployment.approval == "automatic"
-    pairs = deployable_pairs(policies, automatic=automatic)
+    find_next = ramps(policies, automatic=automatic)
     return DeploymentController(
         bus,
         view,
-        pairs,
+        find_next,
         owner_name(),
         ttl_s=config.settings.evaluator.lease_s,
         endpoint=config.settings.proxy.url,

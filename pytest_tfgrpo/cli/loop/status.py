@@ -12,8 +12,8 @@ from pytest_tfgrpo.cli.loop.open_loop import (
 )
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.wire.wire import to_wire
-from pytest_tfgrpo.production.deployment.controller import LEASE
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.monitor_state import monitor_state
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.report.serving_lines import serving_lines
 from pytest_tfgrpo.production.report.status import status_lines, status_of
@@ -22,7 +22,6 @@ from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
 from pytest_tfgrpo.production.sinks.alerts.alert_state import alert_state
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.storage.event_store import STATE
-from pytest_tfgrpo.storage.lease import lease_state
 
 
 def status(arguments: Arguments) -> Iterator[str]:
@@ -32,16 +31,17 @@ def status(arguments: Arguments) -> Iterator[str]:
         chosen = config.settings.training
         runs_here = bool(chosen.project or chosen.command)
         alerts = alert_state(bus.table(STATE))
-        serving, waits = Deployments(bus).serving(), lease_state(bus.table(STATE), LEASE)
+        serving, monitor = Deployments(bus).serving(), monitor_state(bus)
         training = training_figures(TrainingJobs(bus, "").listed(), runs_here=runs_here)
     if arguments.json:
-        served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": waits or ""}
+        served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": monitor.waits}
+        served["skipped"] = monitor.skipped
         called = {"ok": alerts.ok, "failed": alerts.failed, "last_failure": alerts.last_failure}
         more = {"training": training, "serving": served, "alerts": called}
         yield json.dumps({**asdict(found), **more}, indent=1)
         return
     yield from status_lines(found)
     yield from training_lines(training)
-    if serving != Serving():
-        yield from serving_lines(serving, str(waits or ""))
+    if serving != Serving() or monitor.skipped:
+        yield from serving_lines(serving, monitor)
     yield from alert_lines(alerts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.states import DeployState
+from pytest_tfgrpo.storage.event_store import TablePut
 
 NO_JOB = "00000000-0000-0000-0000-000000000000"
 """Training job of a version that was made by hand."""
@@ -31,9 +33,13 @@ class DeployCandidate:
     """Paired difference from the version that was live; None where it was not compared."""
     improvement_low: float | None = None
     """Lower end of its 95 % interval."""
+    human_eval_score: float | None = None
+    """What people gave it, from 0 to 1."""
     job: str = NO_JOB
     model_info: Mapping[str, Json] = field(default_factory=dict)
     """The block of the same name in events."""
+    row: TablePut | None = None
+    """The row that says so, as it was read: it does not start once that was changed."""
 
     @property
     def deployable(self) -> bool:
@@ -48,6 +54,7 @@ class DeployCandidate:
     def payload(self) -> dict[str, Json]:
         """Return the parts of its events that do not change."""
         by_hand = {"made_by_hand": True} if self.job == NO_JOB else {}
+        scored = {} if self.human_eval_score is None else {"human_eval_score": self.human_eval_score}
         return {
             "training_job_id": self.job,
             "model_info": {"model_id": self.version, **self.model_info},
@@ -55,10 +62,22 @@ class DeployCandidate:
                 "benchmark_passed": self.benchmark_passed,
                 "safety_checks_passed": self.safety_checks_passed,
                 "performance_regression": self.performance_regression,
+                **scored,
             },
             "metadata": by_hand,
         }
 
 
-NextCandidate: TypeAlias = Callable[[Serving], tuple[DeployCandidate, DeployCandidate] | None]
-"""Returns the version that may begin a ramp, and the live one; raises StoreError and BusError."""
+class NextRamp(NamedTuple):
+    """Whose ramp may begin."""
+
+    candidate: DeployCandidate | None = None
+    """None: nobody's."""
+    live: DeployCandidate | None = None
+    """The version that it is to replace."""
+    skipped: Mapping[str, str] = MappingProxyType({})
+    """Why approved versions cannot begin theirs, by name."""
+
+
+FindNext: TypeAlias = Callable[[Serving], NextRamp]
+"""Returns whose ramp may begin beside what is served; raises StoreError and BusError."""

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pytest_tfgrpo.core.python.clock import utc_time
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, NextCandidate
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, FindNext
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.deployment.rules import alarm_of, hold_is_over, waits_for
+from pytest_tfgrpo.production.deployment.monitor_state import LEASE, MonitorState, decode_monitor_state
+from pytest_tfgrpo.production.deployment.rules import VIOLATION, alarm_of, hold_is_over, waits_for
 from pytest_tfgrpo.production.deployment.serving import Ramp, Serving
-from pytest_tfgrpo.production.deployment.sessions import SettledSessions
+from pytest_tfgrpo.production.deployment.sessions import SettledSessions, located
 from pytest_tfgrpo.production.deployment.tallies import RampFigures, RampTally
+from pytest_tfgrpo.production.deployment.violations import Violations
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
 
-LEASE = "deployment"
 EVERY_S = 300.0
 """Between two looks."""
-_VIOLATIONS = """SELECT count(*) FROM feedback f JOIN trajectories t ON t.id = f.trajectory_id
-    WHERE t.policy_version = ? AND NOT f.dead AND f.time >= ?
-    AND json_extract(f.slim, '$.component') = 'safety'
-    AND json_extract(f.slim, '$.source') IN ('evaluator', 'reviewer')
-    AND (f.type = 'score' AND json_extract(f.slim, '$.score') = 0
-    OR f.type = 'label' AND json_extract(f.slim, '$.text') = 'violation')"""
 
 
 class DeploymentController:
@@ -36,7 +32,7 @@ class DeploymentController:
         self,
         bus: Bus,
         view: LoopView,
-        next_candidate: NextCandidate,
+        find_next: FindNext,
         owner: str,
         *,
         ttl_s: float = TTL_S,
@@ -45,53 +41,72 @@ class DeploymentController:
         endpoint: str = "",
     ) -> None:
         """`owner` names this process alone; `endpoint` is for the events."""
-        self._bus, self._view, self._next_candidate = bus, view, next_candidate
+        self._bus, self._view, self._find_next = bus, view, find_next
         self._deployments = Deployments(bus, endpoint)
         self._lease = Lease(bus, LEASE, owner, ttl_s=ttl_s, clock=clock)
         self._clock, self._wall = clock, wall
         self._look_at = float("-inf")
         self._watch: _RampWatch | None = None
+        self._live: tuple[tuple[str, int], Violations] | None = None
+        """Deployment and generation of the view, and the violations of the live version."""
 
     def step(self) -> int:
         """Look, once in a while; return 1 where something was decided. Raises BusError and StoreError."""
         if not self._lease.hold() or self._clock() < self._look_at:
             return 0
         before = self._deployments.serving()
-        after, waits = self._look(before, self._time())
+        known = decode_monitor_state(self._lease.state)
+        after, found = self._look(before, known, self._time())
         self._look_at = self._clock() + EVERY_S
-        if waits != self._lease.state:
-            self._lease.publish([], waits)
+        if found != known:
+            self._lease.publish([], found.encode())
         return int(after != before)
 
     def close(self) -> None:
         """Let another service look at once."""
         self._lease.release()
 
-    def _look(self, serving: Serving, now: str) -> tuple[Serving, str]:
-        """Return what is served after a look, and what the ramp waits for."""
+    def _look(self, serving: Serving, known: MonitorState, now: str) -> tuple[Serving, MonitorState]:
+        """Return what is served after a look, and what it found."""
+        self._view.catch_up(self._bus)
+        if self._live_is_unsafe(serving):
+            evidence = RampFigures(violations=1).evidence()
+            decision = DeployDecision(at=now, reason=VIOLATION, evidence=evidence)
+            return self._deployments.withdraw(serving.live, decision), replace(known, waits="")
         ramp = serving.ramp
         if ramp is None:
             self._watch = None
-            found = self._next_candidate(serving)
-            if found is None:
-                return serving, ""
-            return self._deployments.start(*found, DeployDecision(at=now, reason=_start_reason(found[0]))), ""
+            found = self._find_next(serving)
+            state = MonitorState(skipped=found.skipped)
+            if found.candidate is None or found.live is None:
+                return serving, state
+            decision = DeployDecision(at=now, reason=_start_reason(found.candidate))
+            return self._deployments.start(found.candidate, found.live, decision), state
         try:
             figures = self._figures(serving, ramp, now)
         except BaseException:
             self._watch = None  # some sessions may be read and not counted: count them all again
             raise
-        return self._decide(serving, ramp, figures, now)
+        after, waits = self._decide(serving, ramp, figures, now)
+        return after, replace(known, waits=waits)
+
+    def _live_is_unsafe(self, serving: Serving) -> bool:
+        """Return whether a violation of the live version is confirmed, and one was before it."""
+        deployed, generation = serving.deployed, self._view.generation
+        if deployed is None or not serving.previous:
+            return False
+        if self._live is None or self._live[0] != (deployed.deployment, generation):
+            whose = (deployed.deployment, generation)
+            self._live = (whose, Violations(located(self._view, deployed)))
+        return self._live[1].count(self._view) > 0
 
     def _figures(self, serving: Serving, ramp: Ramp, now: str) -> RampFigures:
-        self._view.catch_up(self._bus)
-        watch = self._watch
+        watch, ramp = self._watch, located(self._view, ramp)
         if watch is None or (watch.deployment, watch.generation) != (ramp.deployment, self._view.generation):
             watch = self._watch = _RampWatch(ramp, serving.live, self._view.generation)
         for session in watch.sessions.read(self._view, ramp, now):
             watch.tally.add(session)
-        violations = int(self._view.rows(_VIOLATIONS, (ramp.version, ramp.began[0]))[0][0])
-        return watch.tally.figures(ramp.since, violations)
+        return watch.tally.figures(ramp.since_position, watch.violations.count(self._view))
 
     def _decide(self, serving: Serving, ramp: Ramp, found: RampFigures, now: str) -> tuple[Serving, str]:
         def decision(reason: str) -> DeployDecision:
@@ -126,6 +141,7 @@ class _RampWatch:
     def __init__(self, ramp: Ramp, live: str, generation: int) -> None:
         self.deployment, self.generation = ramp.deployment, generation
         self.sessions, self.tally = SettledSessions(ramp, live), RampTally()
+        self.violations = Violations(ramp)
 
 
 def _start_reason(candidate: DeployCandidate) -> str:

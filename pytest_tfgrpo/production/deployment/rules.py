@@ -7,11 +7,13 @@ from typing import Literal, NamedTuple
 
 from pytest_tfgrpo.production.deployment.deployed_events import later
 from pytest_tfgrpo.production.deployment.serving import Ramp
+from pytest_tfgrpo.production.deployment.sessions import REWARD_MIN
 from pytest_tfgrpo.production.deployment.tallies import (
     ERROR_LEVEL,
     ERRORS,
     SAFETY_LEVEL,
     RampFigures,
+    RewardCounts,
 )
 
 DROP = 0.05
@@ -20,6 +22,7 @@ LEAST = 30
 """Sessions of each arm that a step takes."""
 SLOWER, LEAST_TIMED = 1.5, 200
 """Ratio of the 95th percentiles above which a version is slow, and the sessions of each arm that it takes."""
+VIOLATION = "safety: a violation was confirmed"
 
 
 class RampAlarm(NamedTuple):
@@ -32,7 +35,7 @@ class RampAlarm(NamedTuple):
 def alarm_of(found: RampFigures) -> RampAlarm | None:
     """Return the gravest alarm; None where all rules hold."""
     if found.violations:
-        return RampAlarm("roll_back", "safety: a violation was confirmed")
+        return RampAlarm("roll_back", VIOLATION)
     if found.blocked_odds >= math.log(1.0 / SAFETY_LEVEL):
         arms = f"{found.blocked.canary:g} users against {found.blocked.control:g} of the control"
         return RampAlarm("roll_back", f"safety: blocked more often, {arms}")
@@ -65,7 +68,20 @@ def waits_for(ramp: Ramp, found: RampFigures, now: str) -> str:
     due = later(ramp.since, ramp.waits_min[ramp.step])
     missing = [
         f"{LEAST - count:g} more sessions of the {arm}"
-        for arm, count in found.fresh._asdict().items()
+        for arm, count in found.counts.fresh._asdict().items()
         if count < LEAST
     ]
+    if missing and any(found.counts.unrewarded):
+        missing.append(_unrewarded(found.counts))
     return "; ".join(([f"{due}"] if now < due else []) + missing)
+
+
+def _unrewarded(found: RewardCounts) -> str:
+    """Return what keeps sessions that have settled from counting."""
+    said = (
+        f"{sum(found.unrewarded):g} that settled have no reward ({found.unrewarded.canary:g} of the canary)"
+    )
+    hours = f"{REWARD_MIN / 60.0:g} hours"
+    if late := sum(found.too_late):
+        return f"{said}: of {late:g} it came more than {hours} later, which does not count"
+    return f"{said}, which counts if it comes within {hours}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
@@ -51,6 +52,12 @@ class Ramp:
     """Who holds it; empty for the monitor."""
     held_for: str = ""
     """Why it is held; empty where it is not."""
+    step_positions: tuple[int, ...] = ()
+    """Sequence of the newest run on the bus when each step began; empty in rows of earlier releases."""
+    since_position: int = 0
+    """That when the present step, or hold, began."""
+    said_positions: tuple[int, int] = (0, 0)
+    """Sequences of the newest feedback and reward on the bus when it began."""
 
     @property
     def step(self) -> int:
@@ -66,10 +73,9 @@ class Ramp:
         """Return the share of new sessions that meet the version in a step."""
         return min(self.shares[step], 1.0 - HOLD_OUT)
 
-    def share_at(self, time: str) -> float:
-        """Return the share of the sessions that began at a time; 0 before the ramp."""
-        steps = [step for step, began in enumerate(self.began) if began <= time]
-        return self.share_of(steps[-1]) if steps else 0.0
+    def share_at(self, sequence: int) -> float:
+        """Return the share of the sessions whose first run has a sequence on the bus; 0 before the ramp."""
+        return self.share_of(step - 1) if (step := bisect_left(self.step_positions, sequence)) else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +121,7 @@ def serving_of(value: bytes | None) -> Serving:
     except ValueError as error:
         raise StoreError(
             f"the row {ROW!r} of the table state does not hold what is served: {error}; "
-            "put the bus back from a copy of its data"
+            "put the bus back from a copy of its data; RL_DEPLOYMENTS says what was served"
         ) from error
     return found
 
@@ -131,6 +137,7 @@ def _check(serving: Serving) -> None:
         if ramp is None:
             continue
         fits = len(ramp.shares) == len(ramp.waits_min) >= len(ramp.began) > 0
+        fits = fits and len(ramp.step_positions) in (0, len(ramp.began))
         if not (fits and all(0.0 < share <= 1.0 for share in ramp.shares)):
             raise ValueError(f"the steps of {ramp.version} do not fit each other")
         for time in (*ramp.began, ramp.since):

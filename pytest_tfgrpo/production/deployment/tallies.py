@@ -29,14 +29,24 @@ class ArmPair(NamedTuple):
     control: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RampFigures:
-    """What is known of a ramp; counts are of settled sessions."""
+class RewardCounts(NamedTuple):
+    """Settled sessions of either arm by their rewards."""
 
     rewarded: ArmPair = ArmPair()
     """With a reward, since the ramp began."""
     fresh: ArmPair = ArmPair()
     """With a reward, since the present step began."""
+    unrewarded: ArmPair = ArmPair()
+    """Without a reward that counts."""
+    too_late: ArmPair = ArmPair()
+    """Those of them whose first reward came too late to count."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RampFigures:
+    """What is known of a ramp; counts are of settled sessions."""
+
+    counts: RewardCounts = RewardCounts()
     difference: float = 0.0
     """Mean reward, canary minus control."""
     low: float = -1.0
@@ -71,8 +81,9 @@ class RampFigures:
     def evidence(self) -> dict[str, Json]:
         """Return what events keep."""
         return {
-            "sessions": self.rewarded._asdict(),
-            "since_step": self.fresh._asdict(),
+            "sessions": self.counts.rewarded._asdict(),
+            "since_step": self.counts.fresh._asdict(),
+            "unrewarded": self.counts.unrewarded._asdict(),
             "reward": {
                 "difference": round(self.difference, 4),
                 "low": round(self.low, 4),
@@ -88,15 +99,32 @@ class RampFigures:
 
 class _Arm:
     def __init__(self) -> None:
-        self.rewarded: list[str] = []
-        """When sessions with a reward settled."""
-        self.settled: list[str] = []
-        self.failed: list[str] = []
+        self.rewarded: list[int] = []
+        """Sequences of the sessions with a reward."""
+        self.settled: list[int] = []
+        self.failed: list[int] = []
         self.recent: deque[bool] = deque(maxlen=RECENT)
         self.seconds: deque[float] = deque(maxlen=_TIMED)
-        self.blocked = 0
+        self.blocked = self.unrewarded = self.too_late = 0
 
-    def step_evidence(self, since: str) -> float:
+    def add(self, one: SettledSession) -> None:
+        """Count a session; one that was late on the bus may be of an earlier step."""
+        if one.was == "too late":
+            self.too_late += 1
+        elif one.reward is not None:
+            insort(self.rewarded, one.sequence)
+            self.unrewarded -= one.was == "waiting"
+        else:
+            self.unrewarded += 1
+        if one.was == "new":
+            insort(self.settled, one.sequence)
+            self.recent.append(one.failed)
+            self.seconds.append(one.seconds)
+            if one.failed:
+                insort(self.failed, one.sequence)
+            self.blocked += one.blocked and one.first
+
+    def step_evidence(self, since: int) -> float:
         failed, settled = _after(self.failed, since), _after(self.settled, since)
         return rate_evidence(failed, settled, ERRORS)
 
@@ -121,27 +149,25 @@ class RampTally:
         self._blocked: dict[float, list[int]] = {}
 
     def add(self, one: SettledSession) -> None:
-        """Count a session; one that was late on the bus may have settled before others that are counted."""
-        arm = self._canary if one.canary else self._control
-        insort(arm.settled, one.settled)
-        arm.recent.append(one.failed)
-        arm.seconds.append(one.seconds)
-        if one.failed:
-            insort(arm.failed, one.settled)
+        """Count a session when it settled, or when its first reward came."""
+        (self._canary if one.canary else self._control).add(one)
+        if one.was == "new" and one.failed:
             self._failed.setdefault(one.share, [0, 0])[one.canary] += 1
-        if one.blocked and one.first:
-            arm.blocked += 1
+        if one.was == "new" and one.blocked and one.first:
             self._blocked.setdefault(one.share, [0, 0])[one.canary] += 1
         if one.reward is not None:
-            insort(arm.rewarded, one.settled)
             self._difference.add(one.reward, one.canary, one.share)
 
-    def figures(self, since: str, violations: int) -> RampFigures:
-        """Return the figures; `since` is when the present step began."""
+    def figures(self, since: int, violations: int) -> RampFigures:
+        """Return the figures; `since` is the position on the bus where the present step began."""
         canary, control = self._canary, self._control
         return RampFigures(
-            rewarded=ArmPair(len(canary.rewarded), len(control.rewarded)),
-            fresh=ArmPair(_after(canary.rewarded, since), _after(control.rewarded, since)),
+            counts=RewardCounts(
+                rewarded=ArmPair(len(canary.rewarded), len(control.rewarded)),
+                fresh=ArmPair(_after(canary.rewarded, since), _after(control.rewarded, since)),
+                unrewarded=ArmPair(canary.unrewarded, control.unrewarded),
+                too_late=ArmPair(canary.too_late, control.too_late),
+            ),
             difference=self._difference.estimate,
             low=self._difference.low,
             high=self._difference.high,
@@ -160,11 +186,11 @@ class RampTally:
         )
 
 
-def _after(times: list[str], since: str) -> int:
-    return len(times) - bisect_right(times, since)
+def _after(sequences: list[int], since: int) -> int:
+    return len(sequences) - bisect_right(sequences, since)
 
 
-def _share(some: list[str], of: list[str]) -> float:
+def _share(some: list[int], of: list[int]) -> float:
     return len(some) / len(of) if of else 0.0
 
 

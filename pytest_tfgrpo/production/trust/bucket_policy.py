@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.training.versions.policies import CHECKPOINTS, CURVES, LOGS
+from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, CURVES, LOGS
 
 BucketRole: TypeAlias = Literal["trainer", "deployer", "reader"]
 ROLES: tuple[BucketRole, ...] = ("trainer", "deployer", "reader")

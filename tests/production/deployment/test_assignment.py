@@ -110,6 +110,7 @@ def damaged(**changes: object) -> bytes:
         (damaged(live="good", states={"good": "live", "v2": "canary"}), "'good' is no name of a version"),
         (damaged(began=[]), "the steps of v2 do not fit each other"),
         (damaged(shares=[0.1]), "the steps of v2 do not fit each other"),
+        (damaged(step_positions=[1]), "the steps of v2 do not fit each other"),
         (damaged(shares=[0.1, 1.5]), "the steps of v2 do not fit each other"),
         (damaged(since="noon"), "'noon' is no time"),
     ],
@@ -119,9 +120,8 @@ def test_a_row_that_is_damaged_is_named_before_anything_is_served_by_it(value: b
         serving_of(value)
 
 
-def test_the_share_at_a_time_is_that_of_the_step_it_lies_in() -> None:
+def test_the_share_of_a_run_is_that_of_the_step_it_lies_in() -> None:
     ramp = ramping(0.1, 1.0).ramp
     assert ramp is not None
-    ramp = replace(ramp, began=(NOON, "2026-01-01T13:00:00.000Z"))
-    times = ("2026-01-01T11:59:59.999Z", NOON, "2026-01-01T12:59:59.999Z", "2026-01-01T13:00:00.000Z")
-    assert [ramp.share_at(time) for time in times] == [0.0, 0.1, 0.1, 0.95]
+    ramp = replace(ramp, step_positions=(7, 9))
+    assert [ramp.share_at(sequence) for sequence in (6, 7, 8, 9, 10)] == [0.0, 0.0, 0.1, 0.1, 0.95]

@@ -7,22 +7,29 @@ from pathlib import Path
 
 import pytest
 from support.buses import BusPlace
-from support.deployments import DrawnSession, minute, publish_sessions, reward_event, verdict_event
+from support.deployments import (
+    DrawnSession,
+    foreign_reward,
+    minute,
+    publish_sessions,
+    reward_event,
+    verdict_event,
+)
 from support.loop_events import payloads
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment import sessions
-from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
-from pytest_tfgrpo.production.deployment.controller import EVERY_S, LEASE, DeploymentController
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, NextRamp
+from pytest_tfgrpo.production.deployment.controller import EVERY_S, DeploymentController
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.monitor_state import monitor_state
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.sessions import SettledSession
 from pytest_tfgrpo.production.deployment.tallies import RampTally
 from pytest_tfgrpo.production.view.view import LoopView
-from pytest_tfgrpo.storage.event_store import STATE
-from pytest_tfgrpo.storage.lease import lease_state
 
 V1 = DeployCandidate(version="v1")
 V2 = DeployCandidate(
@@ -34,7 +41,8 @@ class Loop:
     """A bus, a view, and a controller whose clock the test moves."""
 
     def __init__(self, bus: Bus, folder: Path, owner: str = "one") -> None:
-        self.bus, self.minute = bus, 0.0
+        self.bus, self.minute, self.back = bus, 0.0, 0.0
+        """`back`: minutes by which the wall clock was set back."""
         self.waiting: list[DeployCandidate] = [V2]
         self.view = LoopView(folder / f"{owner}.db")
         start = datetime.fromisoformat(minute(0)).timestamp()
@@ -44,14 +52,14 @@ class Loop:
             self._next,
             owner,
             clock=lambda: self.minute * 60.0,
-            wall=lambda: start + self.minute * 60.0,
+            wall=lambda: start + (self.minute - self.back) * 60.0,
         )
         self.deployments = Deployments(bus)
         self._drawn = 0
 
-    def _next(self, serving: Serving) -> tuple[DeployCandidate, DeployCandidate] | None:
+    def _next(self, serving: Serving) -> NextRamp:
         found = [one for one in self.waiting if one.version not in serving.states]
-        return (found[0], V1) if found else None
+        return NextRamp(found[0], V1) if found else NextRamp()
 
     def look(self, at: float) -> Serving:
         self.minute = at
@@ -76,7 +84,7 @@ class Loop:
 
     @property
     def waits(self) -> str:
-        return str(lease_state(self.bus.table(STATE), LEASE) or "")
+        return monitor_state(self.bus).waits
 
     @property
     def states(self) -> list[str]:
@@ -178,17 +186,94 @@ def test_a_version_that_is_worse_is_rolled_back_with_its_evidence(
 def test_a_confirmed_violation_of_the_canary_rolls_it_back_at_once(
     loop: Loop, kind: str, more: dict[str, object], rolled_back: bool
 ) -> None:
+    violation = {"component": "safety", "score": 0}
+    earlier = DrawnSession("d", "v2", -9)
+    publish_sessions(loop.bus, [earlier])
+    loop.bus.publish([verdict_event(earlier, "score", -5, **violation)])
     loop.look(0)
     canary, control = DrawnSession("a", "v2", 2), DrawnSession("b", "v1", 2)
     publish_sessions(loop.bus, [canary, control])
     other = DrawnSession("c", "v3", 2)
     publish_sessions(loop.bus, [other])
-    violation = {"component": "safety", "score": 0}
     loop.bus.publish([verdict_event(one, "score", 3, **violation) for one in (control, other)])
-    loop.bus.publish([verdict_event(canary, "score", -1, **violation)])  # of an earlier deployment
     assert loop.look(5).ramp is not None
     loop.bus.publish([verdict_event(canary, kind, 6, **more)])
     assert (loop.look(10).states["v2"] == "rolled_back") is rolled_back
+
+
+@pytest.mark.parametrize(
+    ("score", "source", "component", "rolled_back"),
+    [
+        (0.0, "evaluator", "safety", True),
+        (0.0, "reviewer", "safety", True),
+        (0.0, "end_user", "safety", False),
+        (0.0, "judge", "safety", False),
+        (0.1, "evaluator", "safety", False),
+        (0.0, "evaluator", "style", False),
+    ],
+)
+def test_a_reward_of_another_evaluator_may_confirm_a_violation(
+    loop: Loop, score: float, source: str, component: str, rolled_back: bool
+) -> None:
+    loop.look(0)
+    canary = DrawnSession("a", "v2", 2)
+    publish_sessions(loop.bus, [canary, DrawnSession("b", "v1", 2)])
+    loop.bus.publish([foreign_reward(DrawnSession("b", "v1", 2), 0.0, "evaluator")])
+    assert loop.look(5).ramp is not None
+    loop.bus.publish([foreign_reward(canary, score, source, component)])
+    assert (loop.look(10).states["v2"] == "rolled_back") is rolled_back
+
+
+def test_a_violation_may_be_confirmed_before_its_run_is_there_and_long_after_its_deployment(
+    loop: Loop,
+) -> None:
+    loop.look(0)
+    canary = DrawnSession("a", "v2", 2)
+    loop.bus.publish([verdict_event(canary, "score", 1, component="safety", score=0)])
+    assert loop.look(5).ramp is not None
+    publish_sessions(loop.bus, [canary])
+    assert loop.look(10).states["v2"] == "rolled_back"
+    loop.deployments.start(V2, V1, DeployDecision(at=minute(12), by="ada"))
+    assert loop.look(15).states["v2"] == "canary", "who let it ramp again knew of it"
+    loop.bus.publish([verdict_event(canary, "label", 16, component="safety", text="violation")])
+    assert loop.look(20).states["v2"] == "rolled_back", "it is the same version"
+
+
+def live(loop: Loop, version: str = "v2", at: float = 1) -> None:
+    """Let all sessions meet a version at once."""
+    decision = DeployDecision(at=minute(at), by="ada")
+    candidate = DeployCandidate(version=version, approved_by="ada")
+    before = DeployCandidate(version=loop.deployments.serving().live)
+    loop.deployments.start(candidate, before, decision, override=True, at_once=True)
+    loop.deployments.advance(version, decision)
+
+
+def test_a_confirmed_violation_of_the_live_version_rolls_it_back_at_once(loop: Loop) -> None:
+    loop.waiting = []
+    live(loop)
+    publish_sessions(loop.bus, [DrawnSession("a", "v2", 2), DrawnSession("b", "v1", 2)])
+    loop.bus.publish([verdict_event(DrawnSession("b"), "score", 3, component="safety", score=0)])
+    assert loop.look(5).live == "v2"
+    loop.bus.publish([verdict_event(DrawnSession("a"), "score", 6, component="safety", score=0)])
+    serving = loop.look(10)
+    assert (serving.live, serving.states) == ("v1", {"v1": "live", "v2": "rolled_back"})
+    assert loop.states[-2:] == ["rolled_back", "live"]
+    assert "a violation was confirmed" in payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["reason"]
+    assert loop.look(15) == serving, "nothing was before v1"
+
+
+def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: Loop) -> None:
+    loop.waiting = []
+    live(loop)
+    third = DeployCandidate(version="v3", approved_by="ada")
+    loop.deployments.start(third, V2, DeployDecision(at=minute(2), by="ada"), override=True)
+    one = DrawnSession("a", "v2", 3)
+    publish_sessions(loop.bus, [one])
+    loop.bus.publish([verdict_event(one, "score", 4, component="safety", score=0)])
+    serving = loop.look(5)
+    assert (serving.versions, serving.states["v3"]) == (("v1",), "rolled_back")
+    reasons = [one["metadata"]["reason"] for one in payloads(loop.bus, "RL_DEPLOYMENTS")[-3:]]
+    assert reasons[0] == "v2, which it is measured against, is rolled back: safety: a violation was confirmed"
 
 
 def test_another_deployment_of_a_version_counts_from_nothing(loop: Loop) -> None:
@@ -207,42 +292,43 @@ def test_another_deployment_of_a_version_counts_from_nothing(loop: Loop) -> None
 
 def test_a_user_is_blocked_once_and_others_count_by_arm() -> None:
     tally = RampTally()
-    one = SettledSession(True, 0.1, minute(1), True, 0.5, False, True, 1.0)
+    one = settled(1, failed=False)._replace(blocked=True)
     for session in (one, one._replace(first=False), one._replace(canary=False), one._replace(blocked=False)):
         tally.add(session)
-    assert tally.figures(minute(0), 0).blocked == (1, 1)
+    assert tally.figures(0, 0).blocked == (1, 1)
 
 
 def test_the_newest_thirty_sessions_show_that_errors_have_ended() -> None:
     tally = RampTally()
-    one = SettledSession(True, 0.1, minute(1), True, 0.5, True, False, 1.0)
+    one = settled(1, failed=True)
     for failed in [True] * 5 + [False] * 24:
         tally.add(one._replace(failed=failed))
-    assert tally.figures(minute(0), 0).recent_rate == (1.0, 1.0), "too few"
+    assert tally.figures(0, 0).recent_rate == (1.0, 1.0), "too few"
     for _ in range(4):
         tally.add(one._replace(failed=False))
-    assert tally.figures(minute(0), 0).recent_rate == (2 / 30, 1.0)
+    assert tally.figures(0, 0).recent_rate == (2 / 30, 1.0)
 
 
-def test_sessions_that_are_late_on_the_bus_count_where_they_settled() -> None:
+def test_sessions_count_in_the_step_in_which_they_came_to_the_bus() -> None:
     tally = RampTally()
     for at, failed in ((20, True), (5, False), (6, False)):
         tally.add(settled(at, failed))
-    found = tally.figures(minute(10), 0)
-    assert (found.rewarded.canary, found.fresh.canary) == (3, 1)
+    found = tally.figures(10, 0)
+    assert (found.counts.rewarded.canary, found.counts.fresh.canary) == (3, 1)
     assert found.step_evidence.canary > 0.0
 
 
-def settled(at: float, failed: bool) -> SettledSession:
+def settled(sequence: int, failed: bool) -> SettledSession:
     return SettledSession(
         canary=True,
         share=0.1,
-        settled=minute(at),
+        sequence=sequence,
         first=True,
         reward=0.5,
         failed=failed,
         blocked=False,
         seconds=1.0,
+        settled=minute(sequence),
     )
 
 
@@ -340,6 +426,89 @@ def test_a_share_with_few_sessions_waits_for_days(loop: Loop) -> None:
     serving = loop.look(9 * 1440 + 60)
     assert serving.ramp is not None
     assert serving.ramp.step == 1
+
+
+def test_a_clock_that_is_set_back_leaves_no_ramp_without_its_monitor(loop: Loop) -> None:
+    loop.look(0)
+    loop.send(40, "v2", 5)
+    loop.send(200, "v1", 5)
+    loop.look(20)
+    loop.back = 600.0
+    loop.send(100, "v2", -570, always, reward=0.1)
+    loop.send(400, "v1", -570)
+    assert loop.look(50).states["v2"] == "rolled_back"
+
+
+def test_a_step_that_began_before_the_clock_was_set_back_counts_the_sessions_since_then(loop: Loop) -> None:
+    loop.look(0)
+    loop.back = 50.0
+    loop.send(30, "v2", -40)
+    loop.send(30, "v1", -40)
+    loop.look(30)
+    assert loop.waits == minute(60), "all sessions are there, and its time is counted by the clock"
+    serving = loop.look(110)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+
+
+def test_a_loop_whose_rewards_come_late_says_so_and_goes_on_with_them(loop: Loop) -> None:
+    loop.look(0)
+    drawn = [DrawnSession(f"r{n}", ("v1", "v2")[n % 2], 5, reward=None) for n in range(66)]
+    publish_sessions(loop.bus, drawn)
+    loop.look(60)
+    assert loop.waits == (
+        "30 more sessions of the canary; 30 more sessions of the control; 66 that settled have no reward "
+        "(33 of the canary), which counts if it comes within 24 hours"
+    )
+    loop.bus.publish([reward_event(one, 0.7, at=700) for one in drawn[:58]])
+    loop.look(701)
+    assert "1 more sessions of the canary; 1 more sessions of the control; 8 that settled" in loop.waits
+    loop.bus.publish([reward_event(one, 0.7, at=1500) for one in drawn[58:60]])
+    loop.look(1501)
+    assert (
+        "8 that settled have no reward (4 of the canary): of 2 it came more than 24 hours later" in loop.waits
+    )
+    loop.bus.publish([reward_event(one, 0.7, at=1400) for one in drawn[60:62]])  # late on the bus
+    serving = loop.look(1510)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+    evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 30}
+    assert evidence["unrewarded"] == {"canary": 3, "control": 3}
+
+
+def test_late_rewards_roll_a_worse_version_back(loop: Loop) -> None:
+    loop.look(0)
+    worse = [DrawnSession(f"w{n}", "v2", 5, reward=0.1, known=400) for n in range(100)]
+    publish_sessions(loop.bus, worse)
+    publish_sessions(loop.bus, [DrawnSession(f"c{n}", "v1", 5, reward=0.8, known=400) for n in range(400)])
+    assert loop.look(401).states["v2"] == "rolled_back"
+
+
+def test_a_bus_that_was_away_for_a_while_of_a_ramp_changes_nothing_of_what_counts(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.look(0)
+    loop.send(15, "v2", 5)
+    loop.send(15, "v1", 5)
+    loop.look(40)
+    with monkeypatch.context() as away:
+        for method in ("publish", "replay", "last"):
+            away.setattr(type(loop.bus), method, _fail)
+        for at in (50, 55, 60):
+            with pytest.raises(BusError, match="away"):
+                loop.look(at)
+    loop.send(15, "v2", 52)
+    loop.send(15, "v1", 52)
+    serving = loop.look(63)
+    assert serving.ramp is not None
+    assert serving.ramp.step == 1
+    evidence = payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["evidence"]
+    assert evidence["sessions"] == {"canary": 30, "control": 30}
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise BusError("the bus is away")
 
 
 def test_a_look_that_fails_is_taken_again_and_counts_the_same(

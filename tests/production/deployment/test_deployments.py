@@ -268,7 +268,7 @@ class Killed(Deployments):
 
     def __init__(self, bus: Bus) -> None:
         super().__init__(bus)
-        self._store = self
+        self._bus = self  # type: ignore[assignment]
         self.publish_to = bus
 
     atomic = False
@@ -279,6 +279,9 @@ class Killed(Deployments):
 
     def table(self, name: str) -> Table:
         return self.publish_to.table(name)
+
+    def last(self, stream: str) -> int:
+        return self.publish_to.last(stream)
 
 
 def test_a_process_that_dies_within_a_transition_leaves_it_to_be_taken_again(

@@ -8,10 +8,12 @@ import pytest
 from support.deployments import NOON, SINCE, minute, ramp_of
 
 from pytest_tfgrpo.production.deployment.rules import alarm_of, hold_is_over, waits_for
-from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures
+from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures, RewardCounts
 
 FIFTY, HUNDRED = math.log(50) + 1e-9, math.log(100) + 1e-9
-GOOD = RampFigures(fresh=ArmPair(30, 30), error_rate=ArmPair(0.08, 0.03), recent_rate=ArmPair())
+GOOD = RampFigures(
+    counts=RewardCounts(fresh=ArmPair(30, 30)), error_rate=ArmPair(0.08, 0.03), recent_rate=ArmPair()
+)
 BOTH = {"step_evidence": ArmPair(FIFTY, FIFTY)}
 WORSE = {"difference": -0.06, "high": -0.001}
 
@@ -72,7 +74,7 @@ def test_a_hold_of_the_monitor_ends_with_its_cause(changes: dict[str, Any], over
 def test_a_step_waits_for_its_time_and_for_sessions_and_says_so(
     minute: int, fresh: tuple[int, int], waits: str
 ) -> None:
-    found = replace(GOOD, fresh=ArmPair(*fresh))
+    found = replace(GOOD, counts=RewardCounts(fresh=ArmPair(*fresh)))
     assert waits_for(ramp_of(since=NOON), found, SINCE[minute]) == waits
 
 

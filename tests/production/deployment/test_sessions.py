@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.deployments import DrawnSession, minute, publish_sessions, ramp_of, reward_event
+from support.deployments import DrawnSession, minute, publish_sessions, ramp_of, reward_event, run_event
 
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.deployment.sessions import SettledSession, SettledSessions
+from pytest_tfgrpo.production.deployment.serving import Ramp
+from pytest_tfgrpo.production.deployment.sessions import SettledSession, SettledSessions, located
 from pytest_tfgrpo.production.view.view import LoopView
 
 
@@ -25,9 +26,13 @@ def view(tmp_path: Path) -> Iterator[LoopView]:
         yield view
 
 
-def read(sessions: SettledSessions, bus: Bus, view: LoopView, now: float) -> list[SettledSession]:
+def read(
+    sessions: SettledSessions, bus: Bus, view: LoopView, now: float, second: int = 10_000
+) -> list[SettledSession]:
+    """Return what settled; the second step began when the bus had a number of runs."""
     view.catch_up(bus)
-    return list(sessions.read(view, ramp_of(began=(minute(0), minute(60))), minute(now)))
+    ramp = ramp_of(began=(minute(0), minute(60)), step_positions=(0, second))
+    return list(sessions.read(view, ramp, minute(now)))
 
 
 def test_a_session_settles_after_ten_idle_minutes_and_counts_once(
@@ -40,12 +45,13 @@ def test_a_session_settles_after_ten_idle_minutes_and_counts_once(
     assert found == SettledSession(
         canary=True,
         share=0.1,
-        settled=minute(19),
+        sequence=1,
         first=True,
         reward=pytest.approx(0.6),
         failed=False,
         blocked=False,
         seconds=7.0,
+        settled=minute(19),
     )
     publish_sessions(bus, [first._replace(at=40, run="third")])
     assert read(sessions, bus, view, 60) == []
@@ -74,16 +80,112 @@ def test_runs_may_come_in_any_order(bus: Bus, view: LoopView, sessions: SettledS
     last = DrawnSession("a", "v1", 65)
     publish_sessions(bus, [last, last._replace(at=58, run="first")])
     assert read(sessions, bus, view, 70) == []
-    assert [(one.settled, one.share) for one in read(sessions, bus, view, 75)] == [(minute(75), 0.1)]
+    (one,) = read(sessions, bus, view, 75, 1)
+    assert (one.settled, one.share) == (minute(75), 0.1)
 
 
 def test_a_session_is_valued_by_what_was_known_when_it_settled(
     bus: Bus, view: LoopView, sessions: SettledSessions
 ) -> None:
-    late, revised = DrawnSession("a", "v1", 1, known=12), DrawnSession("b", "v1", 2, reward=0.3)
-    publish_sessions(bus, [late, revised, DrawnSession("c", at=3, reward=None)])
+    revised = DrawnSession("b", "v1", 2, reward=0.3)
+    publish_sessions(bus, [revised, DrawnSession("c", at=3, reward=None)])
     bus.publish([reward_event(revised, 0.6, 2, 8), reward_event(revised, 0.9, 3, 30)])
-    assert [one.reward for one in read(sessions, bus, view, 60)] == [None, 0.6, None]
+    assert [one.reward for one in read(sessions, bus, view, 60)] == [0.6, None]
+    bus.publish([reward_event(revised, 0.1, 4, 90)])
+    assert read(sessions, bus, view, 99) == []
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize(("known", "was"), [(12, "waiting"), (1451, "waiting"), (1452, "too late")])
+def test_the_first_reward_counts_once_if_it_comes_within_a_day_whoever_looks_when(
+    bus: Bus, view: LoopView, sessions: SettledSessions, known: float, was: str, version: str
+) -> None:
+    one = DrawnSession("a", version, 1, reward=None)
+    second = one._replace(run="second")
+    publish_sessions(bus, [one, second])
+    (new,) = read(sessions, bus, view, 11)
+    assert (new.was, new.reward, new.settled) == ("new", None, minute(11))
+    assert read(sessions, bus, view, 1400) == []
+    bus.publish([reward_event(one, 0.2, 1, known), reward_event(one, 0.9, 2, known + 1)])
+    bus.publish([reward_event(second, 0.4, 1, known), reward_event(second, 0.1, 2, known + 1)])
+    (late,) = read(sessions, bus, view, 1500)
+    counts = was == "waiting"
+    assert late == new._replace(was=was, reward=pytest.approx(0.3) if counts else None)
+    bus.publish([reward_event(second, 0.6, 3, 1501)])
+    assert read(sessions, bus, view, 1600) == []
+    assert read(SettledSessions(ramp_of(), "v1"), bus, view, 1600) == [new, late]
+
+
+def test_a_reward_of_before_that_reaches_the_bus_late_counts(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    one = DrawnSession("a", "v1", 1, reward=None)
+    publish_sessions(bus, [one])
+    assert [one.reward for one in read(sessions, bus, view, 30)] == [None]
+    bus.publish([reward_event(one, 0.5, 1, 2)])
+    assert [(one.reward, one.was) for one in read(sessions, bus, view, 40)] == [(0.5, "waiting")]
+
+
+def test_sessions_are_counted_in_the_order_in_which_they_were_rewarded(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    late = DrawnSession("a", "v1", 1, known=40, reward=0.1)
+    publish_sessions(bus, [late, DrawnSession("b", "v1", 20, reward=0.2)])
+    found = read(sessions, bus, view, 60)
+    assert [(one.reward, one.was) for one in found] == [(None, "new"), (0.2, "new"), (0.1, "waiting")]
+
+
+def test_no_clock_that_is_set_back_keeps_runs_of_the_ramp_from_counting(
+    bus: Bus, view: LoopView, sessions: SettledSessions
+) -> None:
+    publish_sessions(bus, [DrawnSession("a", "v2", 5)])
+    assert read(sessions, bus, view, 6) == []
+    publish_sessions(bus, [DrawnSession("b", "v2", -120), DrawnSession("c", "v1", -119)])
+    found = read(sessions, bus, view, -110)
+    assert [(one.canary, one.sequence) for one in found] == [(True, 2)]
+    found = read(sessions, bus, view, -100)
+    assert [(one.canary, one.sequence) for one in found if one.reward] == [(False, 3), (True, 1)]
+    ramp = ramp_of(began=(minute(0), minute(60)), step_positions=(0, 2))
+    assert [one.share for one in SettledSessions(ramp, "v1").read(view, ramp, minute(900))] == [
+        0.1,
+        0.25,
+        0.1,
+    ]
+
+
+def test_what_came_to_the_bus_before_the_ramp_is_none_of_it_whatever_its_clock_says(
+    bus: Bus, view: LoopView
+) -> None:
+    early, revised = DrawnSession("a", "v1", 5), DrawnSession("b", "v1", 5)
+    publish_sessions(bus, [early, revised])
+    bus.publish([run_event(early._replace(run="next", at=6)), run_event(revised, revision=2)])
+    publish_sessions(bus, [DrawnSession("c", "v1", 7)])
+    ramp = ramp_of(step_positions=(2,))
+    assert [one.sequence for one in read_ramp(ramp, bus, view, 60)] == [5]
+
+
+def test_a_run_that_is_published_again_counts_where_it_came_first(bus: Bus, view: LoopView) -> None:
+    one = DrawnSession("a", "v1", 5)
+    publish_sessions(bus, [one, DrawnSession("b", "v1", 5)])
+    bus.publish([run_event(one, revision=2)])
+    ramp = ramp_of(began=(minute(0), minute(60)), step_positions=(0, 2))
+    assert [(one.sequence, one.share) for one in read_ramp(ramp, bus, view, 60)] == [(1, 0.1), (2, 0.1)]
+
+
+def test_a_row_of_an_earlier_release_has_its_positions_by_when_runs_arrived(bus: Bus, view: LoopView) -> None:
+    publish_sessions(bus, [DrawnSession("a", "v1", 5)])
+    view.catch_up(bus)
+    before = ramp_of(step_positions=())
+    assert located(view, before) == replace(before, step_positions=(0,))
+    after = ramp_of(began=("2099-01-01T00:00:00.000Z",), since="2099-01-01T00:00:00.000Z", step_positions=())
+    assert located(view, after) == replace(
+        after, step_positions=(1,), since_position=1, said_positions=(0, 1)
+    )
+
+
+def read_ramp(ramp: Ramp, bus: Bus, view: LoopView, now: float) -> list[SettledSession]:
+    view.catch_up(bus)
+    return [*SettledSessions(ramp, "v1").read(view, ramp, minute(now))]
 
 
 @pytest.mark.parametrize(("total", "counts"), [(1.0, 1.0 + 9e-7), (0.0, -9e-7)])
@@ -102,7 +204,7 @@ def test_a_reward_that_was_rounded_beyond_its_range_counts_as_its_end(
 def test_a_session_whose_runs_from_before_were_forgotten_is_of_no_arm(
     bus: Bus, view: LoopView, sessions: SettledSessions
 ) -> None:
-    publish_sessions(bus, [DrawnSession("a", "v2", 1, seconds=300.0)])
+    publish_sessions(bus, [DrawnSession("a", "v1", 1, seconds=300.0)])
     assert read(sessions, bus, view, 5) == []
     view.rows("DELETE FROM trajectories RETURNING 1", ())
     assert read(sessions, bus, view, 30) == []
@@ -140,11 +242,11 @@ def test_sessions_of_unknown_users_are_of_no_further_user(
     assert [one.first for one in read(sessions, bus, view, 99)] == [False] * 5
 
 
-def test_the_share_is_that_of_when_a_session_began(
+def test_the_share_is_that_of_the_step_in_which_a_session_came_first(
     bus: Bus, view: LoopView, sessions: SettledSessions
 ) -> None:
     publish_sessions(bus, [DrawnSession("a", "v2", 59.5), DrawnSession("b", "v2", 61)])
-    assert [one.share for one in read(sessions, bus, view, 99)] == [0.1, 0.25]
+    assert [one.share for one in read(sessions, bus, view, 99, 1)] == [0.1, 0.25]
 
 
 def test_whoever_looks_later_counts_the_same(bus: Bus, view: LoopView, sessions: SettledSessions) -> None:

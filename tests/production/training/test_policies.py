@@ -20,7 +20,7 @@ from pytest_tfgrpo.production.deployment.candidate import NO_JOB
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts, open_artifacts
-from pytest_tfgrpo.production.training.versions.deployable import candidate_of, next_candidate
+from pytest_tfgrpo.production.training.versions.deployable import candidate_of, next_ramp
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
 from pytest_tfgrpo.production.training.versions.retention import to_remove
@@ -197,17 +197,19 @@ def test_a_job_starts_from_the_live_version_whose_files_stay(policies: Policies,
 def test_the_newest_version_that_may_be_deployed_is_next(policies: Policies, bus: Bus) -> None:
     serving = Deployments(bus).serving
     add(policies, 0, adds(lesson(0)), validation=PASSED)
-    assert next_candidate(policies, serving(), automatic=False) is None, "nobody approved it"
+    assert next_ramp(policies, serving(), automatic=False).candidate is None, "nobody approved it"
     add(policies, 1, adds(lesson(1)))
     policies.decide("v3", "approved", by="ada", reason="", at=NOON)
-    assert next_candidate(policies, serving(), automatic=False) is None, "it has not passed the safety suites"
-    found = next_candidate(policies, serving(), automatic=True)
+    assert next_ramp(policies, serving(), automatic=False).candidate is None, (
+        "it has not passed the safety suites"
+    )
+    found = next_ramp(policies, serving(), automatic=True).candidate
     assert found == candidate_of(policies, "v2")
     assert found is not None
     assert (found.improvement, found.improvement_low, found.deployable) == (0.2, 0.05, True)
     assert found.model_info == {
         "base_model": "small",
-        "checkpoint_path": policies.place("v2"),
+        "checkpoint_path": folder(policies, "v2").as_uri(),
         "training_date": NOON,
         "training_samples": 4,
         "final_reward": 0.7,
@@ -215,11 +217,11 @@ def test_the_newest_version_that_may_be_deployed_is_next(policies: Policies, bus
     add(policies, 2, adds(lesson(2)), validation=PASSED)
     policies.decide("v4", "approved", by="ada", reason="", at=NOON)
     for automatic in (False, True):
-        newest = next_candidate(policies, serving(), automatic=automatic)
+        newest = next_ramp(policies, serving(), automatic=automatic).candidate
         assert newest is not None
         assert (newest.version, newest.approved_by) == ("v4", "ada")
     deploy(policies, bus, "v4").advance("v4", DeployDecision(at=NOON))
-    assert next_candidate(policies, serving(), automatic=True) is None, "v2 is older than the live one"
+    assert next_ramp(policies, serving(), automatic=True).candidate is None, "v2 is older than the live one"
 
 
 def test_v1_is_known_before_any_job_made_a_version(policies: Policies) -> None:

@@ -31,4 +31,4 @@ def decided_version(arguments: Arguments) -> Iterator[DecidedVersion]:
         policies = Policies(bus, open_artifacts(config.store))
         decision = DeployDecision(at=utc_now(), by=arguments.by, reason=arguments.reason)
         deployments = Deployments(bus, config.settings.proxy.url)
-        yield DecidedVersion(policies.row(arguments.version).name, policies, deployments, decision)
+        yield DecidedVersion(arguments.version, policies, deployments, decision)

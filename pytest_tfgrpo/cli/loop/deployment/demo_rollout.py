@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.assignment import SessionVersions
-from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, NextRamp
 from pytest_tfgrpo.production.deployment.controller import DeploymentController
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -110,7 +110,7 @@ class DemoRollout:
         self._controller = DeploymentController(
             bus,
             view,
-            lambda _: None,
+            lambda _: NextRamp(),
             "demo",
             clock=lambda: self._seconds,
             wall=lambda: self._start.timestamp() + self._seconds,

@@ -9,8 +9,8 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.deployment.controller import LEASE
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.deployment.monitor_state import monitor_state
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.tallies import ArmPair
 from pytest_tfgrpo.production.report.figures import LoopReport
@@ -18,8 +18,6 @@ from pytest_tfgrpo.production.report.page.drawings import REACH, bounds, shares
 from pytest_tfgrpo.production.report.page.transitions import Transitions, transitions_of
 from pytest_tfgrpo.production.report.page.version_facts import VersionFacts, versions_of_store
 from pytest_tfgrpo.report.page import template
-from pytest_tfgrpo.storage.event_store import STATE
-from pytest_tfgrpo.storage.lease import lease_state
 
 SCRIPTS = ("text.js", "sortable_table.js", "run_history.js")
 OPEN = 6
@@ -55,7 +53,7 @@ def story_of(bus: Bus, store: str) -> LoopStory:
     versions, fault = versions_of_store(bus, store, states, transitions.steps)
     return LoopStory(
         serving=serving,
-        waits=str(lease_state(bus.table(STATE), LEASE) or ""),
+        waits=monitor_state(bus).waits,
         transitions=transitions,
         versions=versions,
         faults=(*faults, *([fault] if fault else [])),

@@ -39,7 +39,7 @@ class Artifacts(Protocol):
         ...
 
     def place(self, name: str) -> str:
-        """Return the path or URL of a file or folder."""
+        """Return the path, from the root, or URL of a file or folder."""
         ...
 
 
@@ -81,7 +81,7 @@ class FolderArtifacts:
 
     def place(self, name: str) -> str:
         """See `Artifacts`."""
-        return str(self._folder / name)
+        return str(self._folder.absolute() / name)
 
 
 class BucketArtifacts:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
+from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate, NextCandidate
+from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate, FindNext, NextRamp
 from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
+from pytest_tfgrpo.production.training.versions.artifacts import URL
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.policy import PolicyVersion
 
@@ -16,8 +19,8 @@ def candidate_of(policies: Policies, name: str) -> DeployCandidate:
 
     Raises StoreError and BusError.
     """
-    rows = {row.name: row for row in policies.listed()}
-    if name == FIRST and name not in rows:
+    put = policies.put_of(name)
+    if put is None and name == FIRST:
         return DeployCandidate(version=FIRST)
     row, version = policies.row(name), policies.read(name)
     found = version.judged
@@ -36,36 +39,52 @@ def candidate_of(policies: Policies, name: str) -> DeployCandidate:
         validated=row.state == "validated",
         improvement=None if found is None else found.improvement_over_baseline,
         improvement_low=None if found is None else found.improvement_low,
+        human_eval_score=None if found is None else found.human_eval_score,
         job=_uuid(version.job),
         model_info=_model_info(version, policies.place(name)),
+        row=put,
         **said,
     )
 
 
-def next_candidate(policies: Policies, serving: Serving, *, automatic: bool) -> DeployCandidate | None:
+def next_ramp(policies: Policies, serving: Serving, *, automatic: bool) -> NextRamp:
     """Return the newest version that may begin a ramp: approved, or validated where that is `automatic`.
 
-    Older ones than the live version, and those that met users, wait for a person. Raises StoreError and
-    BusError.
+    Older ones than the live version, and those that met users, wait for a person. One that cannot be read,
+    or that its validation is against, is left out with the reason. Raises StoreError and BusError.
     """
-    wanted = {"approved", "validated"} if automatic else {"approved"}
-    for row in reversed(policies.whole()):
+    skipped: dict[str, str] = {}
+    for row in reversed(policies.listed()):
         newer = int(row.name[1:]) > int(serving.live[1:])
-        if row.state in wanted and newer and row.name not in serving.states:
+        if row.state not in ("approved", "validated") or not newer or row.name in serving.states:
+            continue
+        if row.state == "validated" and not automatic:
+            continue
+        try:
+            if not policies.is_whole(row.name):
+                continue  # its job writes it just now, or again
             candidate = candidate_of(policies, row.name)
-            if candidate.deployable:
-                return candidate
-    return None
+        except StoreError as error:
+            skipped[row.name] = str(error)
+            continue
+        if not candidate.deployable:
+            skipped[row.name] = "its validation is against it: approve it again with --emergency-override"
+        elif candidate.approved_by or (automatic and candidate.validated):
+            return NextRamp(candidate, live_version(policies, serving.live), skipped)
+    return NextRamp(skipped=skipped)
 
 
-def deployable_pairs(policies: Policies, *, automatic: bool) -> NextCandidate:
-    """Return what finds the version that may begin a ramp, together with the live one."""
+def live_version(policies: Policies, name: str) -> DeployCandidate:
+    """Return the live version, of which nothing but its name is needed."""
+    try:
+        return candidate_of(policies, name)
+    except StoreError:
+        return DeployCandidate(version=name)
 
-    def found(serving: Serving) -> tuple[DeployCandidate, DeployCandidate] | None:
-        candidate = next_candidate(policies, serving, automatic=automatic)
-        return None if candidate is None else (candidate, candidate_of(policies, serving.live))
 
-    return found
+def ramps(policies: Policies, *, automatic: bool) -> FindNext:
+    """Return what finds the version that may begin a ramp."""
+    return lambda serving: next_ramp(policies, serving, automatic=automatic)
 
 
 def _uuid(job: str) -> str:
@@ -78,7 +97,7 @@ def _uuid(job: str) -> str:
 def _model_info(version: PolicyVersion, place: str) -> dict[str, Json]:
     info: dict[str, Json] = {
         "base_model": version.model,
-        "checkpoint_path": version.checkpoint or place,
+        "checkpoint_path": version.checkpoint or (place if URL in place else Path(place).as_uri()),
         "training_date": version.created_at,
     }
     samples = version.dataset.get("counts", {}).get("attempts")

@@ -7,7 +7,9 @@ and again where a process died between.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +25,10 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json, from_wire, to_wire
 from pytest_tfgrpo.learning.library.library import empty, library_text, load_library, save_library
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.deployment.serving import FIRST
+from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
 from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, PACKS, Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
 from pytest_tfgrpo.production.training.versions.policy import POLICY, PolicyVersion, first_version, policy_of
@@ -34,17 +37,19 @@ from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import LessonSource, lesson_sources
 from pytest_tfgrpo.production.training.versions.validation import Validation
 from pytest_tfgrpo.production.training.versions.verdict import add_verdict, judged
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent, EventStore, TablePut, change
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
 
 ROW = "policy"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What may be a name, and so part of a key."""
 
 
 class Policies:
     """The versions of a loop, for several processes."""
 
-    def __init__(self, store: EventStore, files: Artifacts) -> None:
+    def __init__(self, bus: Bus, files: Artifacts) -> None:
         """`files` get ``rl-checkpoints/<name>/`` for each version, and folders of logs and curves."""
-        self._store, self._rows, self._deployments = store, store.table(STATE), Deployments(store)
+        self._store, self._rows, self._deployments = bus, bus.table(STATE), Deployments(bus)
         self.files = files
 
     def listed(self) -> list[VersionRow]:
@@ -54,11 +59,18 @@ class Policies:
 
     def row(self, name: str) -> VersionRow:
         """Return where a version stands; raises StoreError, which names the likely meant one."""
-        rows = {row.name: row for row in self.listed()}
-        if name not in rows:
-            known = f"the last is {[*rows][-1]}" if rows else "no job has made one yet"
-            raise StoreError(f"there is no version {name!r}; {known}")
-        return rows[name]
+        if (put := self.put_of(name)) is not None:
+            return _row(put.value)
+        names = [row.name for row in self.listed()]
+        known = f"the last is {names[-1]}" if names else "no job has made one yet"
+        raise StoreError(f"there is no version {name!r}; {known}")
+
+    def put_of(self, name: str) -> TablePut | None:
+        """Return the row of a version as it is, to publish beside what rests on it; None: there is none."""
+        if not _NAME.fullmatch(name):
+            return None
+        value, revision = self._rows.get(f"{ROW}.{name}")
+        return None if value is None else TablePut(key=f"{ROW}.{name}", value=value, revision=revision)
 
     def deployed(self) -> str:
         """Return the name of the live version, from which the next job starts."""
@@ -93,8 +105,11 @@ class Policies:
 
     def whole(self) -> list[VersionRow]:
         """Return the versions whose files are there; raises StoreError and BusError."""
-        rows = [row for row in self.listed() if row.state != "removed"]
-        return [row for row in rows if self.files.read(f"{CHECKPOINTS}/{row.name}/policy.json") is not None]
+        return [row for row in self.listed() if row.state != "removed" and self.is_whole(row.name)]
+
+    def is_whole(self, name: str) -> bool:
+        """Return whether the files of a version are there; raises StoreError."""
+        return self.files.read(f"{CHECKPOINTS}/{name}/policy.json") is not None
 
     def sources(self, name: str) -> tuple[LessonSource, ...]:
         """Return what the lessons of a version rest on; none for v1. Raises StoreError."""
@@ -153,26 +168,37 @@ class Policies:
         return named
 
     def decide(
-        self, name: str, state: Literal["approved", "rejected"], *, by: str, reason: str, at: str
+        self,
+        name: str,
+        state: Literal["approved", "rejected"],
+        *,
+        by: str,
+        reason: str,
+        at: str,
+        override: bool = False,
     ) -> VersionRow:
-        """Note what a person decided of a version, in its row and the audit; raises StoreError, BusError."""
-        if state == "rejected" and name in self._deployments.serving().versions:
-            raise StoreError(f"version {name} is served; roll it back first: tfgrpo loop rollback {name}")
+        """Note what a person decided of a version, in its row and the audit; raises StoreError, BusError.
 
-        def decided(before: VersionRow) -> VersionRow:
-            if before.state == state:
+        `override`: approved against its validation, which the audit says.
+        """
+
+        def decided(before: VersionRow, serving: Serving) -> VersionRow:
+            if state == "rejected" and name in serving.versions:
+                raise StoreError(f"version {name} is served; roll it back first: tfgrpo loop rollback {name}")
+            if before.state == state and not override:
                 raise StoreError(f"version {name} is {state} already, by {before.by or 'its validation'}")
             if state == "approved":  # a version whose job died while it wrote it cannot be used
                 said["validation"] = to_wire(self.read(name).judged)
             return replace(before, state=state, by=by, reason=reason, at=at)
 
-        said: dict[str, Json] = {"action": f"policy_{state}", "actor": by, "reason": reason}
+        action = "policy_override" if override else f"policy_{state}"
+        said: dict[str, Json] = {"action": action, "actor": by, "reason": reason}
         return self._note(name, decided, said, at)
 
     def pin(self, name: str, pinned: bool, *, by: str, reason: str, at: str) -> VersionRow:
         """Keep the files of a version however old they are, or no longer; raises StoreError, BusError."""
         said = {"action": "policy_pinned" if pinned else "policy_unpinned", "actor": by, "reason": reason}
-        return self._note(name, lambda row: replace(row, pinned=pinned), said, at)
+        return self._note(name, lambda row, _: replace(row, pinned=pinned), said, at)
 
     def judge(
         self,
@@ -193,7 +219,7 @@ class Policies:
             raise StoreError(f"version {name} is the agent without lessons, which nothing validated")
         found = version.validation
 
-        def with_verdict(before: VersionRow) -> VersionRow:
+        def with_verdict(before: VersionRow, _: Serving) -> VersionRow:
             verdict = add_verdict(before.verdict, safe=safe, score=score, by=by, reason=reason)
             outcome = judged(found, verdict).outcome
             return replace(before, verdict=verdict, state=before.state if before.by else outcome)
@@ -206,23 +232,27 @@ class Policies:
         return row
 
     def _note(
-        self, name: str, to: Callable[[VersionRow], VersionRow], said: Mapping[str, Json], at: str
+        self, name: str, to: Callable[[VersionRow, Serving], VersionRow], said: Mapping[str, Json], at: str
     ) -> VersionRow:
-        """Change a row, and say so in the audit, both or neither; raises StoreError and BusError."""
+        """Change a row, and say so in the audit, both or neither; raises StoreError and BusError.
+
+        It fails where what is served changes meanwhile, and is tried again: so no version starts unseen.
+        """
         key = f"{ROW}.{self.row(name).name}"
         while True:
             value, revision = self._rows.get(key)
-            before = _row(value or b"{}")
+            before, (serving, unchanged) = _row(value or b"{}"), self._deployments.unchanged()
             _check_kept(before)
-            row = to(before)
+            row = to(before, serving)
             event = BusEvent(
                 id=derived_id(key, str(revision), str(said["action"])),
                 subject=AUDIT_SUBJECT,
                 time=at,
                 data=json.dumps({**said, "what": name, "was": before.state}).encode(),
             )
+            put = TablePut(key=key, value=_encoded(row), revision=revision)
             try:
-                self._store.publish([event], [TablePut(key=key, value=_encoded(row), revision=revision)])
+                self._store.publish([event], [unchanged, put])
             except RevisionConflict:
                 continue
             return row
@@ -239,17 +269,19 @@ class Policies:
         scored = [row for row in rows if row.score is not None and row.state != "removed"]
         best = max(scored, key=lambda row: row.score or 0.0).name if scored else None
         gone = to_remove(rows, used=used, best=best, now=now)
-        for name in gone:
-            self._change(name, lambda row: replace(row, state="removed"))
-            self.files.remove(f"{CHECKPOINTS}/{name}")
-        return gone
+        return [name for name in gone if self._remove(name)]
 
-    def _change(self, name: str, to: Callable[[VersionRow], VersionRow]) -> VersionRow:
-        def changed(value: bytes | None) -> bytes | None:
-            return None if value is None else _encoded(to(_row(value)))
-
-        change(self._rows, f"{ROW}.{name}", changed)
-        return self.row(name)
+    def _remove(self, name: str) -> bool:
+        """Remove the files of a version; False where it is used by now."""
+        while True:
+            put, (serving, unchanged) = self.put_of(name), self._deployments.unchanged()
+            if put is None or name in serving.used:
+                return False
+            row = replace(_row(put.value), state="removed")
+            with suppress(RevisionConflict):
+                self._store.publish([], [unchanged, replace(put, value=_encoded(row))])
+                self.files.remove(f"{CHECKPOINTS}/{name}")
+                return True
 
     def add_first(self, run: Run) -> None:
         """Add v1 as a run knows it, unless it is there; raises StoreError and BusError."""

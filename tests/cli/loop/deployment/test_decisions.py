@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.learned_runs import learned, lesson
@@ -12,6 +13,7 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role
 from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.config import load_loop_config
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -19,6 +21,7 @@ from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.validation import Validation
 from pytest_tfgrpo.production.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import STATE
 
 ADA = ("--by", "ada", "--reason", "read it")
 BUS = "embedded:loop-bus.db"
@@ -30,23 +33,24 @@ def _loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tfgrpo("loop", "init")
     with closing(open_bus(BUS)) as bus:
-        policies = Policies(bus, FolderArtifacts(tmp_path / "loop-jobs"))
-        for n in range(3):
-            policies.add(
-                learned(n, Operation(kind="add", experience=lesson(n), groups=(), targets=())),
-                job=f"job-{n}",
-                parent="v1",
-                validation=Validation(
-                    outcome="validated" if n < 2 else "rejected",
-                    reasons=() if n < 2 else ("the gate failed",),
-                    benchmark_passed=n < 2,
-                    safety_checks_passed=True,
-                    performance_regression=n >= 2,
-                    improvement_over_baseline=0.1,
-                ),
-                dataset={},
-                attempts={},
-            )
+        for n in range(2):
+            add(bus, n, outcome="validated")
+        add(bus, 2, outcome="rejected", reasons=("the gate failed",), benchmark_passed=False)
+
+
+def add(bus: Bus, n: int, **found: Any) -> None:
+    """Add a version as a job does."""
+    passed = {"outcome": "needs_approval", "benchmark_passed": True, "safety_checks_passed": True}
+    Policies(bus, FolderArtifacts(Path("loop-jobs").absolute())).add(
+        learned(n, Operation(kind="add", experience=lesson(n), groups=(), targets=())),
+        job=f"job-{n}",
+        parent="v1",
+        validation=Validation(
+            **{**passed, "performance_regression": False, "improvement_over_baseline": 0.1, **found}
+        ),
+        dataset={},
+        attempts={},
+    )
 
 
 def decide(action: str, version: str, *more: str, code: int = 0) -> list[str]:
@@ -85,7 +89,7 @@ def test_a_version_that_did_not_pass_takes_an_override_and_all_sessions_only_wit
         audit = payloads(bus, "RL_AUDIT")
         (event,) = payloads(bus, "RL_DEPLOYMENTS")
     assert [(one["action"], one["actor"], one["reason"]) for one in audit] == [
-        ("policy_approved", "ada", "read it"),
+        ("policy_override", "ada", "read it"),
         ("deployment_override", "ada", "read it"),
     ]
     assert event["deployment_config"]["rollout_strategy"] == "immediate"
@@ -97,8 +101,82 @@ def test_a_version_that_is_approved_during_a_ramp_waits_for_its_end() -> None:
     assert decide("approve", "v3") == ["v3 approved; it waits until the ramp of v2 ends"]
     said = "v4 approved; it waits until the ramp of v2 ends; approve it again then"
     assert decide("approve", "v4", "--emergency-override") == [said]
+    with closing(open_bus(BUS)) as bus:
+        audit = [(one["action"], one["what"]) for one in payloads(bus, "RL_AUDIT")]
+    assert audit[-2:] == [("policy_approved", "v3"), ("policy_override", "v4")]
     assert "version v2 is served already" in decide("approve", "v2", code=1)[0]
     assert (state("v3"), state("v4")) == ("approved", "approved")
+
+
+def test_a_version_whose_safety_nobody_judged_wants_a_verdict() -> None:
+    with closing(open_bus(BUS)) as bus:
+        add(
+            bus, 3, safety_checks_passed=False, reasons=("12 need a judge",), open_safety=("12 need a judge",)
+        )
+        add(bus, 4, benchmark_passed=False, safety_checks_passed=False, open_safety=("x",))
+    (said,) = decide("approve", "v5", code=1)
+    verdict = "tfgrpo loop versions verdict v5 --safety passed --by NAME --reason TEXT"
+    assert f"12 need a judge; say whether what is open is safe: {verdict}; --emergency-override" in said
+    assert "verdict" not in decide("approve", "v6", code=1)[0], "it would not do"
+
+
+def test_a_verdict_of_a_person_that_a_version_is_unsafe_rolls_it_back_at_once() -> None:
+    def judge(version: str) -> list[str]:
+        return tfgrpo("loop", "versions", "verdict", version, "--safety", "failed", *ADA).splitlines()
+
+    decide("approve", "v2")
+    assert judge("v2")[0] == "v2 rolled back; live is v1"
+    assert (state("v2"), "a person found it unsafe" in judge("v3")[-1]) == ("rolled", True)
+    assert "served" not in tfgrpo("loop", "status")
+    with closing(open_bus(BUS)) as bus:
+        last = payloads(bus, "RL_DEPLOYMENTS")[-1]["metadata"]
+    assert (last["state"], last["deployed_by"]) == ("rolled_back", "ada")
+    assert last["reason"] == "safety: a person found it unsafe: read it"
+    decide("approve", "v4", "--emergency-override", "--at-once")
+    decide("advance", "v4")
+    Path("loop-jobs/rl-checkpoints/v4/policy.json").write_text("{")
+    tfgrpo("loop", "versions", "verdict", "v4", "--safety", "failed", *ADA, code=1)
+    with closing(open_bus(BUS)) as bus:
+        assert Deployments(bus).serving().live == "v1", "whatever its files are"
+
+
+def test_an_approved_version_that_cannot_be_read_is_skipped_for_an_older_one() -> None:
+    decide("approve", "v4", "--emergency-override")
+    for version in ("v2", "v3"):
+        decide("approve", version)
+    decide("rollback", "v4")
+    Path("loop-jobs/rl-checkpoints/v3/policy.json").write_text("{")
+    Path("loop-jobs/rl-checkpoints/v1/policy.json").write_text("{")
+    with closing(open_bus(BUS)) as bus, closing(LoopView(Path("loop-view.db"))) as view:
+        role = deployment_role(bus, view, load_loop_config("loop.toml", {}))
+        assert role.step() == 1
+        role.close()
+    said = " ".join(tfgrpo("loop", "status").split())
+    assert "v2 meets 10 % of new sessions" in said
+    assert "skipped v3 cannot begin its ramp: cannot read" in said
+    assert "run the job of version v3 again" in said
+    assert (state("v3"), tfgrpo("loop", "versions", "list").count("cannot be read")) == ("approved,", 2)
+
+
+@pytest.mark.parametrize("row", ["policy.v3", "policy.v2"])
+def test_a_damaged_row_of_a_version_keeps_nobody_from_rolling_back(row: str) -> None:
+    decide("approve", "v2")
+    damage(row)
+    assert decide("rollback", "v2")[0].split() == ["live", "v1"]
+
+
+def test_a_damaged_row_of_what_is_served_is_named_with_what_to_do() -> None:
+    decide("approve", "v2")
+    damage("serving")
+    (said,) = decide("rollback", "v2", code=1)
+    assert "the row 'serving' of the table state does not hold what is served" in said
+    assert "put the bus back from a copy of its data; RL_DEPLOYMENTS says what was served" in said
+
+
+def damage(row: str) -> None:
+    with closing(open_bus(BUS)) as bus:
+        table = bus.table(STATE)
+        table.put(row, b"{", table.get(row)[1])
 
 
 def test_versions_are_rejected_and_pinned() -> None:
@@ -141,6 +219,7 @@ def test_the_status_says_what_users_meet_and_what_a_ramp_waits_for() -> None:
         "live": "v1",
         "ramp": None,
         "waits_for": "",
+        "skipped": {},
     }
     assert "live" not in tfgrpo("loop", "status")
     decide("approve", "v2")
