@@ -1,14 +1,15 @@
 """Transitions of what is served, the events that they owe, and what no transition allows."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import pytest
 from support.buses import BusPlace
 from support.deployments import minute, ramp_of
 from support.loop_events import payloads
 
-from pytest_tfgrpo.core.errors import BusError, StoreError
+from pytest_tfgrpo.core.errors import BusError, RevisionConflict, StoreError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import NO_JOB, DeployCandidate
@@ -16,7 +17,7 @@ from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision, 
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.plan import BLUE_GREEN, CANARY, CAREFUL, ramp_plan
 from pytest_tfgrpo.production.deployment.serving import Serving
-from pytest_tfgrpo.storage.event_store import BusEvent, Table, TablePut
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, Table, TablePut
 
 V1 = DeployCandidate(version="v1")
 JOB = "3f2504e0-4f89-41d3-9a0c-0305e82c3305"
@@ -264,18 +265,20 @@ def test_a_clock_that_goes_back_does_not_take_time_back(deployments: Deployments
 
 
 class Killed(Deployments):
-    """Of a process that a bus that is not atomic outlives: the events are stored, the row is not."""
+    """Of a process that a bus that is not atomic outlives: so many events and rows are stored."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, events: int, rows: int = 0) -> None:
         super().__init__(bus)
         self._bus = self  # type: ignore[assignment]
-        self.publish_to = bus
+        self.publish_to, self.events, self.puts = bus, events, rows
 
     atomic = False
 
     def publish(self, events: Sequence[BusEvent], puts: Sequence[TablePut] = ()) -> list[int]:
-        self.publish_to.publish(events)
-        raise BusError(f"killed before {len(puts)} rows")
+        self.publish_to.publish(events[: self.events])
+        for put in puts[: self.puts]:
+            self.table(STATE).put(put.key, put.value, put.revision)
+        raise BusError(f"killed after {self.events} events")
 
     def table(self, name: str) -> Table:
         return self.publish_to.table(name)
@@ -287,17 +290,128 @@ class Killed(Deployments):
 def test_a_process_that_dies_within_a_transition_leaves_it_to_be_taken_again(
     bus: Bus, deployments: Deployments
 ) -> None:
-    with pytest.raises(BusError, match="killed before 1 rows"):
-        Killed(bus).start(good(), V1, said(0))
+    with pytest.raises(BusError, match="killed after 2 events"):
+        Killed(bus, 2).start(good(), V1, said(0))
     assert deployments.serving() == Serving()
     after = deployments.start(good(), V1, said(1)).ramp
     assert after is not None
     found = payloads(bus, "RL_DEPLOYMENTS")
     assert [one["deployment_id"] for one in found] == [after.deployment]
     with pytest.raises(BusError, match="killed"):
-        Killed(bus).advance("v2", said(60), after)
+        Killed(bus, 2).advance("v2", said(60), after)
     deployments.advance("v2", said(61), after)
     assert [share for _, _, share in states(bus)] == [10.0, 25.0]
+
+
+Act: TypeAlias = Callable[[Deployments], Serving]
+STEPS: Sequence[Act] = (
+    lambda found: found.start(good(), V1, said(0, "ada")),
+    lambda found: found.advance("v2", said(60)),
+    lambda found: found.hold("v2", said(70)),
+    lambda found: found.advance("v2", said(80)),
+    lambda found: found.roll_back("v2", said(90)),
+    lambda found: found.start(good(), V1, said(100, "ada"), override=True, at_once=True),
+    lambda found: found.advance("v2", said(130)),
+    lambda found: found.withdraw("v2", said(140)),
+)
+
+
+@pytest.mark.parametrize("killed", range(5))
+def test_a_kill_between_any_two_steps_of_any_transition_loses_and_doubles_nothing(
+    bus: Bus, deployments: Deployments, killed: int
+) -> None:
+    counts = []
+    for take in STEPS:
+        if not bus.atomic or not killed:  # else all of it is one transaction
+            with pytest.raises(BusError, match="killed"):
+                take(Killed(bus, killed))
+        take(deployments)
+        counts.append(len(payloads(bus, "RL_DEPLOYMENTS")))
+    told = [
+        "canary",
+        "canary",
+        "held",
+        "canary",
+        "rolled_back",
+        "canary",
+        "live",
+        "retired",
+        "rolled_back",
+        "live",
+    ]
+    assert [state for _, state, _ in states(bus)] == told
+    assert counts == [1, 2, 3, 4, 5, 6, 8, 10]
+    assert [one["what"] for one in payloads(bus, "RL_AUDIT")] == [name for name, _, _ in states(bus)]
+    assert deployments.serving().states == {"v1": "live", "v2": "rolled_back"}
+
+
+def put(bus: Bus, text: str = "approved") -> TablePut:
+    """Write the row that says that v2 may start, as it is then."""
+    table = bus.table(STATE)
+    table.put("policy.v2", text.encode(), table.get("policy.v2")[1])
+    value, revision = table.get("policy.v2")
+    return TablePut(key="policy.v2", value=value or b"", revision=revision)
+
+
+def test_a_version_of_which_somebody_decided_meanwhile_does_not_start(
+    bus: Bus, deployments: Deployments
+) -> None:
+    candidate = good(row=put(bus))
+    put(bus, "rejected")
+    with pytest.raises(StoreError, match="somebody decided of v2 meanwhile; nothing is changed: look at"):
+        deployments.start(candidate, V1, said(0, "ada"))
+    assert (deployments.serving(), states(bus)) == (Serving(), [])
+    after = deployments.start(good(row=put(bus)), V1, said(1, "ada"))
+    assert after.versions == ("v1", "v2")
+
+
+def test_who_rejects_a_version_fails_where_it_starts_meanwhile(bus: Bus, deployments: Deployments) -> None:
+    decided = put(bus)
+    _, unchanged = deployments.unchanged()
+    deployments.start(good(row=decided), V1, said(0, "ada"))
+    rejected = replace(decided, value=b"rejected")
+    for puts in ([unchanged, rejected], [rejected]):
+        with pytest.raises(RevisionConflict):
+            bus.publish([], puts)
+    assert bus.table(STATE).get("policy.v2")[0] == b"approved"
+    serving, unchanged = deployments.unchanged()
+    bus.publish([], [unchanged])
+    assert deployments.serving() == serving
+
+
+def test_a_start_that_dies_between_its_rows_is_taken_again(bus: Bus, deployments: Deployments) -> None:
+    candidate = good(row=put(bus))
+    with pytest.raises(BusError, match="killed"):
+        Killed(bus, 0, rows=1).start(candidate, V1, said(0, "ada"))
+    assert deployments.serving() == Serving()
+    with pytest.raises(StoreError, match="somebody decided of v2 meanwhile"):
+        deployments.start(candidate, V1, said(1, "ada"))
+    deployments.start(good(row=put(bus)), V1, said(2, "ada"))
+    assert states(bus) == [("v2", "canary", 10.0)]
+
+
+def test_the_live_version_is_withdrawn_with_the_ramp_against_it(bus: Bus, deployments: Deployments) -> None:
+    live(deployments)
+    deployments.start(good("v3"), good(), said(10))
+    assert deployments.withdraw("v4", said(11)).versions == ("v2", "v3")
+    after = deployments.withdraw("v2", said(12, "ada", "unsafe"))
+    assert (after.versions, after.states) == (
+        ("v1",),
+        {"v1": "live", "v2": "rolled_back", "v3": "rolled_back"},
+    )
+    assert [(name, state) for name, state, _ in states(bus)[-3:]] == [
+        ("v3", "rolled_back"),
+        ("v2", "rolled_back"),
+        ("v1", "live"),
+    ]
+    assert deployments.withdraw("v1", said(13)) == after, "nothing was before it"
+
+
+def test_a_human_score_is_in_the_events(bus: Bus, deployments: Deployments) -> None:
+    deployments.start(good(human_eval_score=0.87), V1, said(0, "ada"))
+    (event,) = payloads(bus, "RL_DEPLOYMENTS")
+    assert event["validation_results"]["human_eval_score"] == 0.87
+    assert isinstance(check_event(wrap(MODEL_DEPLOYED, event)), RlEvent)
 
 
 @pytest.mark.parametrize(

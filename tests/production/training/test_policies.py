@@ -19,6 +19,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import NO_JOB
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.training.versions import policies as policies_module
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts, open_artifacts
 from pytest_tfgrpo.production.training.versions.deployable import candidate_of, next_ramp
 from pytest_tfgrpo.production.training.versions.policies import Policies
@@ -185,6 +186,41 @@ def test_a_decision_is_taken_once_and_a_version_that_is_served_is_not_rejected(
         policies.decide("v2", "rejected", by="grace", reason="rude", at=NOON)
 
 
+def test_a_version_that_is_rejected_while_it_starts_ends_in_one_of_both(
+    policies: Policies, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(policies, 0, adds(lesson(0)), validation=PASSED)
+    read = candidate_of(policies, "v2")
+    policies.decide("v2", "rejected", **ADA)
+    with pytest.raises(StoreError, match="somebody decided of v2 meanwhile"):
+        Deployments(bus).start(read, candidate_of(policies, "v1"), DeployDecision(at=NOON))
+    policies.decide("v2", "approved", **ADA)
+    unchanged = Deployments.unchanged
+
+    def starts(deployments: Deployments) -> Any:
+        found = unchanged(deployments)
+        if not found[0].ramp:
+            deploy(policies, bus, "v2")
+        return found
+
+    monkeypatch.setattr(Deployments, "unchanged", starts)
+    with pytest.raises(StoreError, match="v2 is served; roll it back first"):
+        policies.decide("v2", "rejected", **ADA)
+    assert policies.row("v2").state == "approved"
+    assert json.loads([*bus.replay("RL_AUDIT")][-1].data)["action"] == "deployment_override"
+
+
+def test_places_in_events_are_whole_where_the_store_is_a_relative_folder(
+    bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    policies = Policies(bus, open_artifacts("store"))
+    add(policies, 0, adds(lesson(0)))
+    assert policies.place("v2") == f"{tmp_path}/store/rl-checkpoints/v2"
+    path = candidate_of(policies, "v2").model_info["checkpoint_path"]
+    assert path == f"file://{tmp_path}/store/rl-checkpoints/v2"
+
+
 def test_a_job_starts_from_the_live_version_whose_files_stay(policies: Policies, bus: Bus) -> None:
     for n in range(9):
         add(policies, n, adds(lesson(n)))
@@ -255,7 +291,8 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
     assert row.state == "needs_approval"
     row = policies.judge("v2", safe=True, by="ada", reason="read all", at=NOON)
     assert (row.state, row.by, policies.row("v2")) == ("validated", "", row)
-    assert candidate_of(policies, "v2").safety_checks_passed
+    candidate = candidate_of(policies, "v2")
+    assert (candidate.safety_checks_passed, candidate.human_eval_score) == (True, 0.87)
     found = policies.read("v2").judged
     assert found is not None
     assert (found.safety_checks_passed, found.human_eval_score, found.reasons) == (True, 0.87, ())
@@ -446,6 +483,31 @@ class TestRetention:
 
     def removed(self, policies: Policies) -> list[str]:
         return [row.name for row in policies.listed() if row.state == "removed"]
+
+    def test_the_version_to_roll_back_to_stays_however_old(self, policies: Policies, bus: Bus) -> None:
+        for n in range(9):
+            add(policies, n, adds(lesson(n)))
+            if n in (0, 1):
+                deploy(policies, bus, f"v{n + 2}").advance(f"v{n + 2}", DeployDecision(at=NOON))
+        policies.prune("2029-01-01T00:00:00Z")
+        assert [row.name for row in policies.whole()] == ["v1", "v2", "v3"]
+        assert Deployments(bus).roll_back("v3", DeployDecision(at=NOON, by="ada")).live == "v2"
+        assert candidate_of(policies, "v2").model_info["base_model"] == "small"
+
+    def test_a_version_that_starts_while_others_are_removed_stays(
+        self, policies: Policies, bus: Bus, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add(policies, 0, adds(lesson(0)))
+        add(policies, 1, adds(lesson(1)))
+        found = policies_module.to_remove
+
+        def starts(*args: Any, **more: Any) -> list[str]:
+            deploy(policies, bus, "v3")
+            return found(*args, **more)
+
+        monkeypatch.setattr(policies_module, "to_remove", starts)
+        assert policies.prune("2029-01-01T00:00:00Z") == []
+        assert policies.read("v3").name == "v3"
 
     def test_what_is_served_and_the_version_before_it_stay(self, policies: Policies, bus: Bus) -> None:
         for n in range(4):
