@@ -46,9 +46,12 @@ class DrawnRamp:
     """Sessions of one ramp in the order in which they settle."""
 
     def __init__(
-        self, rng: np.random.Generator, canaries: int, drop: float, errors: tuple[float, float]
+        self, rng: np.random.Generator, canaries: int, drop: float, errors: tuple[float, float], late: int
     ) -> None:
-        """`errors` are the rates of canary and control; a session with an error has half the reward."""
+        """`errors` are the rates of canary and control; a session with an error has half the reward.
+
+        A reward above the mean is known so many sessions late.
+        """
         n = int(canaries / SHARE * 1.2)
         self.canary = rng.random(n) < SHARE
         means = np.where(self.canary, MEAN - drop, MEAN)
@@ -56,14 +59,20 @@ class DrawnRamp:
         self.rewards = rng.beta(means * spread, (1 - means) * spread)
         self.failed = rng.random(n) < np.where(self.canary, *errors)
         self.rewards[self.failed] *= 0.5
+        self.known = np.arange(1, n + 1) + np.where(self.rewards > MEAN, late, 0)
         self.last = canaries
 
     def rolled_back_after(self) -> int:
         """Return the canary sessions until the rules roll back; 0: they do not."""
-        tally, seen = RampTally(), 0
-        rows = zip(self.canary.tolist(), self.rewards.tolist(), self.failed.tolist(), strict=True)
-        for n, (canary, reward, failed) in enumerate(rows, 1):
-            tally.add(SettledSession(canary, SHARE, n, True, reward, failed, False, 1.0, ""))
+        tally, seen, waiting = RampTally(), 0, dict[int, SettledSession]()
+        rows = zip(*(x.tolist() for x in (self.canary, self.rewards, self.failed, self.known)), strict=True)
+        for n, (canary, reward, failed, known) in enumerate(rows, 1):
+            one = SettledSession(canary, SHARE, n, True, reward, failed, False, 1.0, "")
+            tally.add(one if known == n else one._replace(reward=None))
+            if known > n:
+                waiting[known] = one._replace(was="waiting")
+            if n in waiting:
+                tally.add(waiting.pop(n))
             seen += canary
             if n % EVERY == 0 or seen == self.last:
                 alarm = alarm_of(tally.figures(0, 0))
@@ -77,18 +86,20 @@ class DrawnRamp:
 def report(ramps: int) -> None:
     """Print how many ramps are rolled back, and after how many sessions of the canary."""
     cases = (
-        ("equal versions, errors .02", 350, 0.0, (0.02, 0.02)),
-        ("equal versions, errors .02, to the end", 1500, 0.0, (0.02, 0.02)),
-        ("equal versions, both err at .09", 350, 0.0, (0.09, 0.09)),
-        ("equal versions, both err at .09, to the end", 1500, 0.0, (0.09, 0.09)),
-        ("reward -.10", 350, 0.10, (0.02, 0.02)),
-        ("errors .20 against .02", 160, 0.0, (0.2, 0.02)),
+        ("equal versions, errors .02", 350, 0.0, (0.02, 0.02), 0),
+        ("equal versions, good rewards are late", 350, 0.0, (0.02, 0.02), 1000),
+        ("equal versions, errors .02, to the end", 1500, 0.0, (0.02, 0.02), 0),
+        ("equal versions, both err at .09", 350, 0.0, (0.09, 0.09), 0),
+        ("equal versions, both err at .09, to the end", 1500, 0.0, (0.09, 0.09), 0),
+        ("reward -.10", 350, 0.10, (0.02, 0.02), 0),
+        ("reward -.10, good rewards are late", 350, 0.10, (0.02, 0.02), 1000),
+        ("errors .20 against .02", 160, 0.0, (0.2, 0.02), 0),
     )
     print(f"{ramps} ramps each, share {SHARE:g}, reward {MEAN:g} (sd {STD:g}), a look every {EVERY} sessions")
     print(f"{'case':45} {'canaries':>8} {'rolled back':>12} {'median at':>10}")
-    for name, canaries, drop, errors in cases:
+    for name, canaries, drop, errors, late in cases:
         rng = np.random.default_rng(SEED)
-        drawn = [DrawnRamp(rng, canaries, drop, errors) for _ in range(ramps)]
+        drawn = [DrawnRamp(rng, canaries, drop, errors, late) for _ in range(ramps)]
         found = [one.rolled_back_after() for one in drawn]
         back = [n for n in found if n]
         middle = f"{np.median(back):.0f}" if back else "-"

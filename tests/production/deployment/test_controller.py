@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,84 +15,24 @@ from support.deployments import (
     verdict_event,
 )
 from support.loop_events import payloads
+from support.ramp_loop import V1, V2, RampLoop
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment import sessions
-from pytest_tfgrpo.production.deployment.candidate import DeployCandidate, NextRamp
-from pytest_tfgrpo.production.deployment.controller import EVERY_S, DeploymentController
+from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
+from pytest_tfgrpo.production.deployment.controller import EVERY_S
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
-from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.deployment.monitor_state import monitor_state
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.sessions import SettledSession
 from pytest_tfgrpo.production.deployment.tallies import RampTally
-from pytest_tfgrpo.production.view.view import LoopView
-
-V1 = DeployCandidate(version="v1")
-V2 = DeployCandidate(
-    version="v2", benchmark_passed=True, safety_checks_passed=True, improvement=0.08, approved_by="ada"
-)
-
-
-class Loop:
-    """A bus, a view, and a controller whose clock the test moves."""
-
-    def __init__(self, bus: Bus, folder: Path, owner: str = "one") -> None:
-        self.bus, self.minute, self.back = bus, 0.0, 0.0
-        """`back`: minutes by which the wall clock was set back."""
-        self.waiting: list[DeployCandidate] = [V2]
-        self.view = LoopView(folder / f"{owner}.db")
-        start = datetime.fromisoformat(minute(0)).timestamp()
-        self.controller = DeploymentController(
-            bus,
-            self.view,
-            self._next,
-            owner,
-            clock=lambda: self.minute * 60.0,
-            wall=lambda: start + (self.minute - self.back) * 60.0,
-        )
-        self.deployments = Deployments(bus)
-        self._drawn = 0
-
-    def _next(self, serving: Serving) -> NextRamp:
-        found = [one for one in self.waiting if one.version not in serving.states]
-        return NextRamp(found[0], V1) if found else NextRamp()
-
-    def look(self, at: float) -> Serving:
-        self.minute = at
-        self.controller.step()
-        return self.deployments.serving()
-
-    def send(
-        self,
-        count: int,
-        version: str,
-        at: float,
-        bad: Callable[[int], bool] = lambda n: False,
-        **more: float | bool,
-    ) -> None:
-        """Publish sessions that ended at a minute; of those that `bad` names `more` is true."""
-        drawn = []
-        for n in range(count):
-            self._drawn += 1
-            one = DrawnSession(f"s{self._drawn}", version, at, reward=0.7 + 0.2 * (n % 2))
-            drawn.append(one._replace(**more) if bad(n) else one)  # type: ignore[arg-type]
-        publish_sessions(self.bus, drawn)
-
-    @property
-    def waits(self) -> str:
-        return monitor_state(self.bus).waits
-
-    @property
-    def states(self) -> list[str]:
-        return [one["metadata"]["state"] for one in payloads(self.bus, "RL_DEPLOYMENTS")]
+from pytest_tfgrpo.storage.lease import Lease
 
 
 @pytest.fixture
-def loop(bus: Bus, tmp_path: Path) -> Iterator[Loop]:
-    made = Loop(bus, tmp_path)
+def loop(bus: Bus, tmp_path: Path) -> Iterator[RampLoop]:
+    made = RampLoop(bus, tmp_path)
     with closing(made.view):
         yield made
 
@@ -102,7 +41,7 @@ def always(n: int) -> bool:
     return n >= 0
 
 
-def test_an_approved_version_ramps_waits_for_time_and_sessions_and_lives(loop: Loop) -> None:
+def test_an_approved_version_ramps_waits_for_time_and_sessions_and_lives(loop: RampLoop) -> None:
     serving = loop.look(0)
     assert serving.ramp is not None
     assert (serving.ramp.version, serving.ramp.share, serving.ramp.by) == ("v2", 0.1, "ada")
@@ -128,7 +67,7 @@ def test_an_approved_version_ramps_waits_for_time_and_sessions_and_lives(loop: L
     assert 0 < evidence["reward"]["missed_drop"] == -evidence["reward"]["low"] < 1
 
 
-def test_it_looks_every_five_minutes(loop: Loop) -> None:
+def test_it_looks_every_five_minutes(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(40, "v2", 5)
     loop.send(40, "v1", 5)
@@ -152,7 +91,7 @@ def test_it_looks_every_five_minutes(loop: Loop) -> None:
     ],
 )
 def test_a_version_that_is_worse_is_rolled_back_with_its_evidence(
-    loop: Loop, bad: Callable[[int], bool], more: dict[str, float], reason: str
+    loop: RampLoop, bad: Callable[[int], bool], more: dict[str, float], reason: str
 ) -> None:
     loop.look(0)
     loop.send(100, "v2", 5, bad, **more)
@@ -184,7 +123,7 @@ def test_a_version_that_is_worse_is_rolled_back_with_its_evidence(
     ],
 )
 def test_a_confirmed_violation_of_the_canary_rolls_it_back_at_once(
-    loop: Loop, kind: str, more: dict[str, object], rolled_back: bool
+    loop: RampLoop, kind: str, more: dict[str, object], rolled_back: bool
 ) -> None:
     violation = {"component": "safety", "score": 0}
     earlier = DrawnSession("d", "v2", -9)
@@ -213,7 +152,7 @@ def test_a_confirmed_violation_of_the_canary_rolls_it_back_at_once(
     ],
 )
 def test_a_reward_of_another_evaluator_may_confirm_a_violation(
-    loop: Loop, score: float, source: str, component: str, rolled_back: bool
+    loop: RampLoop, score: float, source: str, component: str, rolled_back: bool
 ) -> None:
     loop.look(0)
     canary = DrawnSession("a", "v2", 2)
@@ -225,7 +164,7 @@ def test_a_reward_of_another_evaluator_may_confirm_a_violation(
 
 
 def test_a_violation_may_be_confirmed_before_its_run_is_there_and_long_after_its_deployment(
-    loop: Loop,
+    loop: RampLoop,
 ) -> None:
     loop.look(0)
     canary = DrawnSession("a", "v2", 2)
@@ -239,7 +178,7 @@ def test_a_violation_may_be_confirmed_before_its_run_is_there_and_long_after_its
     assert loop.look(20).states["v2"] == "rolled_back", "it is the same version"
 
 
-def live(loop: Loop, version: str = "v2", at: float = 1) -> None:
+def live(loop: RampLoop, version: str = "v2", at: float = 1) -> None:
     """Let all sessions meet a version at once."""
     decision = DeployDecision(at=minute(at), by="ada")
     candidate = DeployCandidate(version=version, approved_by="ada")
@@ -248,7 +187,7 @@ def live(loop: Loop, version: str = "v2", at: float = 1) -> None:
     loop.deployments.advance(version, decision)
 
 
-def test_a_confirmed_violation_of_the_live_version_rolls_it_back_at_once(loop: Loop) -> None:
+def test_a_confirmed_violation_of_the_live_version_rolls_it_back_at_once(loop: RampLoop) -> None:
     loop.waiting = []
     live(loop)
     publish_sessions(loop.bus, [DrawnSession("a", "v2", 2), DrawnSession("b", "v1", 2)])
@@ -262,7 +201,7 @@ def test_a_confirmed_violation_of_the_live_version_rolls_it_back_at_once(loop: L
     assert loop.look(15) == serving, "nothing was before v1"
 
 
-def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: Loop) -> None:
+def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: RampLoop) -> None:
     loop.waiting = []
     live(loop)
     third = DeployCandidate(version="v3", approved_by="ada")
@@ -276,7 +215,7 @@ def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: Lo
     assert reasons[0] == "v2, which it is measured against, is rolled back: safety: a violation was confirmed"
 
 
-def test_another_deployment_of_a_version_counts_from_nothing(loop: Loop) -> None:
+def test_another_deployment_of_a_version_counts_from_nothing(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(40, "v2", 5)
     loop.send(40, "v1", 5)
@@ -332,7 +271,7 @@ def settled(sequence: int, failed: bool) -> SettledSession:
     )
 
 
-def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
+def test_one_hostile_user_rolls_nothing_back(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(100, "v1", 5)
     loop.send(12, "v2", 5)
@@ -344,7 +283,7 @@ def test_one_hostile_user_rolls_nothing_back(loop: Loop) -> None:
     assert loop.look(20).states["v2"] == "canary"
 
 
-def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loop: Loop) -> None:
+def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(30, "v2", 5, always, failed=True, reward=0.1)
     loop.send(200, "v1", 5, always, failed=True, reward=0.1)
@@ -366,7 +305,7 @@ def test_an_outage_of_both_arms_holds_the_ramp_and_it_goes_on_when_that_ends(loo
     assert loop.states == ["canary", "held", "canary"]
 
 
-def test_a_slow_version_is_held(loop: Loop) -> None:
+def test_a_slow_version_is_held(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(200, "v2", 5, always, seconds=16.0)
     loop.send(300, "v1", 5, always, seconds=10.0)
@@ -375,7 +314,7 @@ def test_a_slow_version_is_held(loop: Loop) -> None:
     assert serving.ramp.held_for == "latency: 95th percentile 16 s, control 10 s"
 
 
-def test_what_a_person_holds_only_a_person_frees_but_it_is_still_watched(loop: Loop) -> None:
+def test_what_a_person_holds_only_a_person_frees_but_it_is_still_watched(loop: RampLoop) -> None:
     loop.look(0)
     loop.deployments.hold("v2", DeployDecision(at=minute(1), by="ada", reason="a holiday"))
     loop.send(200, "v2", 5)
@@ -389,7 +328,7 @@ def test_what_a_person_holds_only_a_person_frees_but_it_is_still_watched(loop: L
 def test_of_two_services_one_decides_and_the_other_takes_over(
     bus: Bus, place: BusPlace, tmp_path: Path
 ) -> None:
-    one, two = Loop(bus, tmp_path), Loop(place.open(), tmp_path, "two")
+    one, two = RampLoop(bus, tmp_path), RampLoop(place.open(), tmp_path, "two")
     with closing(one.view), closing(two.view):
         one.look(0)
         assert two.look(0).ramp is not None
@@ -402,7 +341,26 @@ def test_of_two_services_one_decides_and_the_other_takes_over(
     assert serving.ramp.step == 1, "it counts the same sessions"
 
 
-def test_a_reward_that_is_revised_after_a_rollback_changes_nothing(loop: Loop) -> None:
+def test_two_services_that_both_believe_to_hold_the_lease_decide_once(
+    bus: Bus, place: BusPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = RampLoop(bus, tmp_path), RampLoop(place.open(), tmp_path, "two")
+    monkeypatch.setattr(Lease, "hold", lambda lease: True)
+    with closing(one.view), closing(two.view):
+        one.look(0)
+        two.look(0)
+        one.send(100, "v2", 5, always, reward=0.1)
+        one.send(500, "v1", 5)
+        serving = two.deployments.serving()
+        monkeypatch.setattr(two.deployments, "serving", lambda: serving)
+        monkeypatch.setattr(two.controller, "_deployments", two.deployments)
+        assert one.look(20).states["v2"] == "rolled_back"
+        two.look(20)
+    assert one.states == ["canary", "rolled_back"]
+    assert one.deployments.serving().versions == ("v1",)
+
+
+def test_a_reward_that_is_revised_after_a_rollback_changes_nothing(loop: RampLoop) -> None:
     loop.look(0)
     worse = [DrawnSession(f"w{n}", "v2", 5, reward=0.1) for n in range(100)]
     publish_sessions(loop.bus, worse)
@@ -413,7 +371,7 @@ def test_a_reward_that_is_revised_after_a_rollback_changes_nothing(loop: Loop) -
     assert loop.states == ["canary", "rolled_back"]
 
 
-def test_a_share_with_few_sessions_waits_for_days(loop: Loop) -> None:
+def test_a_share_with_few_sessions_waits_for_days(loop: RampLoop) -> None:
     loop.look(0)
     for day in range(9):
         loop.send(3, "v2", day * 1440 + 30)
@@ -428,7 +386,7 @@ def test_a_share_with_few_sessions_waits_for_days(loop: Loop) -> None:
     assert serving.ramp.step == 1
 
 
-def test_a_clock_that_is_set_back_leaves_no_ramp_without_its_monitor(loop: Loop) -> None:
+def test_a_clock_that_is_set_back_leaves_no_ramp_without_its_monitor(loop: RampLoop) -> None:
     loop.look(0)
     loop.send(40, "v2", 5)
     loop.send(200, "v1", 5)
@@ -439,7 +397,9 @@ def test_a_clock_that_is_set_back_leaves_no_ramp_without_its_monitor(loop: Loop)
     assert loop.look(50).states["v2"] == "rolled_back"
 
 
-def test_a_step_that_began_before_the_clock_was_set_back_counts_the_sessions_since_then(loop: Loop) -> None:
+def test_a_step_that_began_before_the_clock_was_set_back_counts_the_sessions_since_then(
+    loop: RampLoop,
+) -> None:
     loop.look(0)
     loop.back = 50.0
     loop.send(30, "v2", -40)
@@ -451,7 +411,7 @@ def test_a_step_that_began_before_the_clock_was_set_back_counts_the_sessions_sin
     assert serving.ramp.step == 1
 
 
-def test_a_loop_whose_rewards_come_late_says_so_and_goes_on_with_them(loop: Loop) -> None:
+def test_a_loop_whose_rewards_come_late_says_so_and_goes_on_with_them(loop: RampLoop) -> None:
     loop.look(0)
     drawn = [DrawnSession(f"r{n}", ("v1", "v2")[n % 2], 5, reward=None) for n in range(66)]
     publish_sessions(loop.bus, drawn)
@@ -477,7 +437,7 @@ def test_a_loop_whose_rewards_come_late_says_so_and_goes_on_with_them(loop: Loop
     assert evidence["unrewarded"] == {"canary": 3, "control": 3}
 
 
-def test_late_rewards_roll_a_worse_version_back(loop: Loop) -> None:
+def test_late_rewards_roll_a_worse_version_back(loop: RampLoop) -> None:
     loop.look(0)
     worse = [DrawnSession(f"w{n}", "v2", 5, reward=0.1, known=400) for n in range(100)]
     publish_sessions(loop.bus, worse)
@@ -486,7 +446,7 @@ def test_late_rewards_roll_a_worse_version_back(loop: Loop) -> None:
 
 
 def test_a_bus_that_was_away_for_a_while_of_a_ramp_changes_nothing_of_what_counts(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch
+    loop: RampLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop.look(0)
     loop.send(15, "v2", 5)
@@ -512,7 +472,7 @@ def _fail(*_: object, **__: object) -> None:
 
 
 def test_a_look_that_fails_is_taken_again_and_counts_the_same(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch
+    loop: RampLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop.look(0)
     loop.send(30, "v2", 5)
@@ -528,7 +488,7 @@ def test_a_look_that_fails_is_taken_again_and_counts_the_same(
     assert evidence["sessions"] == {"canary": 30, "control": 30}
 
 
-def test_nothing_approved_nothing_ramps(loop: Loop) -> None:
+def test_nothing_approved_nothing_ramps(loop: RampLoop) -> None:
     loop.waiting = []
     assert loop.look(0) == Serving()
     assert (loop.states, loop.waits) == ([], "")
