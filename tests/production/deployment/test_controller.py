@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.buses import BusPlace
@@ -27,6 +28,7 @@ from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.serving import Serving
 from pytest_tfgrpo.production.deployment.sessions import SettledSession
 from pytest_tfgrpo.production.deployment.tallies import RampTally
+from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.lease import Lease
 
 
@@ -199,6 +201,26 @@ def test_a_confirmed_violation_of_the_live_version_rolls_it_back_at_once(loop: R
     assert loop.states[-2:] == ["rolled_back", "live"]
     assert "a violation was confirmed" in payloads(loop.bus, "RL_DEPLOYMENTS")[-1]["metadata"]["reason"]
     assert loop.look(15) == serving, "nothing was before v1"
+
+
+def test_a_look_reads_only_what_is_new(loop: RampLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.look(0)
+    drawn = [DrawnSession(f"a{n}", "v2", 1, reward=None) for n in range(4)]
+    publish_sessions(loop.bus, [*drawn, DrawnSession("b", "v1", 1)])
+    loop.bus.publish([verdict_event(one, "thumbs_up", 2) for one in drawn[:3]])
+    loop.look(20)
+    rows, asked = LoopView.rows, list[object]()
+
+    def recorded(view: LoopView, query: str, values: Any = ()) -> Any:
+        if "said.seq >" in query or "t.seq >" in query or "own AND seq >" in query:
+            asked.append(values[0])
+        return rows(view, query, values)
+
+    monkeypatch.setattr(LoopView, "rows", recorded)
+    loop.look(30)
+    assert [since for _, since in asked] == [1, 3, 5, 1, 5], (
+        "rewards; feedback, its runs; rewards, their runs"
+    )
 
 
 def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: RampLoop) -> None:
