@@ -14,7 +14,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures
+from pytest_tfgrpo.production.deployment.tallies import ArmPair, RampFigures, RewardCounts
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.validation import Validation
@@ -39,8 +39,7 @@ PASSED = Validation(
 def figures(canary: float, control: float, difference: float, half: float) -> RampFigures:
     """Return what is known of a ramp after so many sessions in each arm."""
     return RampFigures(
-        rewarded=ArmPair(canary, control),
-        fresh=ArmPair(canary // 2, control // 2),
+        counts=RewardCounts(rewarded=ArmPair(canary, control), fresh=ArmPair(canary // 2, control // 2)),
         difference=difference,
         low=difference - half,
         high=difference + half,

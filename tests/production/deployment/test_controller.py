@@ -218,9 +218,7 @@ def test_a_look_reads_only_what_is_new(loop: RampLoop, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(LoopView, "rows", recorded)
     loop.look(30)
-    assert [since for _, since in asked] == [1, 3, 5, 1, 5], (
-        "rewards; feedback, its runs; rewards, their runs"
-    )
+    assert asked == [1, 3, 5, 1, 5], "rewards; feedback, its runs; rewards of others, their runs"
 
 
 def test_a_ramp_ends_with_the_live_version_that_it_was_measured_against(loop: RampLoop) -> None:
