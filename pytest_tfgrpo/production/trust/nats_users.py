@@ -8,7 +8,7 @@ from dataclasses import field
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.streams import AUDIT, AUDIT_SUBJECT, DEAD_SUBJECT, STREAMS
 from pytest_tfgrpo.production.deployment.serving import ROW as SERVING
-from pytest_tfgrpo.production.training.jobs.job_store import TABLE
+from pytest_tfgrpo.production.training.jobs.job_rows import TABLE
 from pytest_tfgrpo.production.training.jobs.request_intake import CONSUMER
 from pytest_tfgrpo.production.training.jobs.states import KIND
 from pytest_tfgrpo.production.training.versions.policies import ROW as POLICY

@@ -164,7 +164,7 @@ def _decision(at: str, action: str, version: str, said: Mapping[str, Json]) -> P
         at=at,
         action=", ".join([action.replace("_", " "), *more]),
         version=version,
-        by=text_of(said.get("ref")),
+        by=text_of(said.get("actor")) or text_of(said.get("ref")),  # of records before they had an actor
         reason=text_of(said.get("reason")),
         was=text_of(said.get("was")).replace("_", " "),
     )
