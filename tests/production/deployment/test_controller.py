@@ -257,6 +257,15 @@ def test_a_user_is_blocked_once_and_others_count_by_arm() -> None:
     assert tally.figures(0, 0).blocked == (1, 1)
 
 
+def test_a_session_whose_reward_comes_later_fails_and_is_blocked_once() -> None:
+    new = settled(1, failed=True)._replace(blocked=True, reward=None)
+    once, late = RampTally(), RampTally()
+    once.add(new._replace(reward=0.5))
+    for session in (new, new._replace(reward=0.5, was="waiting")):
+        late.add(session)
+    assert late.figures(0, 0) == once.figures(0, 0)
+
+
 def test_the_newest_thirty_sessions_show_that_errors_have_ended() -> None:
     tally = RampTally()
     one = settled(1, failed=True)

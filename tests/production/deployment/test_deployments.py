@@ -407,6 +407,14 @@ def test_the_live_version_is_withdrawn_with_the_ramp_against_it(bus: Bus, deploy
     assert deployments.withdraw("v1", said(13)) == after, "nothing was before it"
 
 
+def test_what_is_known_of_a_live_version_stays_where_its_files_cannot_be_read(
+    bus: Bus, deployments: Deployments
+) -> None:
+    live(deployments)
+    deployments.start(good("v3"), DeployCandidate(version="v2"), said(10, "ada"))
+    assert deployments.serving().payloads["v2"]["model_info"]["base_model"] == "small"
+
+
 def test_a_human_score_is_in_the_events(bus: Bus, deployments: Deployments) -> None:
     deployments.start(good(human_eval_score=0.87), V1, said(0, "ada"))
     (event,) = payloads(bus, "RL_DEPLOYMENTS")

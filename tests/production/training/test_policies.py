@@ -210,6 +210,21 @@ def test_a_version_that_is_rejected_while_it_starts_ends_in_one_of_both(
     assert json.loads([*bus.replay("RL_AUDIT")][-1].data)["action"] == "deployment_override"
 
 
+def test_a_version_that_is_rejected_while_the_next_one_is_looked_for_is_not_found(
+    policies: Policies, bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(policies, 0, adds(lesson(0)), validation=PASSED)
+    policies.decide("v2", "approved", **ADA)
+
+    def rejects(self: Policies, name: str) -> bool:
+        self.decide(name, "rejected", **ADA)
+        return True
+
+    monkeypatch.setattr(Policies, "is_whole", rejects)
+    found = next_ramp(policies, Deployments(bus).serving(), automatic=True)
+    assert (found.candidate, found.skipped) == (None, {})
+
+
 def test_places_in_events_are_whole_where_the_store_is_a_relative_folder(
     bus: Bus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

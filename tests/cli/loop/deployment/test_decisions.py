@@ -155,7 +155,26 @@ def test_an_approved_version_that_cannot_be_read_is_skipped_for_an_older_one() -
     assert "v2 meets 10 % of new sessions" in said
     assert "skipped v3 cannot begin its ramp: cannot read" in said
     assert "run the job of version v3 again" in said
+    with closing(open_bus(BUS)) as bus, closing(LoopView(Path("loop-view.db"))) as view:
+        role = deployment_role(bus, view, load_loop_config("loop.toml", {}))
+        role.step()
+        role.close()
+    said = tfgrpo("loop", "status")
+    assert "30 more sessions" in said
+    assert "v3 cannot begin its ramp" in said, "also during the ramp of v2"
     assert (state("v3"), tfgrpo("loop", "versions", "list").count("cannot be read")) == ("approved,", 2)
+
+
+def test_an_override_that_waited_for_the_end_of_a_ramp_is_no_approval_to_start() -> None:
+    decide("approve", "v2")
+    decide("approve", "v4", "--emergency-override")
+    decide("rollback", "v2")
+    with closing(open_bus(BUS)) as bus, closing(LoopView(Path("loop-view.db"))) as view:
+        role = deployment_role(bus, view, load_loop_config("loop.toml", {}))
+        assert role.step() == 0
+        role.close()
+    said = " ".join(tfgrpo("loop", "status").split())
+    assert "v4 cannot begin its ramp: its validation is against it: approve it again with --emergency" in said
 
 
 @pytest.mark.parametrize("row", ["policy.v3", "policy.v2"])
