@@ -37,7 +37,7 @@ from pytest_tfgrpo.production.training.versions.rows import VersionRow
 from pytest_tfgrpo.production.training.versions.sources import LessonSource, lesson_sources
 from pytest_tfgrpo.production.training.versions.validation import Validation
 from pytest_tfgrpo.production.training.versions.verdict import add_verdict, judged
-from pytest_tfgrpo.storage.event_store import STATE, BusEvent, TablePut
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent, Table, TablePut
 
 ROW = "policy"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -54,8 +54,7 @@ class Policies:
 
     def listed(self) -> list[VersionRow]:
         """Return all versions in the order of their names; raises BusError."""
-        rows = (_row(value) for value, _ in self._rows.list(f"{ROW}.").values())
-        return sorted(rows, key=lambda row: int(row.name[1:]))
+        return _listed(self._rows)
 
     def row(self, name: str) -> VersionRow:
         """Return where a version stands; raises StoreError, which names the likely meant one."""
@@ -96,7 +95,7 @@ class Policies:
         known = None if row is None else _row(row)
         if known is not None:
             _check_kept(known)
-        file, value = self._read(name, "policy.json")
+        file, value = _read(self.files, name, "policy.json")
         if found := violations("policy", value):
             where = f"{found[0].pointer or '/'}: {found[0].message}"
             raise StoreError(f"{file} is no policy version: {where}; run the job of version {name} again")
@@ -115,7 +114,7 @@ class Policies:
         """Return what the lessons of a version rest on; none for v1. Raises StoreError."""
         if name == FIRST:
             return ()
-        file, value = self._read(name, "sources.json")
+        file, value = _read(self.files, name, "sources.json")
         try:
             return from_wire(tuple[LessonSource, ...], value)
         except ValueError as error:
@@ -161,7 +160,7 @@ class Policies:
     ) -> PolicyVersion:
         """Return a version under the name that its job has, with its files; raises StoreError, BusError."""
         assert version.validation is not None, "v1 is added first"
-        row = self._claim(version.job, version.validation, version.created_at)
+        row = _claim(self._rows, version.job, version.validation, version.created_at)
         named = replace(version, name=row.name)
         _write(self.files, named, packs, library, sources)
         self.prune(version.created_at)
@@ -288,38 +287,46 @@ class Policies:
         version = first_version(run)
         row = VersionRow(name=FIRST, job="", state="approved", at=version.created_at)
         if self._rows.get(f"{ROW}.{FIRST}")[0] is None:
-            self._put_new(row)
+            _put_new(self._rows, row)
         if self.files.read(f"{CHECKPOINTS}/{FIRST}/policy.json") is None:
             _write(self.files, version, run.packs, empty(), ())
 
-    def _claim(self, job: str, validation: Validation, at: str) -> VersionRow:
-        """Return the row of a job's version, which is made where there is none."""
-        while True:
-            rows = self.listed()
-            if (known := next((row for row in rows if row.job == job), None)) is not None:
-                return known
-            number = max((int(row.name[1:]) for row in rows), default=1) + 1
-            score = validation.holdout_reward
-            row = VersionRow(name=f"v{number}", job=job, state=validation.outcome, at=at, score=score)
-            if self._put_new(row):
-                return row
 
-    def _put_new(self, row: VersionRow) -> bool:
-        try:
-            self._rows.put(f"{ROW}.{row.name}", _encoded(row), 0)
-        except RevisionConflict:
-            return False
-        return True
+def _listed(table: Table) -> list[VersionRow]:
+    rows = (_row(value) for value, _ in table.list(f"{ROW}.").values())
+    return sorted(rows, key=lambda row: int(row.name[1:]))
 
-    def _read(self, name: str, file: str) -> tuple[str, Json]:
-        """Return the place and the value of a file of a version; raises StoreError."""
-        place = f"{self.place(name)}/{file}"
-        data = self.files.read(f"{CHECKPOINTS}/{name}/{file}")
-        try:
-            return place, load_json(data or b"")
-        except ValueError as error:
-            why = "it is missing" if data is None else error
-            raise StoreError(f"cannot read {place}: {why}; run the job of version {name} again") from error
+
+def _claim(table: Table, job: str, validation: Validation, at: str) -> VersionRow:
+    """Return the row of a job's version, which is made where there is none."""
+    while True:
+        rows = _listed(table)
+        if (known := next((row for row in rows if row.job == job), None)) is not None:
+            return known
+        number = max((int(row.name[1:]) for row in rows), default=1) + 1
+        score = validation.holdout_reward
+        row = VersionRow(name=f"v{number}", job=job, state=validation.outcome, at=at, score=score)
+        if _put_new(table, row):
+            return row
+
+
+def _put_new(table: Table, row: VersionRow) -> bool:
+    try:
+        table.put(f"{ROW}.{row.name}", _encoded(row), 0)
+    except RevisionConflict:
+        return False
+    return True
+
+
+def _read(files: Artifacts, name: str, file: str) -> tuple[str, Json]:
+    """Return the place and the value of a file of a version; raises StoreError."""
+    path = f"{CHECKPOINTS}/{name}/{file}"
+    place, data = files.place(path), files.read(path)
+    try:
+        return place, load_json(data or b"")
+    except ValueError as error:
+        why = "it is missing" if data is None else error
+        raise StoreError(f"cannot read {place}: {why}; run the job of version {name} again") from error
 
 
 def _write(
