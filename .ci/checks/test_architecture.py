@@ -72,6 +72,7 @@ HOMES = {
         "telemetry/traces/span_processor.py",
     },
     "prometheus_client": {"production/sinks/prometheus/exposition.py"},
+    "clickhouse_connect": {"production/sinks/warehouse/clickhouse.py"},
     "fsspec": {"production/training/versions/artifacts.py"},
     "ray": {"engine/executors/cluster/ray_cluster.py"},
     "starlette": {"production/service/app.py"},
@@ -252,6 +253,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
     declared = {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in lines}
     optional = dict.fromkeys(
         (
+            "clickhouse_connect",
             "datasets",
             "fsspec",
             "math_verify",

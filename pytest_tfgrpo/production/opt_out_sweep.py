@@ -6,6 +6,7 @@ door did not take something, a row of the table ``state`` requests a sweep; any 
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import defaultdict
@@ -13,12 +14,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from pytest_tfgrpo.core.errors import RevisionConflict
+from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.assembly.trajectories import trajectory_event_id
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.bus.streams import DAY_S, DEAD, SPANS_SUBJECT
-from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
+from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT, DAY_S, DEAD, SPANS_SUBJECT
+from pytest_tfgrpo.production.door.dropped_runs import SWEPT, DroppedRuns
 from pytest_tfgrpo.production.door.named_in import NamedIn
 from pytest_tfgrpo.production.door.opt_outs import LEFT, SWEEP, OptOuts, noted_at
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
@@ -31,6 +33,8 @@ EVERY_S = 60.0
 _LOOK_S = 1.0
 _KEPT_MS = int(31 * DAY_S * 1000)
 """How long it is known whose a session is, which is longer than a stream keeps anything of it."""
+_AT_ONCE = 5000
+"""Rewards of one such event."""
 _DOING = b"doing"
 _UUID = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CLAIMS = (("feedback", FEEDBACKS), ("rewards", REWARDS))
@@ -89,6 +93,8 @@ class OptOutSweep:
             if self._is_gone(event):
                 found[DEAD][event.id] = event.sequence
         count = sum(self._bus.delete(stream, list(events)) for stream, events in found.items())
+        if rewards := sorted(found.get(REWARDS, ())):
+            self._bus.publish([_swept(rewards[n : n + _AT_ONCE]) for n in range(0, len(rewards), _AT_ONCE)])
         if found or ids:
             gone = {stream: list(events.values()) for stream, events in found.items()}
             self._view.forget("user", "", ids, gone)
@@ -159,3 +165,10 @@ class OptOutSweep:
 
     def _since(self, session: str) -> float:
         return self._opt_outs.since(self._scrubber.session_ref(session))
+
+
+def _swept(events: list[str]) -> BusEvent:
+    """Return the word to those who keep copies that events are gone."""
+    value = {"action": SWEPT, "what": "reward", "refs": events}
+    data = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+    return BusEvent(id=derived_id(SWEPT, *events), subject=AUDIT_SUBJECT, time=utc_now(), data=data)

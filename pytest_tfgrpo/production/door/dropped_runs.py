@@ -23,6 +23,8 @@ from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, TraceSpan
 
 DROPPED_RUNS = "drop_claims"
 """The action of an audit event that names the trajectories that are not to be."""
+SWEPT = "sweep"
+"""The action of an audit event that names rewards that were overwritten, whose trajectories never came."""
 _SINCE_S = 30 * DAY_S
 """How long what is said of a run is kept at all."""
 _AT_ONCE = 5000

@@ -43,7 +43,7 @@ class Workers:
         """`report` is called from any of the threads with what a step raised; it should take repeats."""
         self._report = report
         self._stop = threading.Event()
-        self._workers = [_Worker(role, type(role).__name__.lower()) for role in roles]
+        self._workers = [_Worker(role, getattr(role, "name", type(role).__name__.lower())) for role in roles]
 
     def start(self) -> None:
         """Start the threads."""

@@ -1,0 +1,265 @@
+"""The role that fills a sink: at least once, by one process, and without whom somebody forgot."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.buses import Clock, EmbeddedPlace
+from support.loop_events import judged, publish, trajectory
+from support.loop_sinks import SCRUBBER, TODAY, MemorySink, audit, fill, follower, training_request
+
+from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
+from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.streams import STREAMS
+from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
+from pytest_tfgrpo.production.forget import forget
+from pytest_tfgrpo.production.sinks import follower as following
+from pytest_tfgrpo.production.sinks.archive import Archive
+from pytest_tfgrpo.production.sinks.figures import sink_lines, sinks_status
+from pytest_tfgrpo.production.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import BusEvent
+
+ADA = SCRUBBER.user_ref("ada")
+
+
+@pytest.fixture
+def bus(embedded: EmbeddedPlace) -> Bus:
+    return embedded.open()
+
+
+def names(sink: MemorySink) -> list[str]:
+    return [row.id for row in sink.rows]
+
+
+def test_a_new_sink_begins_with_the_oldest_event_and_goes_on_after_a_restart(bus: Bus) -> None:
+    publish(bus, [trajectory("a"), judged("a", "a", style=0.5), training_request()])
+    sink, clock = MemorySink(), Clock()
+    role = follower(bus, sink, clock=clock)
+    fill(role)
+    assert [row.table for row in sink.rows] == ["trajectories", "rewards", "training"]
+    role.close()
+    publish(bus, [trajectory("b")])
+    fill(follower(bus, sink, "b", clock))
+    assert names(sink)[3:] == [trajectory("b").id]
+
+
+def test_what_names_nobody_begins_with_what_is_new(bus: Bus) -> None:
+    publish(bus, [trajectory("a")])
+    sink = MemorySink(keeps=False)
+    role = follower(bus, sink)
+    fill(role)
+    publish(bus, [trajectory("b")])
+    fill(role)
+    assert names(sink) == [trajectory("b").id]
+
+
+def test_a_dead_sink_waits_says_so_and_goes_on(bus: Bus) -> None:
+    publish(bus, [trajectory("a"), trajectory("b")])
+    sink = MemorySink()
+    sink.dead, role = True, follower(bus, sink)
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            role.step()
+    found = sinks_status(bus)["archive"]
+    assert (found.behind, found.error) == (2, "StoreError: the sink is dead")
+    said = " ".join(" ".join(sink_lines({"archive": found})).split())
+    assert said.startswith("archive 2 events behind; lease of a waits since 20")
+    assert said.endswith("StoreError: the sink is dead")
+
+    sink.dead = False
+    fill(role)
+    assert names(sink) == [trajectory("a").id, trajectory("b").id]
+    found = sinks_status(bus)["archive"]
+    assert (found.behind, found.error, found.since, found.lost) == (0, "", "", 0)
+    assert sink.again == [True]
+
+
+def test_a_batch_whose_position_was_not_noted_comes_again_and_says_so(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(bus, [trajectory("a")])
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    publish(bus, [trajectory("b")])
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(role._lease, "publish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            role.step()
+    clock = Clock()
+    other = follower(bus, sink, "b", clock)
+    assert other.step() == 0  # the lease has not run out
+    clock.now += 100
+    fill(other)
+    assert [name for name in names(sink) if name == trajectory("b").id] == [trajectory("b").id] * 2
+    assert sink.again == [True, False, True]
+
+
+def test_two_services_take_each_event_once(bus: Bus) -> None:
+    publish(bus, [trajectory("a")])
+    first, second = MemorySink(), MemorySink()
+    one, two = follower(bus, first, "a"), follower(bus, second, "b")
+    fill(one)
+    fill(two)
+    one.close()
+    publish(bus, [trajectory("b")])
+    fill(two)
+    assert (names(first), names(second)) == ([trajectory("a").id], [trajectory("b").id])
+
+
+def test_what_was_deleted_while_another_process_took_over_is_taken_back(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(bus, [trajectory("a"), trajectory("b")])
+    sink = MemorySink()
+    role = follower(bus, sink)
+    write = sink.write
+
+    def late(*args: object, **more: object) -> int:
+        found = write(*args, **more)  # type: ignore[arg-type]
+        clock = Clock()
+        other = follower(bus, MemorySink(), "b", clock)
+        other.step()
+        clock.now += 100
+        other.step()
+        bus.delete("RL_TRAJECTORIES", [trajectory("a").id])
+        return found
+
+    monkeypatch.setattr(sink, "write", late)
+    assert role.step() == 0
+    assert [removal.events for removal in sink.removals] == [{trajectory("a").id}]
+
+
+def test_events_that_the_stream_let_go_of_are_counted(tmp_path: Path) -> None:
+    few = [replace(one, max_count=3) if one.name == "RL_REWARDS" else one for one in STREAMS]
+    with closing(open_embedded(tmp_path / "bus.db", few)) as bus:
+        sink = MemorySink()
+        role = follower(bus, sink)
+        publish(bus, [judged("0", "a", style=0.5)])
+        fill(role)
+        publish(bus, [judged(str(n), "a", style=0.5) for n in range(1, 9)])
+        fill(role)
+        assert names(sink) == [judged(str(n), "a", style=0.5).id for n in (0, 6, 7, 8)]
+        found = sinks_status(bus)["archive"]
+        assert (found.lost, found.behind) == (5, 0)
+        assert "lost at most 5 events, older than the streams keep" in "\n".join(sink_lines({"x": found}))
+
+
+def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus) -> None:
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    event = trajectory("x")
+    odd = [
+        BusEvent(id=trajectory(name).id, subject=event.subject, time=event.time, data=data)
+        for name, data in (("o", b"\xff no json"), ("p", b'{"a": NaN}'), ("q", b"[" * 9000), ("r", b"7"))
+    ]
+    publish(bus, [trajectory("a"), trajectory("b"), trajectory("c")], odd)
+    bus.delete("RL_TRAJECTORIES", [trajectory("b").id])
+    fill(role)
+    found = sinks_status(bus)["archive"]
+    assert (len(sink.rows), found.lost, found.refused, found.behind) == (2, 0, 4, 0)
+
+
+def test_what_is_older_than_90_days_is_left_out_and_counted(bus: Bus) -> None:
+    publish(bus, [trajectory("a")])
+    sink = MemorySink()
+    fill(follower(bus, sink, wall=TODAY + 90 * 86400))
+    assert (names(sink), sinks_status(bus)["archive"].old, sink.expired) == ([], 1, ["2025-12-09"])
+    kept = MemorySink()
+    kept.name = "warehouse"
+    fill(follower(bus, kept, "b", wall=TODAY + 89 * 86400))
+    assert names(kept) == [trajectory("a").id]
+
+
+def test_old_days_go_once_a_day(bus: Bus) -> None:
+    now = [TODAY + 86399.0]
+    sink = MemorySink()
+    role = following.SinkFollower(bus, sink, SCRUBBER, "a", clock=Clock(), wall=lambda: now[0])
+    role.step()
+    role.step()
+    now[0] += 1
+    role.step()
+    assert sink.expired == ["2025-09-10", "2025-09-11"]
+
+
+def test_who_is_forgotten_goes_from_a_sink_that_was_dead_before_anything_new_comes(bus: Bus) -> None:
+    publish(bus, [trajectory("a", user=ADA)])
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    sink.dead = True
+    publish(bus, [audit("forget", what="user", ref=ADA, actor="me", removed={})], [trajectory("b")])
+    with pytest.raises(StoreError):
+        role.step()
+    assert sinks_status(bus)["archive"].to_forget == 1
+    said = "\n".join(sink_lines(sinks_status(bus)))
+    assert "still has rows of 1 that are to be forgotten" in said
+    sink.dead = False
+    fill(role)
+    assert [removal.users for removal in sink.removals] == [{ADA}]
+    assert sinks_status(bus)["archive"].to_forget == 0
+    assert names(sink)[1:] == [trajectory("b").id]
+
+
+def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bus) -> None:
+    sink, clock = MemorySink(), Clock()
+    role = follower(bus, sink, clock=clock)
+    fill(role)
+    runs = DroppedRuns(bus, SCRUBBER)
+    runs.forgo([json.loads(trajectory("a").data)["trajectory_id"]])
+    publish(bus, [trajectory("a"), trajectory("b")])
+    fill(role)
+    runs.forgo([json.loads(trajectory("b").data)["trajectory_id"]])
+    bus.publish([audit("sweep", what="reward", refs=[judged("c", "c", style=0.1).id])])
+    fill(role)
+    assert (names(sink), len(sink.removals)) == ([trajectory("b").id], 1)
+    clock.now += 3600
+    fill(role)
+    assert len(sink.removals[1].trajectories) == 1
+    assert sink.removals[1].events == {judged("c", "c", style=0.1).id}
+
+
+def test_what_others_write_to_the_audit_removes_nothing(bus: Bus) -> None:
+    sink = MemorySink()
+    role = follower(bus, sink)
+    fill(role)
+    odd = ["' OR 1 = 1 --", "", "u-" + "g" * 32, ADA + "\n", None]
+    events = [audit("forget", str(n), what="user", ref=ref) for n, ref in enumerate(odd)]
+    events += [audit("drop_claims", refs=["x", 7]), audit("opt_out", what="session", ref="s-" + "a" * 32)]
+    bus.publish(events)
+    for name, data in (("o", b"no json"), ("p", b"[]")):
+        key = trajectory(name).id
+        bus.publish([BusEvent(id=key, subject="agent.rl.audit.v1", time=events[0].time, data=data)])
+    fill(role)
+    assert sink.removals == []
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Iterator[LoopView]:
+    with closing(LoopView(tmp_path / "view.db")) as opened:
+        yield opened
+
+
+def test_forget_reaches_what_the_streams_have_no_more(bus: Bus, view: LoopView, tmp_path: Path) -> None:
+    archive, clock = Archive(tmp_path / "archive"), Clock()
+    role = follower(bus, archive, clock=clock)
+    publish(bus, [trajectory("a", user=ADA, session="hers"), trajectory("b", session="other")])
+    fill(role)
+    bus.delete("RL_TRAJECTORIES", [trajectory("a").id])  # as if its 30 days were over
+    publish(bus, [trajectory("c", user=ADA, session="hers")])
+    clock.now += 10
+    fill(role)
+    forget(bus, view, scrubber=SCRUBBER, actor="me", user="ada", sleep=lambda _: None)
+    clock.now += 10
+    fill(role)
+    heads = {head.id.decode() for head in archive._heads()}
+    assert heads == {trajectory("b").id}
