@@ -20,6 +20,14 @@ from pytest_tfgrpo.production.rewards.settings import REWARD_ROWS, RewardSetting
 from pytest_tfgrpo.production.service.settings import SERVICE_ROWS, ServiceSettings
 from pytest_tfgrpo.production.serving.settings import PROXY_ROWS, ProxySettings
 from pytest_tfgrpo.production.sinks.alerts.settings import ALERT_ROWS, AlertSettings
+from pytest_tfgrpo.production.sinks.settings import (
+    ARCHIVE_ROWS,
+    LOG_ROWS,
+    WAREHOUSE_ROWS,
+    ArchiveSettings,
+    LogSettings,
+    WarehouseSettings,
+)
 from pytest_tfgrpo.production.training.settings import TRAINING_ROWS, TrainingSettings
 from pytest_tfgrpo.production.view.settings import VIEW_ROWS, ViewSettings
 
@@ -41,6 +49,9 @@ class LoopSettings:
     deployment: DeploymentSettings
     proxy: ProxySettings
     alerts: AlertSettings
+    warehouse: WarehouseSettings
+    archive: ArchiveSettings
+    logs: LogSettings
     view: ViewSettings
 
 
@@ -55,6 +66,9 @@ _SECTIONS: Mapping[str, tuple[Callable[..., object], tuple[LoopSetting, ...]]] =
     "deployment": (DeploymentSettings, DEPLOYMENT_ROWS),
     "proxy": (ProxySettings, PROXY_ROWS),
     "alerts": (AlertSettings, ALERT_ROWS),
+    "warehouse": (WarehouseSettings, WAREHOUSE_ROWS),
+    "archive": (ArchiveSettings, ARCHIVE_ROWS),
+    "logs": (LogSettings, LOG_ROWS),
     "view": (ViewSettings, VIEW_ROWS),
 }
 LOOP_TABLE: Mapping[str, LoopSetting] = {row.name: row for _, rows in _SECTIONS.values() for row in rows}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_tfgrpo.cli.loop.loop_roles import owner_name
+from pytest_tfgrpo.cli.loop.observe.sink_roles import forget_in_sinks
 from pytest_tfgrpo.cli.loop.open_loop import (
     current_view,
     existing_bus,
@@ -11,7 +13,7 @@ from pytest_tfgrpo.cli.loop.open_loop import (
     operator_name,
 )
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.forget import forget as overwrite
 from pytest_tfgrpo.production.report.figure_lines import labelled, streams_text
@@ -34,6 +36,7 @@ def forget(arguments: Arguments) -> Iterator[str]:
             user=arguments.user,
         )
         learned = forget_learning(Policies(bus, open_artifacts(config.store)), config.jobs_path, found.ids)
+        done, waiting = forget_in_sinks(bus, config, owner_name())
     yield from labelled("forgot", f"{found.whose} {found.ref}: {streams_text(found.removed)}")
     if found.shared:
         said = f"{found.shared:,} sessions have other users; what names nobody there stays (see --session)"
@@ -45,3 +48,10 @@ def forget(arguments: Arguments) -> Iterator[str]:
         yield from labelled("lesson", said)
     for checkpoint, versions in learned.weights:
         yield from labelled("weights", f"{line(checkpoint)} of {', '.join(versions)} were trained on it")
+    for name in done:
+        yield from labelled(name, "its rows are removed")
+    if waiting:
+        raise StoreError(
+            "\n".join(f"{name} still has rows of {found.ref}: {why}" for name, why in waiting.items())
+            + "\na service removes them once it can; `tfgrpo loop status` says until when they wait"
+        )

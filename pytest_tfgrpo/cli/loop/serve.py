@@ -15,6 +15,7 @@ from pytest_tfgrpo.cli.loop.loop_roles import (
     training_roles,
 )
 from pytest_tfgrpo.cli.loop.observe.observing_roles import alert_roles, metrics_role
+from pytest_tfgrpo.cli.loop.observe.sink_roles import sink_roles
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber, warn
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.production.door.intake import Intake
@@ -54,6 +55,7 @@ def serve(arguments: Arguments) -> Iterator[str]:
             metrics = metrics_role(bus, view, config, owner_name())
             roles += [metrics, *alert_roles(bus, view, config, os.environ, owner_name())]
             page = metrics_page(metrics.samples)
+            roles += sink_roles(bus, config, owner_name())
             unused.pop_all()  # the service closes them
         run_service(
             bus=bus,

@@ -20,6 +20,7 @@ from pytest_tfgrpo.production.report.status import status_lines, status_of
 from pytest_tfgrpo.production.report.training_lines import training_figures, training_lines
 from pytest_tfgrpo.production.sinks.alerts.alert_lines import alert_lines
 from pytest_tfgrpo.production.sinks.alerts.alert_state import alert_state
+from pytest_tfgrpo.production.sinks.figures import sink_lines, sinks_status
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.storage.event_store import STATE
 
@@ -32,15 +33,18 @@ def status(arguments: Arguments) -> Iterator[str]:
         runs_here = bool(chosen.project or chosen.command)
         alerts = alert_state(bus.table(STATE))
         serving, monitor = Deployments(bus).serving(), monitor_state(bus)
+        sinks = sinks_status(bus)
         training = training_figures(TrainingJobs(bus, "").listed(), runs_here=runs_here)
     if arguments.json:
         served = {"live": serving.live, "ramp": to_wire(serving.ramp), "waits_for": monitor.waits}
         served["skipped"] = monitor.skipped
         called = {"ok": alerts.ok, "failed": alerts.failed, "last_failure": alerts.last_failure}
-        more = {"training": training, "serving": served, "alerts": called}
+        filled = {name: asdict(sink) for name, sink in sinks.items()}
+        more = {"training": training, "serving": served, "alerts": called, "sinks": filled}
         yield json.dumps({**asdict(found), **more}, indent=1)
         return
     yield from status_lines(found)
+    yield from sink_lines(sinks)
     yield from training_lines(training)
     if serving != Serving() or monitor.skipped:
         yield from serving_lines(serving, monitor)
