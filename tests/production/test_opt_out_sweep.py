@@ -10,12 +10,13 @@ import pytest
 from support.buses import BusPlace, Clock
 from support.feedback.orders import USER, WholeLoop
 from support.intake import span
-from support.loop_events import feedback, trajectory
+from support.loop_events import feedback, judged, trajectory
 
-from pytest_tfgrpo.core.events import FEEDBACK, TRAJECTORY
+from pytest_tfgrpo.core.events import FEEDBACK, REWARD, TRAJECTORY
 from pytest_tfgrpo.production.door.opt_outs import LEFT, SWEEP
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.opt_out_sweep import EVERY_S
+from pytest_tfgrpo.production.sinks.removal import removal_of
 from pytest_tfgrpo.storage.event_store import STATE
 
 SESSION = "chat-of-both"
@@ -47,6 +48,18 @@ def test_a_session_in_which_somebody_else_was_before_is_shared(loop: WholeLoop) 
     loop.sweep.step()
     assert said(loop, "after") == 1
     assert len(list(loop.bus.replay("RL_FEEDBACK"))) == 2
+
+
+def test_rewards_that_go_are_named_for_those_who_keep_copies(loop: WholeLoop) -> None:
+    loop.opt_outs.add(user=USER)
+    reward = {**json.loads(judged("x", "x", style=0.5).data), "session_id": SESSION}
+    loop.intake.payloads(REWARD, [reward])
+    (kept,) = loop.bus.replay("RL_REWARDS")
+    loop.intake.spans(named(1, USER))
+    loop.sweep.step()
+    assert list(loop.bus.replay("RL_REWARDS")) == []
+    swept = [event for event in loop.bus.replay("RL_AUDIT") if b'"action":"sweep"' in event.data]
+    assert [removal_of([event]).events for event in swept] == [{kept.id}]
 
 
 def test_what_was_stored_before_the_user_opted_out_stays(loop: WholeLoop) -> None:

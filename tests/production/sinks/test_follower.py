@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.buses import Clock, EmbeddedPlace
+from support.buses import BusPlace, Clock
 from support.loop_events import judged, publish, trajectory
 from support.loop_sinks import SCRUBBER, TODAY, MemorySink, audit, fill, follower, training_request
 
@@ -27,8 +27,8 @@ ADA = SCRUBBER.user_ref("ada")
 
 
 @pytest.fixture
-def bus(embedded: EmbeddedPlace) -> Bus:
-    return embedded.open()
+def bus(place: BusPlace) -> Bus:
+    return place.open()
 
 
 def names(sink: MemorySink) -> list[str]:
