@@ -57,15 +57,18 @@ def test_what_names_nobody_begins_with_what_is_new(bus: Bus) -> None:
     assert names(sink) == [trajectory("b").id]
 
 
-def test_a_dead_sink_waits_says_so_and_goes_on(bus: Bus) -> None:
+def test_a_dead_sink_waits_says_so_and_goes_on(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(bus, [trajectory("a"), trajectory("b")])
     sink = MemorySink()
     sink.dead, role = True, follower(bus, sink)
+    times = iter(["2025-12-09T00:00:00.000Z", "2025-12-09T00:00:30.000Z", "2025-12-09T00:01:00.000Z"])
+    monkeypatch.setattr(following, "utc_now", lambda: next(times))
     for _ in range(3):
         with pytest.raises(StoreError):
             role.step()
     found = sinks_status(bus)["archive"]
     assert (found.behind, found.error) == (2, "StoreError: the sink is dead")
+    assert found.since == "2025-12-09T00:00:00.000Z"
     said = " ".join(" ".join(sink_lines({"archive": found})).split())
     assert said.startswith("archive 2 events behind; lease of a waits since 20")
     assert said.endswith("StoreError: the sink is dead")
@@ -225,6 +228,9 @@ def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bu
     clock.now += 3600
     fill(role)
     assert len(sink.removals[1].trajectories) == 1
+    bus.publish([audit("forget", what="user", ref=ADA, actor="me", removed={})])
+    fill(role)
+    assert sink.removals[2].users == {ADA}  # nobody who is forgotten waits
     assert sink.removals[1].events == {judged("c", "c", style=0.1).id}
 
 

@@ -15,6 +15,7 @@ from pytest_tfgrpo.cli.loop.observe import sink_roles
 from pytest_tfgrpo.cli.loop.open_loop import load_config, open_configured, open_scrubber
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.clock import utc_now
+from pytest_tfgrpo.production import forget as forgetting
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.config import LoopConfig
 from pytest_tfgrpo.storage.event_store import BusEvent
@@ -69,6 +70,16 @@ def test_forget_reaches_the_archive_and_says_that_the_warehouse_waits(
     assert list(waiting) == ["warehouse"]
     assert "refused" in waiting["warehouse"]
     assert sink_roles.forget_in_sinks(bus, config, "me")[0] == []  # nothing is left to do there
+
+
+def test_forget_ends_with_an_error_where_a_sink_still_has_rows(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_PAUSE_S", 0.0)
+    said = tfgrpo("loop", "forget", "--user", "ada", code=1)
+    assert "archive    its rows are removed" in said
+    assert "warehouse still has rows of u-" in said
+    assert "a service removes them once it can; `tfgrpo loop status`" in said
 
 
 def test_status_says_why_a_sink_waits(bus: Bus) -> None:
