@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.production.bus.protocol import Bus
-from pytest_tfgrpo.production.door.dropped_runs import AUDIT
+from pytest_tfgrpo.production.bus.streams import AUDIT
 from pytest_tfgrpo.production.report.figure_lines import labelled
 from pytest_tfgrpo.production.sinks.removal import is_forget
 from pytest_tfgrpo.production.sinks.rows import TABLES

@@ -18,7 +18,8 @@ from pytest_tfgrpo.core.errors import describe
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.production.bus.protocol import FETCH_BYTES, Bus
-from pytest_tfgrpo.production.door.dropped_runs import AUDIT, DroppedRuns
+from pytest_tfgrpo.production.bus.streams import AUDIT
+from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.sinks.removal import Removal, removal_of
 from pytest_tfgrpo.production.sinks.rows import KEPT_DAYS, TABLES, RowReader, SinkRow
