@@ -20,7 +20,7 @@ from pytest_tfgrpo.cli import main
 def require_tool(name: str) -> str:
     """Return the path of a program; skip the test without it, or fail under ``CI_REQUIRE_TOOLS=1``."""
     path = shutil.which(name)
-    return _missing(name) if path is None else path
+    return missing_tool(name) if path is None else path
 
 
 def require_module(name: str) -> None:
@@ -28,10 +28,11 @@ def require_module(name: str) -> None:
     try:
         importlib.import_module(name)
     except ImportError:
-        _missing(name)
+        missing_tool(name)
 
 
-def _missing(name: str) -> NoReturn:
+def missing_tool(name: str) -> NoReturn:
+    """Skip the test without a tool, or fail under ``CI_REQUIRE_TOOLS=1``."""
     reason = f"NOT TESTED: {name} is not installed"
     if os.environ.get("CI_REQUIRE_TOOLS") == "1":
         pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")

@@ -21,6 +21,8 @@ DECIDING = (
     "pytest_runtest_logreport",
 )  # fmt: skip
 """Hooks that decide about outcomes."""
+NEEDED = ("runner", "python", "skipping", "unittest", "pytest_results")
+"""Plugins that must go on deciding."""
 TEST_PLACE = re.compile(r"(?:^|/)(?:tests?/|conftest\.py$|test_[^/]*\.py$|[^/]*_tests?\.py$)", re.IGNORECASE)
 VITAL = {"runtestprotocol", "call_and_report", "call_runtest_hook", "pytest_runtest_makereport", "runtest",
          "pytest_runtest_call", "from_call", "from_item_and_call", "pytest_pyfunc_call", "_multicall",
@@ -36,15 +38,21 @@ _compile = compile
 
 
 def open_guard(
-    config: Any, tree: str, bottom: Any, kept: Any
+    returns: Any, config: Any, tree: str, bottom: Any, kept: Any
 ) -> Tuple[Callable[[Any], str], Callable[[Any], bool], Callable[[Any, Any], str], Callable[[str], bool]]:
     """Return the function that says what was changed, ``-`` for a report not from pytest, else nothing.
 
     It is asked with the frame of a report, or with None at the end. The second says whether something is a
     function of pytest, pluggy or unittest, or a test: a change of its code is seen when it is made. The third
     is shown all tests that were found, and each before and after its call; the fourth says which it knows.
+    `returns` is of the script beside this one.
     """
-    replaced, decided, spoken = _replaced(config, kept), _decided(config, tree), _spoken(config, bottom)
+    trusted = _trusted(config)
+    replaced, decided, spoken = (
+        _replaced(config, kept),
+        _decided(config, tree),
+        _spoken(config, bottom, trusted),
+    )
     own = {id(vars(module)) for module in _of_runner()}
     kept.installed.keep_rewritten(config, kept.rewritten)
 
@@ -68,10 +76,13 @@ def open_guard(
             if fault:
                 return fault
         if type(found) is not list:
+            returns.begin(found)
             return ""
+        returns.expect(found, [seen.function_of(item) for item in found], came)
         functions.update(id(function) for function in seen.functions)
         return str(kept.fault_of_modules())
 
+    came = _came(trusted, bottom, kept)
     seen, functions = SeenTests(kept, _types(config)), set()  # type: Tuple[SeenTests, Set[int]]
     plugin = config.pluginmanager.get_plugin("pytest_results")
     lookers = {plugin.pytest_collection_finish.__code__, plugin.pytest_runtest_call.__code__}
@@ -132,6 +143,10 @@ def _decided(config: Any, tree: str) -> Callable[[], str]:
     known = {id(one) for one in config.pluginmanager.get_plugins()}
     hooks = config.hook
     deciding: Dict[str, List[Any]] = {name: [] for name in DECIDING}
+    needed = {
+        name: [one for one in getattr(hooks, name).get_hookimpls() if one.plugin_name in NEEDED]
+        for name in DECIDING
+    }
 
     def decided() -> str:
         for name, last in deciding.items():
@@ -139,6 +154,8 @@ def _decided(config: Any, tree: str) -> Callable[[], str]:
             parts = [part for one in impls for part in (one, one.plugin, one.function)]
             if len(parts) == len(last) and all(map(same, parts, last)):
                 continue
+            if any(all(one is not other for other in impls) for one in needed[name]):
+                return f"pytest's own part of {name} was taken out"
             for one in impls:
                 if id(one.plugin) not in known and _foreign(one.function, tree):
                     return f"a plugin of the workspace decides in {name}"
@@ -148,11 +165,25 @@ def _decided(config: Any, tree: str) -> Callable[[], str]:
     return decided
 
 
-def _spoken(config: Any, bottom: Any) -> Callable[[Any], str]:
+def _came(trusted: Set[int], bottom: Any, kept: Any) -> Callable[[Any], bool]:
+    """Return the function that says whether a frame is of pytest, and all below it too, or of no agent."""
+
+    def came(frame: Any) -> bool:
+        while frame is not None and frame.f_code is not bottom:
+            code = frame.f_code
+            if not (id(code) in trusted or kept.has(code) or kept.installed.is_genuine(code)):
+                return False
+            frame = frame.f_back
+        return frame is not None
+
+    return came
+
+
+def _spoken(config: Any, bottom: Any, codes: Set[int]) -> Callable[[Any], str]:
     """Return the function that says ``-`` of a report's frame below which is other code than pytest's."""
     loop = sys.modules["_pytest.main"].pytest_runtestloop.__code__
     speaker = config.pluginmanager.get_plugin("pytest_results").pytest_runtest_logreport.__code__
-    trusted = _trusted(config) - {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
+    trusted = codes - {id(code) for code in _codes_of(sys.modules["_pytest.runner"].CallInfo)}
     looping: Any = None  # the frame of pytest's loop over the tests, once all below it is known
 
     def spoken(frame: Any) -> str:
@@ -334,6 +365,10 @@ class SeenTests:
         self._parts = sorted(
             part for part in self._asserts if part.startswith(("assert", "fail", "run", "_call"))
         )
+
+    def function_of(self, item: Any) -> Any:
+        """Return the function of a test that was found; None where it is not looked at."""
+        return self._found.get(item.nodeid, (None,))[0]
 
     def knows(self, nodeid: str) -> bool:
         """Return whether the function of a test is looked at around its call."""

@@ -19,12 +19,15 @@ import threading
 import types
 from _blake2 import blake2b as digest  # hashlib would load OpenSSL for it
 from os import _exit
+from os import readlink as _link
 from typing import Any, Callable, Dict, FrozenSet, List, Set, Tuple
 
 MESSAGE = 500
 EVENT = "pytest_results"
 """Audit event by which the plugin speaks to the hook that holds the key."""
 MEMORY = re.compile(r"mem|.*/mem")
+LINKS = 40
+"""How many links Linux follows."""
 COMPILED_MAX = 4 << 20
 """Letters of a compiled file that are worth sending."""
 TOGETHER = 32
@@ -48,15 +51,17 @@ Send = Callable[[Tuple[Any, ...]], None]
 Tampered = Callable[[str], None]
 
 
-def report(number: int, request: Dict[str, Any], here: str, guarding: Any, keeping: Any) -> None:
+def report(
+    number: int, request: Dict[str, Any], here: str, guarding: Any, keeping: Any, returning: Any
+) -> None:
     """Run pytest as the request says, and report to the descriptor `number` until its end.
 
-    `guarding` and `keeping` are the scripts beside this one, in the folder `here`.
+    `guarding`, `keeping` and `returning` are the scripts beside this one, in the folder `here`.
     """
     installed = guarding.Installed(request["tree"], here)
     known: List[Any] = []
     watch = guarding.watch(installed, known)
-    _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request)
+    _keep(number, bytes.fromhex(request.pop("key")), guarding.open_guard, watch, request, returning.Returns)
     _run(request, keeping, installed, known, here)
 
 
@@ -112,6 +117,7 @@ def _keep(
     open_guard: Callable[..., Any],
     watch: Callable[..., str],
     request: Dict[str, Any],
+    new_returns: Callable[[], Any],
 ) -> None:
     """Install the hook that holds the key and sends lines.
 
@@ -119,7 +125,7 @@ def _keep(
     it: what would do good to a test counts only from pytest's own calls, and bad is always believed.
     """
     send, tampered, pending = _signed(number, key)
-    take, guards = _taking(open_guard, send, tampered)
+    take, guards = _taking(open_guard, send, tampered, new_returns())
     hear, unheard = _hearing(take, guards, send, tampered, watch, frozenset(request["allow"])), UNHEARD
 
     def hook(event: str, values: Tuple[Any, ...]) -> None:
@@ -162,7 +168,7 @@ def _signed(number: int, key: bytes) -> Tuple[Send, Tampered, List[Tuple[Any, ..
 
 
 def _taking(
-    open_guard: Callable[..., Any], send: Send, tampered: Tampered
+    open_guard: Callable[..., Any], send: Send, tampered: Tampered, returns: Any
 ) -> Tuple[Callable[[str, Tuple[Any, ...], Any], None], List[Callable[..., Any]]]:
     """Return the function that takes what the plugin says, and the list of its guards once they are open."""
     loads, get_thread = json.loads, threading.get_ident
@@ -171,7 +177,7 @@ def _taking(
 
     def take(verb: str, values: Tuple[Any, ...], frame: Any) -> None:
         if verb == "guard" and not guards:
-            guards.extend(open_guard(*values[:2], _run.__code__, *values[2:]))
+            guards.extend(open_guard(returns, *values[:2], _run.__code__, *values[2:]))
         elif verb == "look":
             tampered(guards[2](frame, *values))
         elif not _plain(values):  # what is no text or number could run code here
@@ -186,6 +192,7 @@ def _taking(
             tampered(f"the test {values[0]!r} was replaced")
         elif verb == "r" and (values[1:3] == ("call", "passed") or "rerun" in values[2:3]):
             found = guards[0](frame) if guards and get_thread() == thread else "-"
+            found = found or (values[2] == "passed" and returns.fault()) or ""
             tampered(found.strip("-"))
             if not found:
                 send((verb, *values))
@@ -195,6 +202,8 @@ def _taking(
         elif verb in ("b", "p", "k") and frame.f_code is not _run.__code__:  # nobody else can know it
             tampered("a message is not from the reporter")
         elif verb in ("b", "p", "k", "v", "n", "c", "s", "r"):
+            if verb == "s" or (verb == "r" and values[1] == "call"):
+                returns.fault()
             send((verb, *values))
 
     return take, guards
@@ -210,6 +219,7 @@ def _hearing(
 ) -> Callable[[str, Tuple[Any, ...]], None]:
     """Return the function that hears each audit event, called by the hook itself."""
     get_frame, get_thread, thread = sys._getframe, threading.get_ident, threading.get_ident()
+    is_memory = _is_memory  # a name of the module is anybody's to change
     used: Set[str] = set()
 
     def hear(event: str, values: Tuple[Any, ...]) -> None:
@@ -217,8 +227,7 @@ def _hearing(
             if type(values[0]) is str:
                 take(values[0], values[1:], get_frame(2))
         elif event == "open":
-            path = values[0].decode("latin-1") if type(values[0]) is bytes else values[0]
-            if type(path) is str and path[-3:] == "mem" and MEMORY.fullmatch(path):
+            if type(values[0]) is not int and is_memory(values[0]):
                 tampered("the memory of the tests was opened")
         elif event == "object.__setattr__":
             if type(values[1]) is str and values[1] == "__code__" and guards and guards[1](values[0]):
@@ -234,6 +243,23 @@ def _hearing(
                 send(("u", use))
 
     return hear
+
+
+def _is_memory(name: Any) -> bool:
+    """Return whether a path of a file, or where links of this name lead, is the memory of a process."""
+    for _ in range(LINKS):  # nothing of the name is called, as its class may be anybody's
+        if issubclass(type(name), bytes):
+            name = bytes.decode(name, "latin-1")
+        if not issubclass(type(name), str):
+            return False
+        path = str.__str__(name)
+        if path[-3:] == "mem" and MEMORY.fullmatch(path):
+            return True
+        try:
+            name = _link(path)  # noqa: PTH115
+        except (OSError, ValueError):
+            return False
+    return True
 
 
 def _plain(values: Tuple[Any, ...]) -> bool:

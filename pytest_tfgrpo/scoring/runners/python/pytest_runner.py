@@ -34,7 +34,8 @@ from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem, Suit
 from pytest_tfgrpo.scoring.runners.python import pytest_start
 
 START, *SCRIPTS = (
-    Path(__file__).with_name(f"pytest_{name}.py") for name in ("start", "reporter", "guard", "kept")
+    Path(__file__).with_name(f"pytest_{name}.py")
+    for name in ("start", "reporter", "guard", "kept", "returns")
 )
 RESTARTS = 20
 """How often the rest of the tests is run again, after one that hung or ended the process."""

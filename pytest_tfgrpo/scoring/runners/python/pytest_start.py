@@ -41,7 +41,8 @@ def main() -> None:
         name: _script(name, os.path.join(here, name + ".py"), text if same else "")
         for name, text in compiled.items()
     }
-    scripts["pytest_reporter"].report(number, request, here, scripts["pytest_guard"], scripts["pytest_kept"])
+    parts = [scripts["pytest_" + name] for name in ("guard", "kept", "returns")]
+    scripts["pytest_reporter"].report(number, request, here, *parts)
 
 
 def python() -> str:

@@ -36,7 +36,7 @@ def test_what_another_python_compiled_is_compiled_again(
         @staticmethod
         def report(number: int, request: object, here: str, *others: object) -> None:
             os.close(number)
-            assert (request, here, len(others)) == ({"more": 1}, str(tmp_path), 2)
+            assert (request, here, len(others)) == ({"more": 1}, str(tmp_path), 3)
 
     def load(name: str, path: str, text: str) -> type[Script]:
         calls.append(text)
@@ -46,7 +46,7 @@ def test_what_another_python_compiled_is_compiled_again(
     monkeypatch.setattr(pytest_start, "_script", load)
     monkeypatch.setattr(pytest_start.gc, "disable", lambda: None)
     monkeypatch.setattr(pytest_start.sys, "dont_write_bytecode", sys.dont_write_bytecode)
-    names = ("reporter", "guard", "kept")
+    names = ("reporter", "guard", "kept", "returns")
     body = pytest_runner.json.dumps(
         {"python": python, "scripts": {f"pytest_{name}": "compiled" for name in names}, "more": 1}
     ).encode()
@@ -60,4 +60,4 @@ def test_what_another_python_compiled_is_compiled_again(
     finally:
         os.dup2(before, 0)
         os.close(before)
-    assert calls == ["compiled" if python == pytest_start.python() else ""] * 3
+    assert calls == ["compiled" if python == pytest_start.python() else ""] * 4

@@ -6,6 +6,7 @@ import pytest
 from support.cheats import EARLY, FILES, RUNTIME
 from support.cheats_inside import ANSWERS, RUNNERS
 from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
+from support.later_cheats import LATER, RETURNS
 from support.quiet_cheats import QUIET_WAYS
 from support.tools import require_tool
 
@@ -26,8 +27,8 @@ IMPORTED = {**BASE, "tests/conftest.py": "import shop.cart\n"}
 @pytest.mark.faults
 @pytest.mark.parametrize(
     ("base", "cheats"),
-    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS), (BASE, QUIET_WAYS)],
-    ids=["in tests", "before", "by one who knows", "put back"],
+    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS), (BASE, QUIET_WAYS), (BASE, {**LATER, **RETURNS})],
+    ids=["in tests", "before", "by one who knows", "put back", "later"],
 )
 def test_a_module_that_cheats_scores_nothing(tmp_path, campaign, base, cheats):
     require_tool("bwrap")
@@ -99,6 +100,25 @@ def test_changes_that_do_not_fit_tests_of_the_workspace_are_an_error_of_ours(tmp
     change = {"file": "tests/test_none.py", "lines": lines, "fails": [FAIL_TO_PASS[0]]}
     with pytest.raises(CheckError, match="no row 900"):
         SmallFix(folder=tmp_path).attempt({"shop/cart.py": SOLVED}, sandbox="none", changes=[change])
+
+
+MEMORY = """
+import os
+class Name(str):
+    pass
+WAYS = [lambda: Name("/proc/self/mem"), lambda: os.symlink("/proc/self/mem", "/tmp/link") or "/tmp/link"]
+open(WAYS[{}](), "rb").close()
+"""
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_a_true_answer_that_opens_the_memory_of_the_tests_scores_nothing(fix, way):
+    assert "memory" in fix.attempt({"shop/cart.py": MEMORY.format(way) + SOLVED}).reason
+
+
+def test_a_run_in_one_form_from_which_pytest_is_taken_scores_nothing(fix):
+    found = fix.attempt({"shop/cart.py": LATER["takes pytest out of its hooks"]}, changes=[])
+    assert found.reason == "tampered: pytest's own part of pytest_pyfunc_call was taken out"
 
 
 @pytest.mark.parametrize(
