@@ -38,9 +38,18 @@ module.exports = class Reporter {
   getLastError() {}
 };
 
+/** Return what runs jest; only where that cannot be loaded is the fault nobody's but the environment's. */
+function runner() {
+  try {
+    return createRequire(path.join(process.cwd(), 'package.json'))('jest').run;
+  } catch (error) {
+    add({ kind: 'broken', message: reason(error) });
+    throw error;
+  }
+}
+
 async function main() {
-  const near = createRequire(path.join(process.cwd(), 'package.json'));
-  const { run } = near('jest');
+  const run = runner();
   process.env.TFGRPO_TESTS_WORKER = worker;
   const chosen = files.length ? ['--runTestsByPath', ...files] : [];
   await run([
@@ -52,7 +61,6 @@ async function main() {
 
 if (require.main === module) {
   main().catch((error) => {
-    add({ kind: 'broken', message: reason(error) });
     console.error(error);
     process.exit(3);
   });

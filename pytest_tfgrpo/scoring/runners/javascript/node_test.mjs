@@ -18,6 +18,10 @@ const { test, beforeEach, afterEach } = nodeTest;
 Object.freeze(nodeTest);
 const GRACE_MS = 2000;
 const exit = process.exit.bind(process);
+const { executionAsyncResource } = require('node:async_hooks');
+const called = [];
+const getOwn = Object.getOwnPropertyDescriptor;
+let guarded = false;
 let reporting = false;
 let ended = false;
 
@@ -60,14 +64,74 @@ function recordOf(type, data, names) {
   let outcome = type === 'test:pass' ? 'passed' : 'failed';
   if (data.skip !== undefined || data.todo !== undefined) outcome = 'skipped';
   if (outcome === 'failed' && cause.includes(marker)) outcome = 'hung';
-  return { kind: 'test', file, names: path(names, data.nesting, words(data.name)), outcome, ms: took ?? 0, message: outcome === 'failed' ? cause : '' };
+  const named = path(names, data.nesting, words(data.name));
+  if (outcome === 'passed' && guarded && group !== 'suite' && !passed(named)) {
+    return { kind: 'test', file, names: named, outcome: 'failed', ms: 0, message: 'it is reported as passed, and did not pass' };
+  }
+  return { kind: 'test', file, names: named, outcome, ms: took ?? 0, message: outcome === 'failed' ? cause : '' };
+}
+
+/** Return whether node holds a test of these names as passed that was not asked for before. */
+function passed(names) {
+  for (let at = 0; at < called.length; at += 1) {
+    const one = called[at];
+    if (one === null || getOwn(one, 'passed')?.value !== true) continue;
+    let place = names.length - 1;
+    let above = one;
+    while (place >= 0 && above && words(above.name) === names[place]) {
+      above = above.parent;
+      place -= 1;
+    }
+    if (place < 0 && above && !above.parent) {
+      called[at] = null;
+      return true;
+    }
+  }
+  return false;
+}
+
+/**
+ * Let nobody between node and its tests, of whose class one is given: what it inherits and what each test holds is its
+ * own, whatever is put into the prototypes of all objects, and each that is called is noted.
+ */
+function guard(first) {
+  if (first?.constructor?.name !== 'Test' || getOwn(first, 'passed') === undefined) return;
+  const own = Object.getPrototypeOf(first);
+  const above = Object.getPrototypeOf(own);
+  const { runInAsyncScope } = above;
+  const apply = Reflect.apply;
+  for (const key of Reflect.ownKeys(above)) {
+    if (key !== 'runInAsyncScope' && !Object.hasOwn(own, key)) Object.defineProperty(own, key, { value: above[key] });
+  }
+  for (const key of Reflect.ownKeys(first)) {
+    if (!Object.hasOwn(own, key)) Object.defineProperty(own, key, { value: undefined, writable: true });
+  }
+  Object.defineProperty(own, 'runInAsyncScope', {
+    value(...said) {
+      called[called.length] = this;
+      return apply(runInAsyncScope, this, said);
+    },
+  });
+  called[0] = first;
+  guarded = true;
 }
 
 /** Show nobody the tests: node keeps each as a resource, whose function could be exchanged. */
 function hideTests() {
   const hooks = require('node:async_hooks');
   const { createHook } = hooks;
-  const shown = (resource) => (['Test', 'Suite', 'TestHook'].includes(resource?.constructor?.name) ? {} : resource);
+  const inPlace = new WeakMap();
+  const shown = (resource) => {
+    if (!['Test', 'Suite', 'TestHook'].includes(resource?.constructor?.name)) return resource;
+    if (!inPlace.has(resource)) inPlace.set(resource, {});
+    return inPlace.get(resource);
+  };
+  hooks.executionAsyncResource = () => shown(executionAsyncResource());
+  const { binding } = process;
+  process.binding = (name) => {
+    if (name === 'async_wrap') throw new Error('not available while tests are checked');
+    return binding.call(process, name);
+  };
   hooks.createHook = (callbacks) => {
     const { init } = callbacks;
     if (typeof init !== 'function') return createHook(callbacks);
@@ -91,7 +155,11 @@ async function preload() {
 /** Declare a test that passes and wait for it, load the file, then declare one that passes and one that fails. */
 async function main() {
   const { equal } = require('node:assert');
-  await test(early, () => {});
+  let first;
+  await test(early, () => {
+    first = executionAsyncResource();
+  });
+  guard(first);
   const counts = new Map();
   const note = (kind, name) => appendFileSync(starts, `${JSON.stringify({ kind, file, name })}\n`);
   const blamed = hung.filter(([at]) => at === file).map(([, name]) => name);

@@ -81,8 +81,18 @@ function tell(file, task, path) {
   add({ kind: 'test', file, names, outcome, ms: task.result?.duration ?? 0, message: outcome === 'failed' ? message : '' });
 }
 
+/** Return what makes a runner; only where that cannot be loaded is the fault nobody's but the environment's. */
+async function runner() {
+  try {
+    return (await own('vitest/node')).createVitest;
+  } catch (error) {
+    add({ kind: 'broken', message: reason(error) });
+    throw error;
+  }
+}
+
 async function main() {
-  const { createVitest } = await own('vitest/node');
+  const createVitest = await runner();
   const options = {
     watch: false, run: true, bail: 0, passWithNoTests: true, allowOnly: true, reporters: [{}],
     coverage: { enabled: false }, typecheck: { enabled: false }, outputFile: undefined, cache: false,
@@ -107,7 +117,6 @@ async function main() {
 }
 
 main().catch((error) => {
-  add({ kind: 'broken', message: reason(error) });
   console.error(error);
   exit(3);
 });

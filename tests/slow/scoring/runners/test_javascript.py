@@ -163,6 +163,43 @@ OWN["node-test"] |= {
         " try { fs.fstatSync(n); return n } catch { return 'ignore' } }) });"
     ),
 }
+OWN["node-test"] |= {
+    "changes what a stream is given": (
+        "const r = require('stream').Readable.prototype, p = r.push; r.push = function (c, e) {"
+        " return p.call(this, c?.type === 'test:fail' ? { ...c, type: 'test:pass' } : c, e) };"
+    ),
+    "calls tests in its own way": (
+        "const a = require('async_hooks').AsyncResource.prototype, r = a.runInAsyncScope;"
+        "a.runInAsyncScope = function (f, ...x) { return r.call(this, this.name === 'gives a discount'"
+        " ? () => {} : f, ...x) };"
+    ),
+    "finds the class of tests as one is called": (
+        "const a = require('async_hooks').AsyncResource.prototype, r = a.runInAsyncScope;"
+        "a.runInAsyncScope = function (...x) { const p = Object.getPrototypeOf(this);"
+        " if (Object.hasOwn(p, 'fail')) p.fail = p.pass; return r.apply(this, x) };"
+    ),
+    "asks for the test that runs": (
+        "const { executionAsyncResource } = require('async_hooks');"
+        "Array.prototype.reduce = () => { const t = executionAsyncResource(); t.fail = t.pass; return 100 };"
+    ),
+    "asks node for the tests that run": (
+        "Array.prototype.reduce = () => { for (const t of"
+        " process.binding('async_wrap').execution_async_resources) t.fail = t.pass; return 100 };"
+    ),
+    "has all objects take another function": (
+        "Object.defineProperty(Object.prototype, 'fn', { configurable: true, get() {}, set() {"
+        " Object.defineProperty(this, 'fn', { value: () => {}, writable: true }) } });"
+    ),
+    "loads another module that compares": (
+        "const m = require('module'), l = m._load, none = new Proxy({}, { get: () => () => {} });"
+        "m._load = function (n, ...x) { return /assert/.test(n) ? none : l.call(this, n, ...x) };"
+    ),
+    "compiles tests in its own way": (
+        "const m = require('module').prototype, c = m._compile;"
+        "m._compile = function (s, f) { return c.call(this, s.replace('90', '100'), f) };"
+        "delete require.cache[module.parent?.filename]; try { require('../test/cart.test.js') } catch {}"
+    ),
+}
 CHEATS = [
     pytest.param(SUITES[runner], cheat, id=f"{runner}-{name}")
     for runner, own in OWN.items()
@@ -261,6 +298,23 @@ def test_projects_of_vitest_in_a_folder_with_typescript_run(tmp_path: Path) -> N
     )
     assert found.problem is None, found.detail
     assert found.outcomes == {"web/spec/a.ts::m::is 1": "passed", "web/spec/a.ts::m::is 2": "failed"}
+
+
+VALUE = "export const value = 1;\nthrow new Error('given up');\n"
+
+
+@pytest.mark.parametrize("suite", [SUITES["jest"], SUITES["vitest"]], ids=["jest", "vitest"])
+def test_code_that_ends_its_runner_s_configuration_is_no_missing_runner(
+    suite: MadeSuite, tmp_path: Path
+) -> None:
+    """A missing runner is an error of ours, which takes an attempt out of the score."""
+    name = f"{suite.runner}.config.mjs"
+    config = "import { value } from './src/value.mjs';\nexport default { value };\n"
+    tree = suite.write(tmp_path, {name: config, "src/value.mjs": VALUE})
+    found = run(suite, tree, f"test/cart{suite.suffix}")
+    assert found.problem is RunProblem.NO_REPORT
+    assert "given up" in found.detail
+    assert found.outcomes == {}
 
 
 LOADER = """
