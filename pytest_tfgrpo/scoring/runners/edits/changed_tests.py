@@ -18,7 +18,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE
 from pytest_tfgrpo.scoring.runners.edits.edit import Edit, edited, lines_of
 from pytest_tfgrpo.scoring.runners.edits.edits import edits_of
-from pytest_tfgrpo.scoring.runners.edits.test_functions import UNREADABLE, Function, targets
+from pytest_tfgrpo.scoring.runners.edits.test_functions import UNREADABLE, Function, bare, targets
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
 FAILED = (CaseOutcome.FAILED, CaseOutcome.HUNG)
@@ -69,11 +69,19 @@ class ChangedTests:
         `passed` are the tests that passed as they were, in another run.
         """
         for id_ in sorted(self.fails.intersection(passed)):
-            if run.outcomes.get(id_) not in FAILED:
+            ends = self._ends(run.outcomes, id_)
+            if CaseOutcome.PASSED in ends or ends.isdisjoint(FAILED):
                 if run.problem is RunProblem.TIMEOUT:
                     return f"{run.detail} where tests expect something else"
                 return f"tampered: {id_!r} does not fail where it expects something else"
         return ""
+
+    def _ends(self, outcomes: Mapping[str, CaseOutcome], id_: str) -> set[CaseOutcome]:
+        """Return how a test ended; where its id is gone with its parameters, those of its function."""
+        if id_ in outcomes:
+            return {outcomes[id_]}
+        others = outcomes.items()
+        return {end for one, end in others if one not in self.fails and bare(one) == bare(id_)}
 
 
 def two_forms(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> tuple[ChangedTests, ChangedTests]:

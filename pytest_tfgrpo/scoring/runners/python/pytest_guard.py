@@ -78,11 +78,10 @@ def open_guard(
         if type(found) is not list:
             returns.begin(found)
             return ""
-        returns.expect(found, [seen.function_of(item) for item in found], came)
-        functions.update(id(function) for function in seen.functions)
+        returns.expect(seen.functions, _came(trusted, bottom, kept))
+        functions.update(map(id, seen.functions.values()))
         return str(kept.fault_of_modules())
 
-    came = _came(trusted, bottom, kept)
     seen, functions = SeenTests(kept, _types(config)), set()  # type: Tuple[SeenTests, Set[int]]
     plugin = config.pluginmanager.get_plugin("pytest_results")
     lookers = {plugin.pytest_collection_finish.__code__, plugin.pytest_runtest_call.__code__}
@@ -360,15 +359,11 @@ class SeenTests:
         self._found: Dict[str, Tuple[Any, ...]] = {}
         self._kinds: Dict[int, Any] = {}
         self._classes: Dict[Any, List[Any]] = {}
-        self.functions: List[Any] = []
+        self.functions: Dict[int, Any] = {}
         self._asserts = frozenset(vars(sys.modules["unittest.case"].TestCase)) - {"__module__", "__doc__"}
         self._parts = sorted(
             part for part in self._asserts if part.startswith(("assert", "fail", "run", "_call"))
         )
-
-    def function_of(self, item: Any) -> Any:
-        """Return the function of a test that was found; None where it is not looked at."""
-        return self._found.get(item.nodeid, (None,))[0]
 
     def knows(self, nodeid: str) -> bool:
         """Return whether the function of a test is looked at around its call."""
@@ -399,7 +394,7 @@ class SeenTests:
                 return f"the test {nodeid!r} was replaced"
             return self._fault_of_instance(held)
         self._found[nodeid] = now
-        self.functions.append(function)
+        self.functions[id(item)] = function
         fault = self._kept.fault(nodeid, str(item.fspath), function)
         return "" if fault == "?" else str(fault)
 

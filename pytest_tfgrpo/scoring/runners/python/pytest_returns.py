@@ -4,14 +4,14 @@ A part of the script `pytest_reporter`, loaded by `pytest_start`: for any Python
 Python says when a function returns, and from 3.13 on code can write the local variables of pytest's frames.
 """
 
-# ruff: noqa: UP006, UP035, B905 - Python 3.8
+# ruff: noqa: UP006, UP035 - Python 3.8
 
 from __future__ import annotations
 
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 TOOL = 4
 """Number of a tool, of which Python gives none a meaning."""
@@ -39,13 +39,13 @@ class Returns:
 
             self._monitoring.register_callback(TOOL, kind, returned)
 
-    def expect(self, items: List[Any], functions: List[Any], came: Callable[[Any], bool]) -> None:
-        """Look at these tests, each with its function; `came` says whether pytest called from a frame."""
+    def expect(self, functions: Dict[int, Any], came: Callable[[Any], bool]) -> None:
+        """Look at functions, each by the id of its test; `came` says whether pytest called from a frame."""
         self._came = came
-        for item, function in zip(items, functions) if self._monitoring is not None else ():
+        for key, function in functions.items() if self._monitoring is not None else ():
             if type(function) is types.FunctionType:
                 code = function.__code__
-                self._of[id(item)] = (code, function.__globals__)
+                self._of[key] = (code, function.__globals__)
                 self._monitoring.set_local_events(TOOL, code, self._monitoring.events.PY_RETURN)
 
     def begin(self, item: Any) -> None:
@@ -55,6 +55,5 @@ class Returns:
 
     def fault(self) -> str:
         """Return what is wrong with the call that ended, if it passed; another may begin."""
-        wanted, returned = self._wanted, self._returned
-        self._wanted = None
-        return "" if wanted is None or returned else "a test passed that did not return"
+        wanted, self._wanted = self._wanted, None
+        return "" if wanted is None or self._returned else "a test passed that did not return"

@@ -189,6 +189,30 @@ def test_a_check_without_changes_draws_some_of_each_test_where_its_form_has_them
     assert {change.fails for change in found} == {(A,)}
 
 
+ROWS = (f"{A}[1-a]", f"{A}[2-b]")
+
+
+@pytest.mark.parametrize(
+    ("ends", "doubted"),
+    [
+        ({f"{A}[1-c]": "failed", f"{A}[2-d]": "failed"}, False),
+        ({f"{A}[1-c]": "failed", f"{A}[2-d]": "skipped"}, False),
+        ({f"{A}[1-c]": "failed", f"{A}[2-d]": "passed"}, True),
+        ({f"{A}[1-c]": "failed", ROWS[1]: "failed"}, False),
+        ({f"{A}[1-c]": "failed", ROWS[1]: "passed"}, True),
+        ({ROWS[1]: "failed"}, True),
+        ({B: "failed", f"{B}[1-c]": "failed"}, True),
+        ({}, True),
+    ],
+)
+def test_tests_that_change_their_ids_with_their_parameters_must_fail_by_their_new_ones(
+    ends: dict[str, str], doubted: bool
+) -> None:
+    form = ChangedTests(files={}, fails=frozenset(ROWS))
+    run = SuiteRun(outcomes={id_: CaseOutcome(end) for id_, end in ends.items()})
+    assert bool(form.doubt(run, ROWS)) is doubted
+
+
 @pytest.mark.parametrize("row", [9, 100])
 def test_a_change_of_a_row_that_is_not_there_is_refused(row: int) -> None:
     with pytest.raises(ValueError, match=f"there are 8 rows, no row {row}"):

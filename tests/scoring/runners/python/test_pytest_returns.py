@@ -46,7 +46,7 @@ def a_test(tell: Callable[..., object]) -> None:
 
 def begun(came: bool = True, **more: Any) -> Returns:
     returns = Returns()
-    returns.expect([a_test, print], [a_test, print], lambda frame: came)
+    returns.expect({id(one): one for one in (a_test, print)}, lambda frame: came)
     returns.begin(more.get("item", a_test))
     return returns
 
