@@ -63,14 +63,15 @@ def _run(
     found = variables(request.environment, request.tree, python)
     program = _program(argv[0], found["PATH"], request) if argv else None
     if program is None:
-        name = argv[0] if argv else ""
-        return _failed(RunProblem.NO_RUNNER, f"the program {name!r} is not in the environment")
+        return _failed(RunProblem.NO_RUNNER, f"the program {''.join(argv[:1])!r} is not in the environment")
+    if not program.startswith(f"{request.tree}/"):  # what an agent may have written names nothing to be shown
+        shown = (*shown, *needed([program], found["PATH"], request.tree))
     try:
         isolated = IsolatedProgram(
             argv=[program, *argv[1:]],
             tree=request.tree,
             folder=request.command.folder,
-            readable=(*shown, *needed([program], found["PATH"], request.tree)),
+            readable=shown,
             writable=(folder,),
             environment={**found, "CI": "1", "NO_COLOR": "1"},
             isolation=request.isolation,

@@ -1,5 +1,8 @@
 """The bubblewrap sandbox of the command actor."""
 
+import errno
+import json
+import os
 import socket
 import sys
 import tempfile
@@ -12,6 +15,7 @@ from support.tools import require_tool
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.engine.attempts.attempt import AttemptResult
+from pytest_tfgrpo.sandbox.programs.supervisor import REFUSED
 
 BWRAP = {"sandbox": "bwrap"}
 
@@ -125,3 +129,29 @@ def test_an_agent_cannot_use_more_than_its_limits(
     failure = ask(spec, settings={**BWRAP, "sandbox_limits": limits}).failure
     assert failure is not None
     assert reason in failure.message
+
+
+CALLS = f"""
+import ctypes, errno, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+found = {{}}
+for number in {list(REFUSED.get(os.uname().machine, ()))}:
+    ctypes.set_errno(0)
+    pid = os.fork()
+    if not pid:  # so that a call that is let through ends no more than this
+        os._exit(ctypes.get_errno() if libc.syscall(number, -1, -1, -1, -1, -1) < 0 else 0)
+    found[number] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps([status["Seccomp"].strip(), found]))
+"""
+
+
+def test_the_kernel_refuses_the_calls_that_no_program_in_a_sandbox_may_make(
+    run_inside: Callable[..., str],
+) -> None:
+    refused = REFUSED.get(os.uname().machine)
+    if refused is None:
+        pytest.skip("NOT TESTED: there is no filter of system calls for this machine")
+    mode, found = json.loads(run_inside(CALLS))
+    assert (mode, found) == ("2", {str(number): errno.EPERM for number in refused})

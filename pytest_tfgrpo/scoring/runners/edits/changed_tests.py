@@ -80,8 +80,7 @@ class ChangedTests:
         """Return how a test ended; where its id is gone with its parameters, those of its function."""
         if id_ in outcomes:
             return {outcomes[id_]}
-        others = outcomes.items()
-        return {end for one, end in others if one not in self.fails and bare(one) == bare(id_)}
+        return {end for one, end in outcomes.items() if one not in self.fails and bare(one) == bare(id_)}
 
 
 def two_forms(texts: Mapping[str, bytes], changes: Iterable[LineChange]) -> tuple[ChangedTests, ChangedTests]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.runners.command_runner import CODE, run
 
-from pytest_tfgrpo.scoring.runners.protocol import RunProblem
+from pytest_tfgrpo.scoring.runners.command import run_command
+from pytest_tfgrpo.scoring.runners.protocol import RunProblem, SuiteCommand, SuiteRequest
 
 WITH_TESTS = (sys.executable, "run.py", "{report}", "{tests}")
 
@@ -54,6 +56,30 @@ def test_a_command_without_report_program_or_time_says_so(tmp_path: Path) -> Non
     assert "'no-such-program'" in missing.detail
     assert run(tmp_path, ()).problem is RunProblem.NO_RUNNER
     assert run(tmp_path, ("sleep", "60"), timeout_s=0.5).problem is RunProblem.TIMEOUT
+
+
+def test_a_program_of_the_tree_shows_its_tests_nothing_of_the_machine(tmp_path: Path) -> None:
+    other = tmp_path / "other" / "bin"
+    other.mkdir(parents=True)
+    (other / "sh").write_text("#!/bin/sh\necho it was shown\n")
+    (other / "sh").chmod(0o755)
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    program = tree / "run.sh"
+    program.write_text(f"#!{other / 'sh'}\n")
+    program.chmod(0o755)
+    request = SuiteRequest(
+        tree=tree,
+        command=SuiteCommand(runner="command", run=("./run.sh", "{report}")),
+        files=(),
+        timeout_s=60.0,
+    )
+    shown = run_command(request)
+    assert (shown.problem, "it was shown" in shown.detail) == (RunProblem.NO_REPORT, False)
+    assert "it was shown" in run_command(replace(request, isolation="none")).detail
+    program.unlink()
+    program.symlink_to("run.sh")
+    assert run_command(request).problem is RunProblem.NO_REPORT
 
 
 LOCKED_TWICE = """
