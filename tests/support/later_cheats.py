@@ -406,3 +406,62 @@ def tell(*a):
 g['tell'] = tell
 """
 )
+SCAN = """
+_got = []
+def _scan(frame):
+    while frame:
+        for n, v in list(frame.f_locals.items()):
+            if n in ('send', 'tampered', 'hear', 'take') and callable(v): _got.append(v)
+        frame = frame.f_back
+def _forge(f, seen):
+    if id(f) in seen or not hasattr(f, '__closure__'): return
+    seen[id(f)] = f
+    if f.__name__ == 'send':
+        for n in ('test_count', 'test_total', 'test_total_of_nothing'):
+            for w in ('setup', 'call', 'teardown'):
+                f(('r', 'tests/test_cart.py::' + n, w, 'passed', .1, ''))
+        f(('e', 0))
+        os._exit(0)
+    for c in f.__closure__ or ():
+        try: v = c.cell_contents
+        except ValueError: continue
+        if callable(v): _forge(v, seen)
+"""
+"""Finds what signs reports in the frames of the reporter, and signs reports of its own."""
+LATER["handles a signal within the reporter"] = (
+    CART
+    + INSIDE
+    + SCAN
+    + r"""
+import signal, time
+def total(prices):
+    signal.signal(signal.SIGALRM, lambda s, f: _scan(f))
+    signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
+    end = time.time() + 1
+    while not _got and time.time() < end:
+        for _ in range(50): sys.audit('open', '/x', 'r', 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for g in _got: _forge(g, {})
+    return None
+"""
+)
+LATER["has objects end within the reporter"] = (
+    CART
+    + INSIDE
+    + SCAN
+    + r"""
+import gc
+class D:
+    def __init__(self): self.me = self
+    def __del__(self): _scan(sys._getframe(0))
+def total(prices):
+    gc.set_threshold(1, 1, 1)
+    for _ in range(1000):
+        D()
+        sys.audit('open', '/x', 'r', 0)
+        if _got: break
+    gc.set_threshold(700, 10, 10)
+    for g in list(_got): _forge(g, {})
+    return None
+"""
+)
