@@ -56,10 +56,14 @@ def words(value: float, **scale: Any) -> tuple[NamedScore, ...]:
 def test_checks_of_a_kind_are_one_metric_by_weight_and_those_not_reached_count_as_failed() -> None:
     checks = tuple(
         CheckResult(kind=kind, weight=weight, credit=credit)
-        for kind, weight, credit in (("contains", 3.0, 1.0), ("contains", 1.0, 0.0), ("not exact", 1.0, 1.0))
+        for kind, weight, credit in (
+            *(("contains", 3.0, 1.0), ("contains", 1.0, 0.0), ("not exact", 1.0, 1.0)),
+            *(("python", 1.0, 0.5), ("python", 3.0, 0.1)),
+        )
     )
     row = last(changed(make_run(final={"a": [1, 1]}), checks=checks))
     assert (row["check.contains"]["mean"], row["check.not-exact"]["mean"]) == (0.75, 1.0)
+    assert row["check.python"]["mean"] == pytest.approx(0.2), "part of a credit counts as such"
     assert (row["check.contains"]["unit"], row["check.contains"]["better"]) == ("", "higher")
     assert last(make_run(final={"a": [1, -1]}))["check.exact"]["mean"] == 0.5
 
