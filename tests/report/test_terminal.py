@@ -25,7 +25,7 @@ from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.report.gates import default_text
 from pytest_tfgrpo.report.markdown import summary
 from pytest_tfgrpo.report.rollout import failure, rollout_text
-from pytest_tfgrpo.report.terminal import ALIKE, terminal
+from pytest_tfgrpo.report.terminal import ALIKE, NOTHING_MIXED, terminal
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.runs.job import Job
 
@@ -124,6 +124,14 @@ def test_epochs_whose_kinds_of_task_gave_no_lesson_are_one_warning() -> None:
     value["library"]["lesson_groups"] = 3
     assert warnings(terminal(value)) == together[1:]
     assert warnings(terminal(value, verbosity=1)) == [f"warning: {text}" for text in value["warnings"]]
+
+
+def test_an_epoch_without_mixed_groups_is_told_unless_no_epoch_had_one() -> None:
+    value = report(learned()) | {"warnings": [f"epoch2: {NOTHING_MIXED}"]}
+    value["library"] = {**value["library"], "groups": 6, "informative_groups": 3}
+    assert warnings(terminal(value)) == [f"warning: epoch2: {NOTHING_MIXED}"]
+    value["library"]["informative_groups"] = 0
+    assert warnings(terminal(value)) == []
 
 
 def warnings(lines: list[str]) -> list[str]:
