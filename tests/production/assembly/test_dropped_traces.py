@@ -61,3 +61,15 @@ def test_what_others_say_of_a_dropped_run_goes_with_it_and_what_they_say_of_othe
     dropped.doom_runs(trace_id(2), {"s": 1}, 1)
     dropped.flush(clock.now)
     assert [event.data for event in local.replay("RL_FEEDBACK") if event.data] == [b"of another"]
+
+
+def test_the_spans_of_each_dropped_trace_go_from_where_they_begin(local: Bus, clock: Clock) -> None:
+    firsts = []
+    for n in (1, 2, 3):
+        firsts.append(max((event.sequence for event in local.replay("RL_SPANS")), default=0) + 1)
+        publish(local, *agent_trace(n))
+    each, dropped = left(local) // 3, DroppedTraces(local, clock)
+    dropped.doom_runs(trace_id(1), {"s": 1}, firsts[0])
+    dropped.doom_runs(trace_id(3), {"s": 1}, firsts[2])
+    dropped.flush(clock.now)
+    assert [event.sequence for event in local.replay("RL_SPANS")] == list(range(firsts[1], firsts[1] + each))
