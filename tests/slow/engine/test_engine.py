@@ -6,7 +6,7 @@ from support.jobs import LessonPerGroup, ScriptedActor, make_job, run_job, suite
 from support.syncs import Syncs
 
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.engine import writer
+from pytest_tfgrpo.engine import run_writer
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.runs.splits import with_dev
 
@@ -34,7 +34,7 @@ def test_what_is_paid_for_is_on_disk_before_anything_depends_on_it(
             assert kept("candidate", 1) == 1
         return three_or_not(call)
 
-    monkeypatch.setattr(writer, "COMMIT_EVERY_S", 60.0)
+    monkeypatch.setattr(run_writer, "COMMIT_EVERY_S", 60.0)
     job = make_job(
         ScriptedActor(answer), tmp_path, scenarios=with_dev(suite(60, 3), 0.5), job_optimizer=Watching()
     )
