@@ -10,7 +10,14 @@ from support.otlp_spans import line, span
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import identity, read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
 from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp
-from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace, SpanReading, TraceCall, TraceSpan, TraceStep
+from pytest_tfgrpo.telemetry.traces.turns import (
+    RefusedTrace,
+    SpanEvent,
+    SpanReading,
+    TraceCall,
+    TraceSpan,
+    TraceStep,
+)
 
 KIND, ASKED, ANSWERED = "openinference.span.kind", "llm.input_messages", "llm.output_messages"
 
@@ -170,6 +177,17 @@ def test_messages_that_the_dialect_does_not_have_are_malformed(damage: dict[str,
     forest.take(read_otlp(line(span(2, attributes={KIND: "LLM", **damage})).encode(), form="json", place="a"))
     assert forest.runs(whole_trace=True) == []
     assert [one.reason for one in forest.refused] == [RefusedTrace.MALFORMED]
+
+
+def test_the_last_exception_of_a_span_is_its_error() -> None:
+    attributes = {"gen_ai.operation.name": "chat"}
+    (found,) = read_otlp(line(span(1, attributes=attributes)).encode(), form="json", place="a")
+    assert isinstance(found, TraceSpan)
+    said = ("503, tried again", "503, gave up", "")
+    events = tuple(SpanEvent("exception", n, {"exception.message": text}) for n, text in enumerate(said))
+    step = read_span(replace(found, failed=True, message="failed", events=events)).step
+    assert step is not None
+    assert step.error == "503, gave up"
 
 
 def test_a_user_and_a_session_of_a_span_come_before_those_of_its_resource() -> None:
