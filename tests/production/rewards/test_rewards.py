@@ -276,9 +276,12 @@ def test_confidence_is_the_share_of_all_weights_that_rests_on_something_known():
 
 @pytest.mark.parametrize(
     ("said", "score"),
-    [(True, None), (False, None), ((True, "yes"), None), (1, 1.0), (0.0, 0.0), ((0.5, "so so"), 0.5)],
+    [
+        *((True, None), (False, None), ((True, "yes"), None), (-0.4, None), (1.01, None), (math.nan, None)),
+        *((1, 1.0), (0.0, 0.0), ((0.5, "so so"), 0.5)),
+    ],
 )
-def test_a_truth_value_is_no_score_of_a_further_component(said, score):
+def test_a_score_of_a_further_component_is_a_number_from_0_to_1(said, score):
     claims, problems = further_claims(trajectory(), {"tone": lambda data: said})
     assert [claim.score for claim in claims] == ([] if score is None else [score])
     assert list(problems) == (["tone"] if score is None else [])
