@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.sweeps import make_run
+from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.metrics.noise import Flaky
 from pytest_tfgrpo.report.blocks import table
@@ -70,3 +70,14 @@ def test_the_block_says_what_is_always_shown_what_is_null_and_what_is_a_table_of
 def test_every_block_has_a_key_of_its_own() -> None:
     keys = [block.key for block in table.BLOCKS]
     assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(("untested", "held"), [("hold", [True]), ("keep", [])])
+def test_lessons_that_are_held_back_are_listed_whatever_they_were_learned_from(
+    untested: str, held: list[bool]
+) -> None:
+    run = make_run(final={"a": [1, 0]}, train={"b": [1, 0]}, settings=SETTINGS | {"untested": untested})
+    assert "evidence" not in run.preflight
+    report = build(run, None)
+    assert [report["untested"]["held"] for key in report if key == "untested"] == held
+    assert ("they are held back" in summary(report)) is bool(held)
