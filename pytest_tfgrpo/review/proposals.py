@@ -31,6 +31,8 @@ TRIED = 300
 """Variants of one scenario that are tried, at most."""
 COMMENT = 500
 """Characters of a comment in a criterion."""
+CRITERIA = 20
+"""Of a scenario, at most."""
 
 
 CanHold: TypeAlias = Callable[[str, Mapping[str, Json]], bool]
@@ -239,9 +241,10 @@ def _criterion(
     added = [f"TODO {comment}" for comment in comments]
     told = {criterion.text for criterion in criteria_of(known)}
     exact = is_exact(data.get("checks", ()))
-    if not added or set(added) & told or exact or scenario.truth == "majority":
+    full = len(known) >= CRITERIA
+    if not added or full or set(added) & told or exact or scenario.truth == "majority":
         return None
-    fields = {"rubric": [*known, *added][:20]}
+    fields = {"rubric": [*known, *added][:CRITERIA]}
     if not can_hold(scenario.id, fields):
         return None
     return CheckProposal(scenario, fields, "a criterion for a judge, to word; nothing was tried", tuple(off))

@@ -252,6 +252,16 @@ def test_a_comment_becomes_a_criterion_to_word_where_no_check_fits(tmp_path: Pat
     assert isinstance(again, NeedsPerson)
 
 
+def test_comments_become_no_more_criteria_than_a_scenario_may_have(tmp_path: Path) -> None:
+    known = [f"Criterion {n}." for n in range(19)]
+    said = [(f"{n} {'x' * 400}", "wrong", "", f"comment {n}") for n in range(2)]
+    text = as_json([{"kind": "contains", "value": "x"}], rubric=known)
+    found = reviewed(tmp_path, "a.scenario.json", text, *said)
+    assert [criterion.text for criterion in found.after().rubric] == [*known, "TODO comment 0"]
+    again = reviewed(tmp_path, "a.scenario.json", found.text, said[1]).found
+    assert isinstance(again, NeedsPerson), "there is no room for a criterion"
+
+
 def test_a_row_of_csv_takes_words_in_one_pattern(tmp_path: Path) -> None:
     text = "id,prompt,kind,answer\na,p,contains,Paris\n"
     found = reviewed(
