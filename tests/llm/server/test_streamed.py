@@ -97,14 +97,14 @@ def test_calls_come_in_pieces() -> None:
         {"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}},
         {"index": 0, "function": {"arguments": '{"x"'}},
         {"index": 0, "function": {"arguments": ": 1}"}},
-        {"index": 1, "id": "b", "function": {"name": "g", "arguments": "{}"}},
+        {"index": 1, "id": "b", "function": {"name": "g", "arguments": {"y": "é"}}},
     ]
     body = stream(*(chunk({"tool_calls": [piece]}) for piece in pieces), chunk({}, "tool_calls"))
     calls = json.loads(put_together(body))["choices"][0]["message"]["tool_calls"]
     assert [(call["id"], call["function"]["name"], call["function"]["arguments"]) for call in calls] == [
         ("a", "f", '{"x": 1}'),
-        ("b", "g", "{}"),
-    ]
+        ("b", "g", '{"y": "é"}'),
+    ], "arguments are a text, also where a server sends an object"
 
 
 @pytest.mark.asyncio
