@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.api import SMALL, SUITE, Counter, scenario
+from support.api import SMALL, SUITE, Counter, Held, scenario
 from support.builders import make_scenario
 
 import pytest_tfgrpo as tfgrpo
@@ -163,7 +163,7 @@ def test_run_works_inside_a_running_loop_as_a_notebook_has_one(tmp_path: Path) -
 
 
 def test_cancelling_ends_the_run_with_its_files_and_it_can_be_resumed(tmp_path: Path) -> None:
-    actor = Counter(0.05)
+    actor = Held(4)
 
     async def cut() -> None:
         started = asyncio.Event()
@@ -204,8 +204,9 @@ def test_an_interrupt_in_an_observer_ends_the_run_with_its_files(tmp_path: Path,
             raise KeyboardInterrupt
 
     for call in (tfgrpo.run, lambda *args, **kwargs: asyncio.run(tfgrpo.arun(*args, **kwargs))):
+        actor = Counter() if when is Run else Held(1)
         with pytest.raises(KeyboardInterrupt):
-            call(tmp_path, SUITE, actor=Counter(0.01), observe=observe, **SMALL)
+            call(tmp_path, SUITE, actor=actor, observe=observe, **SMALL)
     reports = [json.loads(path.read_text()) for path in tmp_path.glob("out/*/runs/*/report.json")]
     assert [report["status"] for report in reports] == ["complete" if when is Run else "cancelled"] * 2
 
@@ -214,7 +215,7 @@ def test_cancelling_twice_still_writes_the_files(tmp_path: Path) -> None:
     async def cut() -> None:
         started = asyncio.Event()
         run = asyncio.create_task(
-            tfgrpo.arun(tmp_path, SUITE, actor=Counter(0.05), observe=lambda _: started.set(), **SMALL)
+            tfgrpo.arun(tmp_path, SUITE, actor=Held(1), observe=lambda _: started.set(), **SMALL)
         )
         await started.wait()
         run.cancel()

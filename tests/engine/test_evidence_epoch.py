@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.api import SMALL, SUITE, Counter, scenario
+from support.api import SMALL, SUITE, Counter, Held, scenario
 from support.builders import make_experience, make_rollout, make_scenario
 from support.completers import ScriptedCompleter
 from support.evidence import GROUPS, group, write
@@ -144,10 +144,10 @@ def test_two_runs_are_equal(project: Path, result: tfgrpo.RunResult) -> None:
     ids=lambda v: getattr(v, "__name__", v),
 )
 def test_an_interrupted_run_goes_on(project: Path, result: tfgrpo.RunResult, kind: type, at: int) -> None:
-    task, actor = f"resumed-{kind.__name__}-{at}", Counter()
-    with pytest.raises(KeyboardInterrupt):
-        run(project, task_id=task, actor=actor, observe=Stop(kind, at), concurrency=1)
-    made = run(project, task_id=task, actor=actor, resume="latest", concurrency=1)
+    task = f"resumed-{kind.__name__}-{at}"
+    with pytest.raises(KeyboardInterrupt):  # raised on this thread, while the engine's goes on
+        run(project, task_id=task, actor=Held(2), observe=Stop(kind, at), concurrency=1)
+    made = run(project, task_id=task, resume="latest", concurrency=1)
     assert figures(made.run) == figures(result.run)
     assert made.folder is not None
     events = [json.loads(text)["event"] for text in (made.folder / "journal.jsonl").read_text().splitlines()]
@@ -165,7 +165,7 @@ def test_groups_on_file_of_it_say_nothing_about_the_provider(
         know(breaker, slot, answered)
 
     with pytest.raises(KeyboardInterrupt):
-        run(project, task_id="told", observe=Stop(Group, 3), concurrency=1)
+        run(project, task_id="told", actor=Held(), observe=Stop(Group, 3), concurrency=1)
     monkeypatch.setattr(Breaker, "know", noted)
     run(project, task_id="told", resume="latest", concurrency=1)
     assert "evidence" not in told
@@ -174,7 +174,7 @@ def test_groups_on_file_of_it_say_nothing_about_the_provider(
 def test_a_run_goes_on_with_its_own_evidence_alone(tmp_path: Path) -> None:
     write(tmp_path / FILE)
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, observe=Stop(Rollout, 3))
+        run(tmp_path, actor=Held(), observe=Stop(Rollout, 3))
     write(tmp_path / FILE, [group(n, 0.8, 0.1) for n in range(4)])
     with pytest.raises(ResumeError, match="evidence, scenarios changed since; restore them"):
         run(tmp_path, resume="latest")
@@ -191,7 +191,7 @@ def test_a_run_whose_evidence_epoch_has_ended_goes_on_without_the_file(
     write(tmp_path / FILE)
     actor = Counter()
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, actor=actor, observe=Stop(PhaseResult, 1), concurrency=1)
+        run(tmp_path, actor=Held(), observe=Stop(PhaseResult, 1), concurrency=1)
     (tmp_path / FILE).rename(tmp_path / "away.jsonl")
     made = run(tmp_path, actor=actor, resume="latest", concurrency=1)
     assert figures(made.run) == figures(result.run)

@@ -36,3 +36,16 @@ class Counter:
 
     async def aclose(self) -> None:
         self.closed = True
+
+
+class Held(Counter):
+    """Answers some calls; further ones wait until the run that made them is cancelled."""
+
+    def __init__(self, answers: int = 0) -> None:
+        super().__init__()
+        self._answers = answers
+
+    async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+        if self.calls >= self._answers:
+            await asyncio.Event().wait()
+        return await super().__call__(call)
