@@ -42,7 +42,7 @@ COMMANDS = (
     "loop init", "loop demo", "loop config", "loop serve", "loop proxy", "loop status", "loop report",
     "loop show", "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates",
     "loop train", "loop versions", "loop approve", "loop reject", "loop advance", "loop hold",
-    "loop rollback", "loop pin", "loop dashboards",
+    "loop rollback", "loop pin", "loop dashboards", "loop audit", "loop nats-config", "loop bucket-policy",
 )  # fmt: skip
 TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")

@@ -18,7 +18,7 @@ from pytest_tfgrpo.production.trust.audit_records import read_ref
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
-    """Check that no record was changed or taken out, and print the head."""
+    """Check that no record was changed or taken out, and print the head, for you to keep elsewhere."""
     anchor = head_of(arguments.anchor) if arguments.anchor else None
     with existing_bus(arguments.config) as (_, bus):
         found = verify_audit(bus, anchor)
@@ -32,7 +32,7 @@ def verify(arguments: Arguments) -> Iterator[str]:
 
 
 def list_(arguments: Arguments) -> Iterator[str]:
-    """Print who did what, the newest last."""
+    """Print who read, wrote out, decided, left out or forgot what, the newest last."""
     with existing_bus(arguments.config) as (_, bus):
         ref = read_ref(arguments.trajectory) if arguments.trajectory else ""
         since = 1 if ref else max(1, bus.last(AUDIT) - arguments.last + 1)

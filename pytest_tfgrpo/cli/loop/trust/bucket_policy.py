@@ -12,6 +12,6 @@ from pytest_tfgrpo.production.trust.bucket_policy import bucket_policy as policy
 
 
 def bucket_policy(arguments: Arguments) -> Iterator[str]:
-    """Print the policy of the bucket of the store."""
+    """Print the policy of an S3 bucket for who trains, deploys and reads versions."""
     principals = {role: getattr(arguments, role) for role in ROLES}
     yield json.dumps(policy(load_config(arguments.config).store, principals), indent=2)

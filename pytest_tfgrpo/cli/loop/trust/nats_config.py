@@ -9,5 +9,5 @@ from pytest_tfgrpo.production.trust.nats_users import nats_config as users
 
 
 def nats_config(arguments: Arguments) -> Iterator[str]:  # noqa: ARG001 - it is a command
-    """Print users for a NATS server."""
+    """Print users for a NATS server, each with the subjects that its part of the loop needs."""
     yield users().removesuffix("\n")
