@@ -134,6 +134,17 @@ def test_an_epoch_without_mixed_groups_is_told_unless_no_epoch_had_one() -> None
     assert warnings(terminal(value)) == []
 
 
+@pytest.mark.parametrize(("when", "shown"), [("early", True), ("concurrent", False)])
+def test_a_control_that_ran_before_training_is_told_always_and_one_beside_it_in_full_alone(
+    when: str, shown: bool
+) -> None:
+    value = report(learned())
+    value["gain"] = {**value["gain"], "control": {"asked": when, "shared": 0, "drift": None}}
+    short, full = (" ".join(" ".join(terminal(value, verbosity=n)).split()) for n in (0, 1))
+    assert ("; control ran" in short) is shown
+    assert "; control ran" in full
+
+
 def warnings(lines: list[str]) -> list[str]:
     """Return the warnings among lines, each unwrapped."""
     text = "\n".join(lines).replace("\n  ", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -17,7 +18,7 @@ from pytest_tfgrpo.production.assembly.open_traces import (
 )
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.telemetry.traces.dialects.genai_logs import NO_SPAN
-from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
+from pytest_tfgrpo.telemetry.traces.turns import RefusedTrace, TraceSpan
 
 
 def span(name: str, parent: str = "") -> TraceSpan:
@@ -206,3 +207,11 @@ def test_of_traces_that_are_done_the_oldest_spans_go_first(
     for _ in range(9):
         kept.keep("a", OpenTrace(first=1, since=0.0, seen=0.0, size=10))
     assert (kept.pop("a") is not None) is (size >= 10), "one that is kept again counts once"
+
+
+def test_of_what_is_refused_only_fresh_spans_are_told_and_none_for_coming_twice() -> None:
+    trace, tool = OpenTrace(first=1, since=0.0, seen=0.0), {"gen_ai.operation.name": "execute_tool"}
+    for _ in range(2):
+        trace.take([replace(span(name), attributes=tool) for name in "ab"])
+    trace.fresh = {"b"}
+    assert [(one.reason, one.key) for one in trace.result().refused] == [(RefusedTrace.NO_RUN, ("t", "b"))]
