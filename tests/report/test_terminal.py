@@ -145,6 +145,14 @@ def test_a_control_that_ran_before_training_is_told_always_and_one_beside_it_in_
     assert "; control ran" in full
 
 
+def test_a_long_lesson_is_one_line_and_whole_in_the_full_report() -> None:
+    lesson = make_experience(1, summary32=f"Count {'each word ' * 12}once.")
+    value = report(replace(learned(), library=Library(experiences=(lesson,), hash="c" * 64)))
+    short, full = terminal(value), terminal(value, verbosity=1)
+    assert sum("each word" in line for line in short) == 1
+    assert lesson.summary32 in " ".join(" ".join(full).split())
+
+
 def warnings(lines: list[str]) -> list[str]:
     """Return the warnings among lines, each unwrapped."""
     text = "\n".join(lines).replace("\n  ", " ")

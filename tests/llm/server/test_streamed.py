@@ -107,6 +107,13 @@ def test_calls_come_in_pieces() -> None:
     ], "arguments are a text, also where a server sends an object"
 
 
+def test_a_call_of_the_older_form_comes_in_pieces_too() -> None:
+    pieces = [{"name": "f", "arguments": ""}, {"arguments": '{"x"'}, {"arguments": ": 1}"}]
+    body = stream(*(chunk({"function_call": piece}) for piece in pieces), chunk({}, "function_call"))
+    message = json.loads(put_together(body))["choices"][0]["message"]
+    assert message["function_call"] == {"name": "f", "arguments": '{"x": 1}'}
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("body", "code"),
