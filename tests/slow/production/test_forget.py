@@ -124,6 +124,7 @@ def test_a_byte_search_finds_nothing_of_a_session_while_the_services_go_on(
     assert KEPT in sessions
     assert GONE not in sessions
     records = [one for one in payloads(bus, "RL_AUDIT") if one["action"] == "forget"]
+    assert all(len(one.pop("previous")) == 64 for one in records)
     assert records == [
         {
             "action": "forget", "actor": "ada", "what": "session", "ref": scrubber.session_ref(GONE),
