@@ -72,7 +72,7 @@ def browser(chromium: str) -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.connect_over_cdp(chromium)
+        browser = playwright.chromium.connect_over_cdp(chromium, timeout=START_S * 1000)
         yield browser
         browser.close()
 
