@@ -141,7 +141,7 @@ def _decided(config: Any, tree: str) -> Callable[[], str]:
     """Return the function that says which hook about outcomes a plugin of the workspace has."""
     known = {id(one) for one in config.pluginmanager.get_plugins()}
     hooks = config.hook
-    deciding: Dict[str, List[Any]] = {name: [] for name in DECIDING}
+    deciding: Dict[str, List[Any]] = {name: [None] for name in DECIDING}  # no part is None: each is looked at
     needed = {
         name: [one for one in getattr(hooks, name).get_hookimpls() if one.plugin_name in NEEDED]
         for name in DECIDING
