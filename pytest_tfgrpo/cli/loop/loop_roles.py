@@ -18,7 +18,7 @@ from pytest_tfgrpo.production.loop_setting import PREFIX
 from pytest_tfgrpo.production.opt_out_sweep import OptOutSweep
 from pytest_tfgrpo.production.report.status import status_of
 from pytest_tfgrpo.production.rewards.components import load_components
-from pytest_tfgrpo.production.serving.flag_file import FlagFile
+from pytest_tfgrpo.production.serving.foreign.flag_file import FlagFile
 from pytest_tfgrpo.production.training.dataset.cut import cut
 from pytest_tfgrpo.production.training.dataset.request import request_of
 from pytest_tfgrpo.production.training.dataset.training_rows import write_training_rows

@@ -1,1 +1,1 @@
-"""Ways to serve the deployed versions: in process, by a proxy, by flags."""
+"""Ways to serve the deployed versions: in process, by a proxy, by other programs."""

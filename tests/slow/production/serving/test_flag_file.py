@@ -18,7 +18,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
-from pytest_tfgrpo.production.serving.flag_file import FLAG, FlagFile
+from pytest_tfgrpo.production.serving.foreign.flag_file import FLAG, FlagFile
 
 GOOD = DeployCandidate(version="v2", benchmark_passed=True, safety_checks_passed=True, improvement=0.1)
 AT = DeployDecision(at="2026-01-01T00:00:00Z", by="ada", reason="x")

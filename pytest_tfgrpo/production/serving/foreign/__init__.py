@@ -1,0 +1,1 @@
+"""What is served, written for other programs that serve it: flagd, and TensorZero's gateway."""
