@@ -43,6 +43,7 @@ COMMANDS = (
     "loop show", "loop forget", "loop import", "loop opt-out", "loop evidence", "loop candidates",
     "loop train", "loop versions", "loop approve", "loop reject", "loop advance", "loop hold",
     "loop rollback", "loop pin", "loop dashboards", "loop audit", "loop nats-config", "loop bucket-policy",
+    "loop tensorzero",
 )  # fmt: skip
 TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
 GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")

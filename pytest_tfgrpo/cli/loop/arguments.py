@@ -33,6 +33,11 @@ COMMANDS = (
         "loop.serving.proxy",
     ),
     CommandRow(
+        "tensorzero",
+        "Write what is served as variants for the gateway of TensorZero.",
+        "loop.serving.tensorzero",
+    ),
+    CommandRow(
         "status",
         "Print what is stored, what waits, and who does which job.",
         "loop.status",

@@ -51,13 +51,20 @@ class ServedVersion:
             found = self._chosen[key] = self._choose(*key)
         return found
 
-    def _choose(self, task: str, domain: str) -> ServedPrompt:
+    def fixed_prompt(self, domain: str = "") -> ServedPrompt | None:
+        """Return what it adds to any task, with its best lessons; None where it has no such domain."""
+        found = self._choose("", domain, by_task=False)
+        return None if found is NOTHING and self.packs else found
+
+    def _choose(self, task: str, domain: str, *, by_task: bool = True) -> ServedPrompt:
         domain = domain or self._only
         if not domain:
             return NOTHING
         pack = pack_for(self._by_domain, domain)
         if pack.domain not in self._by_domain:
             return NOTHING  # the version was not tried in this domain
+        if not by_task:
+            pack = replace(pack, retrieval="top")
         picked = select(
             self.lessons, pack=pack, domain=domain, prompt=task, limit=pack.experience_slots
         ).picked

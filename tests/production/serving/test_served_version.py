@@ -2,6 +2,7 @@
 
 from support.builders import PACK_STAMP, make_experience, make_pack
 
+from pytest_tfgrpo.core.lessons import Reward
 from pytest_tfgrpo.production.serving.served_version import MOST_CHOSEN, NOTHING, ServedVersion
 
 TEXTS = ("Ask for the order before a refund.", "Name the carrier of a parcel.")
@@ -43,3 +44,13 @@ def test_choices_are_remembered_within_bounds() -> None:
     for n in range(MOST_CHOSEN + 1):
         version.prompt(f"a refund {n}")
     assert version.prompt("a refund 0") is not first
+
+
+def test_whatever_the_task_is_the_best_lessons_are_added_as_many_as_the_pack_has_slots() -> None:
+    best = make_experience(7, summary32="Never guess.", reward=Reward(gt_score=1.0, relative_rank=1.0))
+    version = ServedVersion("v2", (make_pack(experience_slots=1),), [*LESSONS, best])
+    found = version.fixed_prompt()
+    assert found is not None
+    assert found.lessons == (best.id,)
+    assert ServedVersion("v1", (), ()).fixed_prompt() == NOTHING
+    assert ServedVersion("v2", (make_pack("text"), make_pack("code")), ()).fixed_prompt() is None
