@@ -38,6 +38,7 @@ LANGUAGES = {
     "perl",
     "python",
     "sh",
+    "sql",
     "text",
     "toml",
     "yaml",
@@ -168,8 +169,8 @@ def compare(expected: str, done: examples.Done, code: int, where: str) -> None:
 
 
 def compile_only(block: Block) -> str | None:
-    """Return a program that only compiles a file, as pytest is what runs it; None to run the block."""
-    name = block.option("file")
+    """Return a program that only compiles a block that something else runs; None to run the block."""
+    name = block.option("file") or ("example.py" if "never-run" in block.words else "")
     return f"compile({block.text!r}, {name!r}, 'exec')" if name else None
 
 

@@ -10,7 +10,8 @@ A block says what it is by its language and the words after it:
 * ``yaml models``, ``yaml gates``: is loaded as a file of endpoints and prices, or of named gates;
 * ``toml live``: is loaded as the configuration of live RL, from the file that ``file=NAME`` names;
 * ``json schema=NAME``: is valid under a packaged schema;
-* ``python``: is run; ``ini`` and ``toml``: every key of ours is a setting with a valid value.
+* ``python``: is run, with ``never-run`` only compiled; ``sql`` is only shown;
+* ``ini`` and ``toml``: every key of ours is a setting with a valid value.
 
 ``<!-- in: NAME -->`` starts a new, empty folder; ``<!-- in: NAME, a copy of the checkout -->`` one with the
 project's fixtures. In an output ``...`` stands for anything, on a line of its own for any lines; run ids and
