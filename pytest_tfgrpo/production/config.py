@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ DEFAULT = "default"
 KEY_BYTES = 32
 """Of a key file that is made."""
 MAX_BYTES = 1_000_000
+_TWICE = re.compile(r"Cannot declare \((.*)\) twice \(at line ([0-9]+), .*")
 _TLS_FILES = ("tls_ca_file", "tls_cert_file", "tls_key_file")
 """Options that are files of certificates, of which the option ``tls`` of `nats.connect` is made."""
 
@@ -159,11 +161,20 @@ def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
             raise SettingError(f"{file} does not exist; write one with `tfgrpo loop init`") from error
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise SettingError(f"cannot read {file}: {error}") from error
+        raise SettingError(f"cannot read {file}: {_plain(str(error))}") from error
     found = violations("loop-file", data)
     if found:
         raise SettingError("\n".join(f"{file}: {_described(one)}" for one in found))
     return data
+
+
+def _plain(problem: str) -> str:
+    """Return what tomllib says, or what to do about a section that is there twice."""
+    twice = _TWICE.fullmatch(problem)
+    if twice is None:
+        return problem
+    section = ".".join(re.findall(r"'([^']*)'", twice[1]))
+    return f"line {twice[2]} begins the section [{section}] again; write its keys where it begins first"
 
 
 def _described(violation: Violation) -> str:

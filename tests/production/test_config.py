@@ -124,6 +124,10 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
         ),
         ("[view]\npath = ", "cannot read .*loop.toml"),
         (
+            "[view]\n\n[proxy]\n\n[proxy]\nupstream = 'http://x/v1'",
+            r"loop.toml: line 5 begins the section \[proxy\] again; write its keys where it begins first",
+        ),
+        (
             "[rewards]\nweights = {task_completion=0, efficiency=0, code_quality=0, user_feedback=0}",
             "loop.toml: rewards.weights must leave a weight above 0",
         ),
