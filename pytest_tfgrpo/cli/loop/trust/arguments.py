@@ -20,9 +20,7 @@ def audit(parser: Parser) -> None:
     command.add_argument(
         "--last", type=positive, default=50, metavar="N", help="newest records to print (default: 50)"
     )
-    command.add_argument(
-        "--trajectory", metavar="ID", default="", help="only who read this trajectory, by its whole id"
-    )
+    command.add_argument("--trajectory", metavar="ID", help="only who read this trajectory")
     command.add_argument(
         "--json", action="store_true", help="print whole records, with evidence, a line each"
     )

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pytest_tfgrpo.cli.loop.open_loop import existing_bus
+from pytest_tfgrpo.cli.loop.open_loop import current_view, existing_bus
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.texts.text import line, table
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.chain import fields_of
 from pytest_tfgrpo.production.bus.streams import AUDIT
 from pytest_tfgrpo.production.report.figure_lines import labelled
 from pytest_tfgrpo.production.trust.audit_chain import AuditChain, head_of, verify_audit
 from pytest_tfgrpo.production.trust.audit_records import read_ref
+from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view.view import LoopView
+from pytest_tfgrpo.storage.event_store import BusEvent
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def verify(arguments: Arguments) -> Iterator[str]:
@@ -33,8 +40,11 @@ def verify(arguments: Arguments) -> Iterator[str]:
 
 def list_(arguments: Arguments) -> Iterator[str]:
     """Print who read, wrote out, decided, left out or forgot what, the newest last."""
-    with existing_bus(arguments.config) as (_, bus):
-        ref = read_ref(arguments.trajectory) if arguments.trajectory else ""
+    with existing_bus(arguments.config) as (config, bus):
+        ref = ""
+        if arguments.trajectory is not None:
+            with current_view(config, bus) as view:
+                ref = read_ref(_whole_id(view, arguments.trajectory))
         since = 1 if ref else max(1, bus.last(AUDIT) - arguments.last + 1)
         all_said = ((one, fields_of(one)) for one in bus.replay(AUDIT, since_sequence=since))
         said = deque(
@@ -44,18 +54,41 @@ def list_(arguments: Arguments) -> Iterator[str]:
         for one, value in said:
             yield json.dumps({"sequence": one.sequence, "id": one.id, "time": one.time, "record": value})
         return
+    yield from _table([*said]) if said else ["none"]
+
+
+def _table(said: Sequence[tuple[BusEvent, Json]]) -> Iterator[str]:
+    """Yield a row for each record, and its reason below it."""
     rows = [
         [
             str(one.sequence),
-            line(one.time, 25),
-            line(str(value.get("actor") or "the loop"), 20),
+            line(one.time[:19], 19),
+            line(str(value.get("actor") or "the loop"), 16),
             line(str(value.get("action", "?")), 20),
-            line(" ".join(str(value[key]) for key in ("what", "ref") if value.get(key)), 50),
-            line(str(value.get("reason") or ""), 60),
+            line(" ".join([str(value.get("what") or ""), str(value.get("ref") or "")[:8]]).strip(), 19),
         ]
         for one, value in said
     ]
-    yield from table(["", "time", "who", "did", "what", "reason"], rows, left=6) if rows else ["none"]
+    head, *shown = table(["", "time (UTC)", "who", "did", "what"], rows, left=5)
+    yield head
+    for row, (_, value) in zip(shown, said, strict=True):
+        yield row
+        if value.get("reason"):
+            yield from labelled("", line(str(value["reason"])))
+
+
+def _whole_id(view: LoopView, id_: str) -> str:
+    """Return the id of the trajectory whose id starts so, also of one that is gone if it is whole.
+
+    Raises StoreError where it is not whole, and stands for none or for several.
+    """
+    found = queries.find(view, id_.strip().lower())
+    if len(found) == 1:
+        return str(found[0].id)
+    if not _ID.fullmatch(id_.strip().lower()):
+        stands = "several trajectories" if found else "no trajectory on the bus"
+        raise StoreError(f"{id_!r} stands for {stands}; write the whole id, which may be of one that is gone")
+    return id_.strip()
 
 
 def _lines(found: AuditChain) -> Iterator[str]:

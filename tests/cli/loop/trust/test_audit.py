@@ -16,6 +16,8 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
+from pytest_tfgrpo.storage.event_store import BusEvent
 
 
 @pytest.fixture
@@ -62,8 +64,39 @@ def test_what_people_read_write_out_and_leave_out_is_kept_without_whom(bus: Bus)
     assert derived_id("a").encode() not in kept
     assert b'"min_reward":0.5' in kept
     said = tfgrpo("loop", "audit", "list").splitlines()
-    assert said[0].split() == ["time", "who", "did", "what", "reason"]
-    assert re.fullmatch(r"1  \S+Z  ada  read +trajectory [0-9a-f-]{36}", said[1])
+    assert said[0].split() == ["time", "(UTC)", "who", "did", "what"]
+    assert re.fullmatch(r"1  [0-9-]+T[0-9:]{8}  ada  read +trajectory [0-9a-f]{8}", said[1])
+
+
+def test_the_start_of_an_id_lists_who_read_a_trajectory_and_never_nobody_by_mistake(bus: Bus) -> None:
+    tfgrpo("loop", "show", derived_id("a"))
+    read = [("ada", "read", "trajectory")]
+    assert listed("--trajectory", derived_id("a")[:8]) == read
+    assert "stands for no trajectory on the bus" in tfgrpo(
+        "loop", "audit", "list", "--trajectory", "zz", code=1
+    )
+    assert "stands for several trajectories" in tfgrpo("loop", "audit", "list", "--trajectory", "", code=1)
+    bus.delete("RL_TRAJECTORIES", [one.id for one in bus.replay("RL_TRAJECTORIES")])
+    Path("loop-view.db").unlink()
+    assert listed("--trajectory", derived_id("a")) == read, "also of one that is gone"
+
+
+def test_a_reason_is_below_its_record_and_all_fits_a_terminal(bus: Bus) -> None:
+    value = {"actor": "a" * 30, "action": "deployment_roll_back", "what": "v3", "reason": "word " * 40}
+    bus.publish(
+        [
+            BusEvent(
+                id=derived_id("x"),
+                subject=AUDIT_SUBJECT,
+                time="2026-01-01T12:00:00.000Z",
+                data=json.dumps(value).encode(),
+            )
+        ]
+    )
+    head, row, *reason = tfgrpo("loop", "audit", "list").splitlines()
+    assert row.endswith("deployment_roll_back  v3")
+    assert " ".join(reason).split() == ["word"] * 40
+    assert max(map(len, (head, row, *reason))) <= 80
 
 
 def test_verify_prints_the_head_and_names_the_first_record_that_was_changed(bus: Bus) -> None:
