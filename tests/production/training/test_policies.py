@@ -577,7 +577,7 @@ class TestTrace:
     def test_a_version_shows_its_lessons_and_their_trajectories(self, policies: Policies) -> None:
         add(policies, 0, adds(lesson(0)), adds(lesson(1, "count-words", summary32="Count twice.")))
         assert list(trace_lines(policies, "v2")) == [
-            "version    v2, needs_approval, 2 lessons",
+            "version    v2, needs approval, 2 lessons",
             "parents    v1",
             "learned    by job job-0 in run run-0",
             "",

@@ -63,4 +63,4 @@ def _candidates(arguments: Arguments, action: PersonAction) -> Iterator[tuple[Bu
 def _row(one: ScenarioCandidate, prompt: str) -> list[str]:
     known = "check" if one.expected else "rubric"
     reward = "-" if one.reward is None else f"{one.reward:.2f}"
-    return [one.id, str(one.owners), reward, known, line(one.domain, 20), line(prompt, 40)]
+    return [one.id, str(one.owners), reward, known, line(one.domain, 12), line(prompt, 18)]

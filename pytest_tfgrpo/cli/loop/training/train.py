@@ -31,7 +31,8 @@ def train(arguments: Arguments) -> Iterator[str]:
         )
         if problem := jobs.submit(request):
             raise StoreError(problem)
-    yield f"queued     {request.id}; `tfgrpo loop status` says how it goes"
+    yield f"queued     {request.id}"
+    yield "next: tfgrpo loop status"
 
 
 def _cancelled(jobs: TrainingJobs, wanted: str) -> str:

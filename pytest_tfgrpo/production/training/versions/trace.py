@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.texts.text import line, plural
+from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 from pytest_tfgrpo.production.deployment.serving import FIRST
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.production.training.versions.sources import LessonSource
 
 SHORTEST = 4
 """Characters of an id that may stand for it."""
+_NAME = re.compile(r"v[0-9]+")
 
 
 def trace_lines(policies: Policies, id_: str) -> Iterator[str]:
@@ -23,6 +25,9 @@ def trace_lines(policies: Policies, id_: str) -> Iterator[str]:
     if id_ in names:
         yield from _version(policies, id_)
         return
+    if _NAME.fullmatch(id_):
+        policies.row(id_)
+        raise StoreError(f"version {id_} has no files; `tfgrpo loop versions list` says where each stands")
     carried = {name: policies.sources(name) for name in names}
     found = [*_lessons(carried, id_), *_trajectories(carried, id_)]
     if len(id_) < SHORTEST or not found:
@@ -33,18 +38,23 @@ def trace_lines(policies: Policies, id_: str) -> Iterator[str]:
 
 def _version(policies: Policies, name: str) -> Iterator[str]:
     version = policies.read(name)
-    yield f"version    {name}, {policies.row(name).state}, {plural(version.lessons, 'lesson')}"
+    state = policies.row(name).state.replace("_", " ")
+    yield f"version    {name}, {state}, {plural(version.lessons, 'lesson')}"
     if name == FIRST:
         yield "           the agent without lessons"
         return
     yield f"parents    {', '.join(version.parents)}"
-    yield f"learned    by job {line(version.job)} in run {line(version.run)}"
+    yield from _labelled("learned", f"by job {line(version.job)} in run {line(version.run)}")
     for source in policies.sources(name):
         yield from ("", *_lesson(source))
 
 
+def _labelled(label: str, text: str) -> list[str]:
+    return wrapped(text, 80, f"{label:<11}", " " * 11)
+
+
 def _lesson(source: LessonSource) -> Iterator[str]:
-    yield f"lesson     {source.lesson}: {line(source.text)}"
+    yield from _labelled("lesson", f"{source.lesson}: {line(source.text)}")
     if not source.trajectories:
         yield "           rests on scenarios of the suite alone"
         return
@@ -73,7 +83,7 @@ def _trajectories(carried: Mapping[str, Sequence[LessonSource]], id_: str) -> It
         yield f"trajectory {line(trajectory)}"
         for (of, lesson), source in rests.items():
             if of == trajectory:
-                yield f"taught     {lesson}: {line(source.text)}"
+                yield from _labelled("taught", f"{lesson}: {line(source.text)}")
                 yield f"carried by {', '.join(_carriers(carried, lesson))}"
 
 

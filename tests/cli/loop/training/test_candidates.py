@@ -32,7 +32,8 @@ def test_candidates_are_listed_shown_and_accepted(project: Path) -> None:
     assert head.split() == ["id", "users", "reward", "check", "domain", "task"]
     id_, *row = first.split(maxsplit=5)
     assert row == ["1", "0.25", "check", "general", "Where is order 17?"]
-    assert second.split(maxsplit=5)[3:] == ["rubric", "general", "And\\x1b[2J the other?"]
+    assert second.split(maxsplit=5)[3:] == ["rubric", "general", "And\\x1b[2J the..."]
+    assert max(map(len, (head, first, second))) <= 80
     assert last == f"next: tfgrpo loop candidates show {id_}"
     assert "1 more; list them with --most 2" in tfgrpo("loop", "candidates", "list", "--most", "1")
     shown = tfgrpo("loop", "candidates", "show", id_)

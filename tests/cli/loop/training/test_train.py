@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_manual_request_is_queued_and_can_be_cancelled(folder: Path) -> None:
     assert "training" not in tfgrpo("loop", "status")
-    job_id = tfgrpo("loop", "train", "--sample-size", "7", "--priority", "high").split()[1].strip(";")
+    job_id = tfgrpo("loop", "train", "--sample-size", "7", "--priority", "high").split()[1]
     with closing(open_bus(f"embedded:{folder / 'loop-bus.db'}")) as bus:
         (job,) = TrainingJobs(bus, "test").listed()
         (_, event) = bus.replay("RL_TRAINING")

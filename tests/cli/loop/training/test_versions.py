@@ -131,6 +131,17 @@ def test_a_trajectory_leads_to_lessons_and_versions(folder: Path) -> None:
     assert "has the id 'nothing'" in tfgrpo("loop", "versions", "trace", "nothing", code=1)
 
 
+def test_what_a_version_rests_on_fits_a_terminal_and_a_wrong_version_is_named(folder: Path) -> None:
+    assert "no version 'v1'; no job has made one" in tfgrpo("loop", "versions", "trace", "v1", code=1)
+    add(folder)
+    text = tfgrpo("loop", "versions", "trace", "v2")
+    assert text.startswith("version    v2, needs approval, ")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "there is no version 'v9'; the last is v2" in tfgrpo("loop", "versions", "trace", "v9", code=1)
+    next((folder / "loop-jobs" / "rl-checkpoints" / "v2").glob("policy.json")).unlink()
+    assert "version v2 has no files" in tfgrpo("loop", "versions", "trace", "v2", code=1)
+
+
 def test_a_removed_version_is_listed_without_figures(folder: Path) -> None:
     add(folder)
     with closing(open_bus(f"embedded:{folder / 'loop-bus.db'}")) as bus:
