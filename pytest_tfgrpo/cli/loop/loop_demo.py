@@ -197,8 +197,8 @@ def demo_command(arguments: Arguments) -> Iterator[str]:
         yield write(target, lambda: write_text(target, page))
         if arguments.into:
             config = quote(str(folder / "killed" / "loop.toml"))
-            yield f"next: tfgrpo loop show ID --config {config}"
-            yield f"      tfgrpo loop report --html FILE --config {config}, for what it learned"
+            yield "next: tfgrpo loop show ID; for what it learned: tfgrpo loop report --html FILE"
+            yield f"      each command needs: --config {config}"
         else:
             yield "its files are gone; to use the commands above, keep them: tfgrpo loop demo --into DIR"
 
@@ -336,7 +336,7 @@ def _kill(loop: DemoLoop, request: DemoRequest) -> Iterator[str]:
     loop.kill()
     sender.join()
     loop.start()
-    yield "kill -9    of the service while it took spans; started again, and the exporter repeats them"
+    yield "kill -9    of the service while it took spans; started again, the exporter repeats"
 
 
 def _lost(loop: DemoLoop, request: DemoRequest) -> None:

@@ -24,6 +24,7 @@ from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
+from pytest_tfgrpo.production.report.figure_lines import labelled
 from pytest_tfgrpo.production.view.view import DEPLOYMENTS, LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -80,10 +81,11 @@ def rollout_lines(bus: Bus, view: LoopView, first: int = 2) -> Iterator[str]:
     """
     demo = DemoRollout(bus, view, first)
     _, better, worse, alike = demo.versions
-    yield "rollout    on a simulated clock: a look every 10 minutes, 600 sessions an hour"
+    yield "rollout    of three made-up versions to made-up users, on a simulated clock:"
+    yield "           a look every 10 minutes, 600 sessions an hour"
     yield f"           {better} passed its validation, .08 better than v1; ada approves it"
     yield from demo.ramp(better, DeployDecision(at=demo.now, by="ada", reason="approved"))
-    yield f"           {worse} failed its validation; grace forces it on users (--emergency-override)"
+    yield f"           {worse} failed its validation; grace uses --emergency-override"
     override = DeployDecision(at=demo.now, by="grace", reason="override: a customer waits for it")
     yield from demo.ramp(worse, override, override=True)
     yield f"           {alike} is as good as {better}; for an hour the provider of both fails"
@@ -204,14 +206,18 @@ def _decision_lines(data: Json, seconds: float) -> Iterator[str]:
     metadata, share = data["metadata"], data["deployment_config"]["traffic_percentage"]
     hours, minutes = divmod(round(seconds / 60), 60)
     name = f"{data['model_info']['model_id']} {metadata['state'].replace('_', ' ')}"
-    yield f"{hours:2} h {minutes:02}    {name}, {share:g} % of new sessions: {line(metadata['reason'])}"
+    yield from labelled(
+        f"{hours:2} h {minutes:02}", f"{name}, {share:g} % of new sessions: {line(metadata['reason'])}"
+    )
     found = metadata["evidence"]
     if found:
         counts, reward, rates = found["sessions"], found["reward"], found["error_rate"]
+        yield f"           {counts['canary']:g} sessions against {counts['control']:g}"
         yield (
-            f"           {counts['canary']:g} sessions against {counts['control']:g}: reward "
-            f"{reward['difference']:+.3f} ({reward['low']:+.2f} to {reward['high']:+.2f}), "
+            f"           reward {reward['difference']:+.3f} ({reward['low']:+.2f} to {reward['high']:+.2f}), "
             f"errors {rates['canary']:.3f} and {rates['control']:.3f}"
         )
         if metadata["state"] in ("canary", "live"):
-            yield f"           a drop of {reward['missed_drop']:.2f} would still have been missed"
+            drop = f"{reward['missed_drop']:.2f}"
+            seen = f"a drop of {drop} would still" if float(drop) else "no drop would"
+            yield f"           {seen} have been missed"

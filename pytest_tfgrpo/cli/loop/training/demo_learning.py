@@ -71,7 +71,7 @@ def learned_lines(bus: Bus, folder: Path, job: TrainingJob) -> Iterator[str]:
     yield f"trigger    {why}: {header.counts['trajectories']} new trajectories"
     yield (
         f"evidence   {header.counts['attempts']} attempts at {header.counts['groups']} tasks with different "
-        "rewards; nobody is asked again"
+        "rewards"
     )
     yield from _version(job, Policies(bus, FolderArtifacts(folder / JOBS)))
     yield _control(folder.parent, evidence)
@@ -83,10 +83,11 @@ def _version(job: TrainingJob, policies: Policies) -> Iterator[str]:
     found = version.validation
     assert found is not None, "a version that a job made is validated"
     gain = _gain(found.holdout_reward, found.improvement_over_baseline)
-    yield f"version    {name} with {plural(version.lessons, 'lesson')}: mean score on the eval split {gain}"
+    yield f"version    {name} with {plural(version.lessons, 'lesson')}: eval split {gain}"
     yield f"           {row.state.replace('_', ' ')}: {'; '.join(found.reasons)}"
-    yield f"next       tfgrpo loop versions verdict {name} --safety passed --by NAME --reason TEXT"
-    yield f"           tfgrpo loop approve {name} --by NAME --reason TEXT; live until then: {FIRST}"
+    yield f"           {FIRST} stays live until you say:"
+    yield f"next: tfgrpo loop versions verdict {name} --safety passed --by NAME --reason TEXT"
+    yield f"      tfgrpo loop approve {name} --by NAME --reason TEXT"
 
 
 def _control(folder: Path, evidence: Path) -> str:
@@ -108,7 +109,7 @@ def _control(folder: Path, evidence: Path) -> str:
     report = load_json(reports[-1].read_bytes())
     gain = report["gain"]
     score = _gain(gain["after"], gain["difference"])
-    return f"control    the same attempts with rewards shuffled within each task: {score}"
+    return f"control    the same attempts, rewards shuffled within each task: {score}"
 
 
 def _shuffled(file: EvidenceFile) -> Iterator[EvidenceGroup]:

@@ -63,6 +63,7 @@ def test_what_it_learns_is_a_version_that_waits_for_a_person(tmp_path: Path) -> 
     check_learned(text, tmp_path)
     assert decisions(text) == DECISIONS
     assert "would still have been missed" in text
+    assert max(map(len, text.splitlines())) <= 80
     for version in ("v2 live 20", "v3 rolled back 20", "v4 live 20"):
         assert f"\n{version}" in page
     assert "emergency override grace: override: a customer waits for it" in page
@@ -74,7 +75,7 @@ def check_learned(text: str, folder: Path) -> None:
     before, after = map(float, re.findall(r"version    v2 .* ([0-9.]+) to ([0-9.]+)", text)[0])
     assert after > before
     assert "needs approval: no safety suite was tried" in text
-    following = re.findall(r"(?:next|) {7,}tfgrpo (loop .*? --reason TEXT)", text)
+    following = re.findall(r"(?m)^(?:next:| {5}) tfgrpo (loop .*? --reason TEXT)$", text)
     assert [command_line().parse_args(shlex.split(one)).version for one in following] == ["v2", "v2"]
     for command in following:
         assert main([*shlex.split(command), "--config", str(folder / "killed" / "loop.toml")]) == 0
