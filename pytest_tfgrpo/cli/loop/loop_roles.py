@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.open_loop import current_view, open_scrubber
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.production.assembly.assembler import Assembler
 from pytest_tfgrpo.production.deployment.controller import DeploymentController
 from pytest_tfgrpo.production.door.dropped_runs import DroppedRuns
@@ -96,17 +97,29 @@ def open_roles(
     return [assembler, evaluator, OptOutSweep(bus, view, scrubber, opt_outs)]
 
 
+def _project(config: LoopConfig) -> Path | None:
+    """Return the folder of the project, or None; raises SettingError where it is not there."""
+    project = config.project_path
+    if project is not None and not project.is_dir():
+        raise SettingError(
+            f"{config.path}: training.project: there is no folder {project}; name that of your suite, "
+            "relative to this file"
+        )
+    return project
+
+
 def training_roles(
     bus: Bus, view: LoopView, config: LoopConfig, jobs: TrainingJobs, environ: Mapping[str, str]
 ) -> list[LoopRole]:
     """Return what queues requests and, where this service runs jobs, what requests them and runs them.
 
-    Jobs have the variables of `environ`, but for the loop's own.
+    Jobs have the variables of `environ`, but for the loop's own. Raises SettingError where the project is
+    not there.
     """
     chosen, scrubber = config.settings.training, open_scrubber(config)
     roles: list[LoopRole] = [RequestIntake(bus, jobs, scrubber)]
     passed = {name: value for name, value in environ.items() if not name.startswith(PREFIX)}
-    project = config.project_path
+    project = _project(config)
     limits = JobLimits(
         timeout_s=chosen.timeout_h * 3600.0,
         usd_per_job=chosen.budget_usd_per_job,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.loop_roles import (
     deployment_role,
@@ -27,9 +26,6 @@ from pytest_tfgrpo.production.service.training import TrainingApi
 from pytest_tfgrpo.production.sinks.prometheus.exposition import metrics_page
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.view.view import LoopView
-
-if TYPE_CHECKING:
-    pass
 
 
 def serve(arguments: Arguments) -> Iterator[str]:
