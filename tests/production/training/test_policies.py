@@ -332,7 +332,7 @@ def test_a_verdict_is_in_the_row_the_files_and_the_audit(policies: Policies, bus
     }
     policies.decide("v2", "approved", by="ada", reason="", at=NOON)
     unsafe = policies.judge("v2", safe=False, by="grace", reason="line 3", at=NOON)
-    assert (unsafe.state, unsafe.by) == ("approved", "ada")  # who approved it rejects it
+    assert (unsafe.state, unsafe.by, unsafe.reason) == ("rejected", "grace", "line 3")
     assert not candidate_of(policies, "v2").safety_checks_passed
 
 

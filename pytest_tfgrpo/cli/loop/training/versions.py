@@ -24,7 +24,7 @@ def list_versions(arguments: Arguments) -> Iterator[str]:
     """Print all versions: state, score on the eval split, who decided."""
     with existing_bus(arguments.config) as (config, bus):
         policies, served = Policies(bus, open_artifacts(config.store)), Deployments(bus).serving().states
-        rows = [_row(policies, row, served.get(row.name, row.state)) for row in policies.listed()]
+        rows = [_row(policies, row, row.shown(served.get(row.name))) for row in policies.listed()]
     head = ["version", "state", "lessons", "score", "against live", "decided by"]
     yield from table(head, rows, left=2) if rows else ["no job has made a version yet"]
 

@@ -95,7 +95,7 @@ def _by_number(item: tuple[str, str]) -> tuple[int, str]:
 
 
 def _version(policies: Policies, row: VersionRow, states: Mapping[str, str]) -> VersionFacts:
-    facts = VersionFacts(name=row.name, state=states.get(row.name, row.state), row=row)
+    facts = VersionFacts(name=row.name, state=row.shown(states.get(row.name)), row=row)
     try:
         version, sources = policies.read(row.name), policies.sources(row.name)
         found = version.judged

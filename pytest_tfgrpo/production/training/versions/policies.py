@@ -220,8 +220,10 @@ class Policies:
 
         def with_verdict(before: VersionRow, _: Serving) -> VersionRow:
             verdict = add_verdict(before.verdict, safe=safe, score=score, by=by, reason=reason)
-            outcome = judged(found, verdict).outcome
-            return replace(before, verdict=verdict, state=before.state if before.by else outcome)
+            row = replace(before, verdict=verdict)
+            if not before.by:
+                return replace(row, state=judged(found, verdict).outcome)
+            return replace(row, state="rejected", by=by, reason=reason, at=at) if safe is False else row
 
         said = {"action": "policy_verdict", "actor": by, "reason": reason, "safe": safe, "score": score}
         row = self._note(name, with_verdict, said, at)

@@ -9,6 +9,8 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE
 from pytest_tfgrpo.production.training.versions.verdict import VersionVerdict
 
+MET = ("canary", "held", "live")
+"""States of a version that users meet."""
 VersionState: TypeAlias = Literal["validated", "rejected", "needs_approval", "approved", "removed"]
 
 
@@ -29,3 +31,7 @@ class VersionRow:
     pinned: bool = False
     """Whether its files stay, however old they are."""
     verdict: VersionVerdict | None = field(default=None, metadata=SPARSE)
+
+    def shown(self, served: str | None) -> str:
+        """Return its state beside that of its deployment, if it has one: a rejection beats one that ended."""
+        return self.state if served is None or (self.state == "rejected" and served not in MET) else served

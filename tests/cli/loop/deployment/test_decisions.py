@@ -77,6 +77,9 @@ def test_an_approved_version_ramps_and_is_advanced_held_and_rolled_back() -> Non
     assert decide("rollback", "v2") == [back]
     assert (state("v1"), state("v2")) == ("live", "rolled")
     assert "meets 10 %" in decide("approve", "v2")[1], "a person lets it ramp again"
+    decide("rollback", "v2")
+    decide("reject", "v2")
+    assert state("v2") == "rejected"
 
 
 def test_a_version_that_did_not_pass_takes_an_override_and_all_sessions_only_with_it() -> None:
@@ -125,8 +128,10 @@ def test_a_verdict_of_a_person_that_a_version_is_unsafe_rolls_it_back_at_once() 
         return tfgrpo("loop", "versions", "verdict", version, "--safety", "failed", *ADA).splitlines()
 
     decide("approve", "v2")
-    assert judge("v2")[0] == "v2 rolled back; live is v1"
-    assert (state("v2"), "a person found it unsafe" in judge("v3")[-1]) == ("rolled", True)
+    first, _, then, why = judge("v2")
+    assert (first, then) == ("v2 rolled back; live is v1", "v2 rejected"), "and no longer approved"
+    assert "a person found it unsafe" in why
+    assert (state("v2"), "a person found it unsafe" in judge("v3")[-1]) == ("rejected", True)
     assert "served" not in tfgrpo("loop", "status")
     with closing(open_bus(BUS)) as bus:
         last = payloads(bus, "RL_DEPLOYMENTS")[-1]["metadata"]
