@@ -79,7 +79,7 @@ def check_learned(text: str, folder: Path) -> None:
     assert [command_line().parse_args(shlex.split(one)).version for one in following] == ["v2", "v2"]
     for command in following:
         assert main([*shlex.split(command), "--config", str(folder / "killed" / "loop.toml")]) == 0
-    assert re.search(r"control    the same attempts with rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
+    assert re.search(r"control    the same attempts, rewards shuffled .*: [0-9.]+ to [0-9.]+", text)
 
 
 def test_a_service_that_cannot_start_says_why_once(tmp_path: Path) -> None:
