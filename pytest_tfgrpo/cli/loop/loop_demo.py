@@ -336,7 +336,7 @@ def _kill(loop: DemoLoop, request: DemoRequest) -> Iterator[str]:
     loop.kill()
     sender.join()
     loop.start()
-    yield "kill -9    of the service while it took spans; started again, the exporter repeats"
+    yield "kill -9    of the service while it took spans; then the exporter repeats them"
 
 
 def _lost(loop: DemoLoop, request: DemoRequest) -> None:
