@@ -130,6 +130,10 @@ class _TimedProtocol(_Protocol):
         self._head = 0
         self._reading.start(self.limits.head_s, self.transport.close)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head is not None:  # not what stands behind a body, which is no header of the request
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._head = None
         self._reading.start(self.limits.body_s + _GRACE_S, self.transport.close)

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -134,6 +135,18 @@ def test_other_routes_and_bodies_that_are_no_json_pass(proxy: Running, upstream:
     answer = connection.getresponse()
     assert (answer.status, answer.read()) == (400, b'{"error": {"message": "that is no JSON"}}')
     connection.close()
+
+
+def test_what_stands_behind_a_chunked_body_is_no_header_of_the_request(
+    proxy: Running, upstream: ModelUpstream
+) -> None:
+    body = json.dumps({"model": "words", "messages": [ASKED]}).encode()
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    chunks = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\nX-Behind: 1\r\n\r\n" % (len(body), body)
+    with socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])), timeout=30) as client:
+        client.sendall(head + chunks)
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+    assert "x-behind" not in upstream.requests[0][1]
 
 
 @pytest.mark.parametrize("chunked", [False, True])
