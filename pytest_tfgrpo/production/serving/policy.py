@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import weakref
 from collections.abc import Callable
@@ -12,6 +13,9 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.deployment.assignment import SessionVersions
 from pytest_tfgrpo.production.serving.follow import ServingFollower, usable
 from pytest_tfgrpo.production.serving.served_version import NOTHING, ServedPrompt
+
+_LONGEST_NAME = 256
+"""Characters of a session's id; a longer one is remembered by its digest."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,8 @@ class VersionChoice:
         serving = None if state is None else usable(state)
         if state is None or serving is None:
             return "", NOTHING
+        if len(session) > _LONGEST_NAME:
+            session = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()
         version = self._sessions.version(serving, session)
         return version, state.versions[version].prompt(task, domain)
 
@@ -65,7 +71,8 @@ class ServedPolicy:
         `task` is the first message of the user, by which lessons are chosen: keep the answer for the whole
         conversation, or give the same task. `domain` is that of your suite, needed if it has several.
         """
-        version, prompt = self._choice.choose(session, task, domain)
+        named, asked, of = ("" if one is None else str(one) for one in (session, task, domain))
+        version, prompt = self._choice.choose(named, asked, of)
         return SessionPolicy(version=version, prompt="\n\n".join(prompt.parts), lessons=prompt.lessons)
 
     def close(self) -> None:

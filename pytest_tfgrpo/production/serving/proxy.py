@@ -33,8 +33,10 @@ _OF_A_HOP = frozenset(
     }
 )
 """Headers that hold for one connection."""
-_CLIMBS = re.compile(r"[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)", re.IGNORECASE)
-"""A path that would lead out of the upstream's base URL."""
+_LARGEST_STATUS = 599
+"""Of HTTP; the server knows no other."""
+_CLIMBS = re.compile(r"(?:[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?=[/\\;]|%2f|%5c|$)", re.IGNORECASE)
+"""A path that would lead out of the upstream's base URL, as servers of any kind read it."""
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 AsgiReceive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 AsgiSend: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
@@ -89,7 +91,7 @@ class PolicyProxy:
         path: str = scope["path"]
         if path == HEALTH:
             await _send_json(send, 200, {"status": "ok", "requests": dict(self.counts), **self._health()})
-        elif path.startswith(f"{ROOT}/") and _CLIMBS.search(_raw_path(scope)) is None:
+        elif (written := _written(scope)).startswith(f"{ROOT}/") and _CLIMBS.search(written) is None:
             await self._while_connected(scope, receive, send)
         else:
             await _refuse(send, 404, f"the proxy has no path {path[:200]!r}; use {ROOT}/...", "not_found")
@@ -130,8 +132,11 @@ class PolicyProxy:
     def _begin(self, scope: AsgiMessage, body: bytes, stream: AsyncIterator[bytes] | None) -> _Passing:
         """Return what is sent for a request."""
         headers = [(name.decode("latin-1"), _text(value)) for name, value in scope["headers"]]
-        kept = [one for one in headers if one[0] not in _OF_A_HOP and (stream or one[0] != "content-length")]
-        path = _raw_path(scope).removeprefix(ROOT)
+        dropped = _named_by_connection(headers)
+        if body and stream is None:
+            dropped |= {"content-length"}  # the body may change
+        kept = [one for one in headers if one[0] not in dropped]
+        path = _with_query(scope).removeprefix(ROOT)
         completes = scope["path"] == CHAT and scope["method"] == "POST"
         chat = read_chat(body) if completes and stream is None else None
         if chat is None:
@@ -175,7 +180,12 @@ class PolicyProxy:
             except UpstreamFault as fault:
                 error = f"the answer was cut: {fault}"
                 self.counts["cut"] += 1
-                raise CutAnswer(error) from None
+                if not _is_short(answer.headers):
+                    raise CutAnswer(error) from None
+                settle()
+                if record is not None:
+                    record.end(status, encoding, error)
+                await _refuse(send, *_of_cut(fault))
             finally:
                 await answer.end()
         finally:
@@ -185,13 +195,18 @@ class PolicyProxy:
     async def _relay(
         self, answer: ModelAnswer, passing: _Passing, send: AsgiSend, settle: Callable[[], None]
     ) -> None:
-        headers = [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in answer.headers
-            if name.lower() not in _OF_A_HOP
+        headers = [(name.lower(), value) for name, value in answer.headers]
+        dropped = _named_by_connection(headers)
+        if _header(headers, "transfer-encoding"):
+            dropped |= {"content-length"}  # it does not hold beside the other
+        kept = [
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in headers
+            if name not in dropped
         ]
-        headers += [(name, value.encode()) for name, value in passing.said.items()]
-        start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+        kept += [(name, value.encode()) for name, value in passing.said.items()]
+        status = answer.status if answer.status <= _LARGEST_STATUS else 502
+        start = {"type": "http.response.start", "status": status, "headers": kept}
         record = passing.record
         if _is_short(answer.headers):
             parts = []
@@ -243,11 +258,23 @@ async def _rest(body: bytes, receive: AsgiReceive) -> AsyncIterator[bytes]:
         more = message.get("more_body", False)
 
 
-def _raw_path(scope: AsgiMessage) -> str:
-    """Return path and query as the client wrote them."""
+def _written(scope: AsgiMessage) -> str:
+    """Return the path as the client wrote it."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.decode("latin-1")
+
+
+def _with_query(scope: AsgiMessage) -> str:
     query: bytes = scope.get("query_string", b"")
-    return (raw + b"?" + query if query else raw).decode("latin-1")
+    return _written(scope) + (f"?{query.decode('latin-1')}" if query else "")
+
+
+def _named_by_connection(headers: Headers) -> frozenset[str]:
+    """Return the names of headers that hold for one connection, also those that it names itself."""
+    named = (
+        name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
+    )
+    return _OF_A_HOP.union(named)
 
 
 def _text(value: bytes) -> str:
@@ -269,6 +296,8 @@ def _header(headers: Headers, wanted: str) -> str:
 
 def _is_short(headers: Headers) -> bool:
     length = _header(headers, "content-length")
+    if _header(headers, "transfer-encoding"):
+        return False
     return length.isascii() and length.isdigit() and int(length[:20]) <= LARGEST_WHOLE
 
 
@@ -277,6 +306,12 @@ def _of_fault(fault: UpstreamFault) -> tuple[int, str, str]:
     if fault.late:
         return 504, f"the model server behind the proxy gave no answer in time: {fault}", "upstream_timeout"
     return 502, f"the proxy cannot reach the model server: {fault}", "upstream_unreachable"
+
+
+def _of_cut(fault: UpstreamFault) -> tuple[int, str, str]:
+    """Return the same for an answer that is cut before the client got anything of it."""
+    status = 504 if fault.late else 502
+    return status, f"the model server behind the proxy cut its answer: {fault}", "upstream_cut"
 
 
 async def _refuse(send: AsgiSend, status: int, message: str, code: str) -> None:

@@ -16,7 +16,6 @@ from pytest_tfgrpo.production.serving.served_version import ServedPrompt
 
 SESSION_HEADER, DOMAIN_HEADER = "x-session-id", "x-tfgrpo-domain"
 LEFT = "the client left before the answer"
-_LONGEST_NAME = 256
 _NOT_ASKED = frozenset({401, 403, 404})
 """Statuses of a request that reached no model."""
 
@@ -37,10 +36,7 @@ class PassingChat:
     @property
     def session(self) -> str:
         """What decides on the version: a conversation without a name keeps one too."""
-        if self.named and len(self.named) <= _LONGEST_NAME:
-            return self.named
-        told = self.named or self.chat.head
-        return hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()
+        return self.named or hashlib.sha256(self.chat.head.encode()).hexdigest()
 
 
 class ChatRecord:

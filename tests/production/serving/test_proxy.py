@@ -80,6 +80,20 @@ def test_a_session_is_named_by_header_metadata_or_user_and_keeps_its_version(ups
     assert [one.header("x-tfgrpo-policy") for one in both] == by_header
 
 
+def test_a_long_name_of_a_session_decides_as_it_does_in_the_process_of_an_agent(
+    upstream: FakeUpstream,
+) -> None:
+    ramp = Serving(
+        ramp=ramp_of(shares=(0.5, 1.0), waits_min=(60.0, 30.0)), states={"v1": "live", "v2": "canary"}
+    )
+    names = ["s" * 300 + str(n) for n in range(20)]
+    choice = choice_of(ramp)
+    drawn = [choice.choose(name, "task")[0] for name in names]
+    assert set(drawn) == {"v1", "v2"}
+    proxy = LocalProxy(upstream, choice_of(ramp))
+    assert [proxy.chat(ASKED, user=name).header("x-tfgrpo-policy") for name in names] == drawn
+
+
 def test_a_conversation_without_a_name_keeps_its_version_too(upstream: FakeUpstream) -> None:
     ramp = Serving(
         ramp=ramp_of(shares=(0.5, 1.0), waits_min=(60.0, 30.0)), states={"v1": "live", "v2": "canary"}
@@ -103,13 +117,14 @@ def test_requests_whose_domain_a_version_does_not_know_are_counted(upstream: Fak
 
 
 def test_headers_pass_but_those_of_a_connection(proxy: LocalProxy, upstream: FakeUpstream) -> None:
-    headers = (("X-Request-Id", "r1"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2"), ("Connection", "close"))
-    upstream.answers = [FakeAnswer(status=429, headers=(*headers, ("Retry-After", "7")))]
+    headers = (("X-Request-Id", "r1"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2"), ("Connection", "X-Hop"))
+    upstream.answers = [FakeAnswer(status=429, headers=(*headers, ("X-Hop", "1"), ("Retry-After", "7")))]
     sent = {
         "authorization": "Bearer sk-1",
         "x-any": "1",
         "host": "here",
-        "connection": "x",
+        "connection": "close, X-Hop",
+        "x-hop": "1",
         "content-length": "9",
     }
     reply = proxy.chat(ASKED, headers=sent)
@@ -149,8 +164,24 @@ def test_other_routes_pass_and_are_counted(proxy: LocalProxy, upstream: FakeUpst
     assert health == {"status": "ok", "requests": {"other": 3, "v2": 1}, "versions": []}
 
 
+def test_what_looks_like_a_climb_and_is_none_passes(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    assert proxy.send("GET", "/v1/files/...%2f?under=/a/../b").status == 200
+    assert upstream.requests[0].path == "/files/...%2f?under=/a/../b"
+
+
+def test_a_post_without_a_body_keeps_its_length_since_servers_may_need_it(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    proxy.send("POST", "/v1/batches/b1/cancel", headers={"content-length": "0"})
+    assert upstream.requests[0].headers == [("content-length", "0")]
+
+
 @pytest.mark.parametrize(
-    "path", ["/", "/v2/models", "/v1/../admin", "/v1/%2e%2E/admin", "/v1/a/..\\b", "/v1/.."]
+    "path",
+    [
+        *("/", "/v2/models", "/v1/../admin", "/v1/%2e%2E/admin", "/v1/a/..\\b", "/v1/.."),
+        *("/v1/..%2Fadmin", "/v1/a%5c..%5cb", "/v1/..;/admin", "/v1%2f@others.example/x", "/%761/models"),
+    ],
 )
 def test_no_path_leads_out_of_the_upstream(proxy: LocalProxy, upstream: FakeUpstream, path: str) -> None:
     reply = proxy.send("GET", path)
@@ -173,16 +204,38 @@ def test_an_upstream_without_an_answer_is_an_error_in_the_form_of_openai(
     assert proxy.app.counts["unreachable"] == 1
 
 
-@pytest.mark.parametrize("length", [(), (("content-length", "9"),)])
 def test_an_answer_that_is_cut_ends_the_connection_of_the_client(
-    proxy: LocalProxy, upstream: FakeUpstream, length: tuple[tuple[str, str], ...]
+    proxy: LocalProxy, upstream: FakeUpstream
 ) -> None:
-    answer = FakeAnswer(chunks=[b"data", UpstreamFault("closed", late=False)], headers=length)
+    answer = FakeAnswer(chunks=[b"data", UpstreamFault("closed", late=False)], headers=())
     upstream.answers = [answer]
     with pytest.raises(CutAnswer, match="closed"):
         proxy.chat(ASKED)
     assert answer.ended
     assert proxy.app.counts["cut"] == 1
+
+
+@pytest.mark.parametrize(("late", "status"), [(False, 502), (True, 504)])
+def test_an_answer_that_is_cut_before_the_client_got_any_of_it_is_an_error_in_the_form_of_openai(
+    proxy: LocalProxy, upstream: FakeUpstream, late: bool, status: int
+) -> None:
+    answer = FakeAnswer(
+        chunks=[b"data", UpstreamFault("closed", late=late)], headers=(("content-length", "9"),)
+    )
+    upstream.answers = [answer]
+    reply = proxy.chat(ASKED)
+    assert (reply.status, reply.value["error"]["code"], answer.ended) == (status, "upstream_cut", True)
+    assert proxy.app.counts["cut"] == 1
+
+
+def test_a_length_beside_chunks_is_dropped_and_a_status_that_http_has_not_is_a_502(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    both = (("content-length", "2"), ("transfer-encoding", "chunked"))
+    upstream.answers = [FakeAnswer(chunks=[b"more than two"], status=799, headers=both)]
+    reply = proxy.chat(ASKED)
+    assert (reply.status, reply.body) == (502, b"more than two")
+    assert reply.headers == [("x-tfgrpo-policy", "v2")]
 
 
 def test_a_client_that_leaves_cancels_what_goes_on_for_it(proxy: LocalProxy, upstream: FakeUpstream) -> None:
