@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from pytest_tfgrpo.core.errors import SettingError, StoreError, describe
+from pytest_tfgrpo.core.errors import BusError, StoreError, describe
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.serving import ROW, Serving, serving_of
 from pytest_tfgrpo.production.serving.last_known import ServedState, read_last_known, write_last_known
@@ -32,10 +32,15 @@ class ServingFollower:
         load: LoadVersion,
         last_known: Path,
         report: Callable[[str], None],
+        identity: Callable[[], object] = lambda: None,
     ) -> None:
-        """`last_known` is a file that keeps what is served; any thread calls `report`."""
+        """`last_known` is a file that keeps what is served; any thread calls `report`.
+
+        The bus is opened again where `identity` returns another value than before.
+        """
         self._open_bus, self._load = open_bus, load
         self._file, self._report = last_known, report
+        self._identity, self._opened = identity, identity()
         self._bus: Bus | None = None
         self._seen: tuple[int, bool] | None = None
         """Revision of the row, and whether all versions were read."""
@@ -69,6 +74,9 @@ class ServingFollower:
 
     def look(self) -> None:
         """Look once; raises BusError, StoreError and SettingError where it cannot."""
+        if (identity := self._identity()) != self._opened:
+            self._leave()
+            self._opened = identity
         bus = self._bus = self._bus or self._open_bus()
         value, revision = bus.table(STATE).get(ROW)
         if self._seen == (revision, True):
@@ -80,13 +88,22 @@ class ServingFollower:
         if before is None or before.serving != serving or before.versions.keys() != versions.keys():
             self._keep(self.state)
 
+    def _leave(self) -> None:
+        """Close the bus, and forget what is known of it, but not what is served."""
+        bus, self._bus = self._bus, None
+        self._seen, self._read = None, {}
+        if bus is not None:
+            bus.close()
+
     def _versions(self, bus: Bus, serving: Serving) -> dict[str, ServedVersion]:
         """Return the versions that are served or may come back; one that cannot be read is reported."""
         last = {} if self.state is None else dict(self.state.versions)
         for name in sorted(serving.used - self._read.keys()):
             try:
                 self._read[name] = self._load(bus, name)
-            except (StoreError, SettingError) as error:
+            except BusError:
+                raise
+            except (OSError, ValueError) as error:
                 kept = "is served as it was" if name in last else "cannot be served"
                 self._report(f"version {name} {kept}: {error}")
         return {name: one for name, one in (last | self._read).items() if name in serving.used}
@@ -105,8 +122,7 @@ class ServingFollower:
                 self._report(f"what is served stays as it was: {describe(error)}")
             self._looked.set()
             self._stop.wait(LOOK_S)
-        if self._bus is not None:
-            self._bus.close()
+        self._leave()
 
 
 def usable(state: ServedState) -> Serving | None:

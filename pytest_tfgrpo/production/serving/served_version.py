@@ -35,11 +35,14 @@ class ServedVersion:
     """The texts of a version; threads may share it."""
 
     def __init__(self, name: str, packs: Sequence[PromptPack], lessons: Sequence[Experience]) -> None:
+        """Raise ValueError where these add nothing that can be served."""
         self.name, self.packs, self.lessons = name, tuple(packs), tuple(lessons)
         self._by_domain = {pack.domain: pack for pack in packs}
         domains = {lesson.domain for lesson in lessons} or self._by_domain.keys()
         self._only = next(iter(domains)) if len(domains) == 1 else ""
         self._chosen: dict[tuple[str, str], ServedPrompt] = {}
+        for domain in self._by_domain:
+            self._choose("", domain)  # a damaged file is to be found here, not by a request
 
     def prompt(self, task: str, domain: str = "") -> ServedPrompt:
         """Return what it adds for a task; a version of several domains adds nothing where none is named."""

@@ -26,11 +26,11 @@ def load_version(policies: Policies, name: str) -> ServedVersion:
     policies.read(name)  # says it where the version was removed
     place = f"{policies.place(name)}/{PACKS}"
     data = policies.files.read(f"{CHECKPOINTS}/{name}/{PACKS}")
+    with TemporaryDirectory() as temporary:
+        policies.save_library(name, file := Path(temporary) / "library.json")
+        lessons = load_library(file).experiences
     try:
-        packs = from_wire(tuple[PromptPack, ...], load_json(data or b""))
+        return ServedVersion(name, from_wire(tuple[PromptPack, ...], load_json(data or b"")), lessons)
     except ValueError as error:
         why = "it is missing" if data is None else error
         raise StoreError(f"cannot read {place}: {why}; run the job of version {name} again") from error
-    with TemporaryDirectory() as temporary:
-        policies.save_library(name, file := Path(temporary) / "library.json")
-        return ServedVersion(name, packs, load_library(file).experiences)

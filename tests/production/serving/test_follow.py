@@ -1,21 +1,28 @@
 """What is served, followed on the bus; without the bus, as it was last."""
 
 import json
+import re
+import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.buses import EmbeddedPlace
 from support.serving import ADA, PARCEL, REFUND, add_version, deploy, files_of
 
-from pytest_tfgrpo.cli.loop.serving.open_policy import LAST_KNOWN, open_policy
+from pytest_tfgrpo.cli.loop.serving.open_policy import LAST_KNOWN, open_follower, open_policy
 from pytest_tfgrpo.core.errors import BusError, StoreError
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.config import load_loop_config
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.serving.follow import ServingFollower
 from pytest_tfgrpo.production.serving.last_known import decode_state, encode_state, read_last_known
 from pytest_tfgrpo.production.serving.policy import VersionChoice
+from pytest_tfgrpo.production.serving.served_version import ServedVersion
 from pytest_tfgrpo.production.serving.version_files import load_version
 from pytest_tfgrpo.production.training.versions.policies import Policies
 
@@ -222,3 +229,67 @@ def test_a_policy_without_a_bus_warns_and_goes_on(tmp_path: Path) -> None:
             assert policy.for_session("s").version == policy.for_session("s").prompt == ""
     assert ["there is no bus" in str(one.message) for one in caught] == [True]
     assert not (tmp_path / "loop-bus.db").exists()
+
+
+def test_a_bus_that_was_put_back_from_a_copy_is_followed(
+    loop_folder: Path, bus: Bus, policies: Policies, embedded: EmbeddedPlace, tmp_path: Path
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    copy = tmp_path / "copy.db"
+    with closing(sqlite3.connect(embedded.path)) as now, closing(sqlite3.connect(copy)) as then:
+        now.backup(then)
+    follower = open_follower(load_loop_config(loop_folder / "loop.toml", {}), lambda _: None)
+    choice = looked(follower)
+    assert texts(choice, "s5")[0] == "v2"
+    moved = embedded.path.rename(tmp_path / "moved.db")
+    with pytest.raises(BusError, match="there is no bus"):
+        follower.look()
+    assert texts(choice, "s5")[0] == "v2"
+    copy.rename(embedded.path)
+    with closing(open_bus(f"embedded:{embedded.path}")) as again:
+        Deployments(again).roll_back("v2", ADA)
+    follower.look()
+    assert texts(choice, "s5") == ("v1", "")
+    follower.start()
+    follower.close()
+    moved.unlink()
+
+
+@pytest.mark.parametrize("error", [OSError("no space"), ValueError("damaged")])
+def test_a_version_that_cannot_be_read_keeps_nobody_from_a_rollback(
+    bus: Bus, policies: Policies, tmp_path: Path, reports: list[str], error: Exception
+) -> None:
+    def fail(_: Bus, name: str) -> ServedVersion:
+        if name != "v1":
+            raise error
+        return ServedVersion(name, (), ())
+
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    follower = ServingFollower(lambda: bus, fail, tmp_path / "served.json", reports.append)
+    assert texts(looked(follower), "s5") == ("v1", "")
+    assert reports == [f"version v2 cannot be served: {error}"]
+
+
+def test_packs_that_cannot_be_served_are_found_when_they_are_read(
+    bus: Bus, policies: Policies, follower: ServingFollower, reports: list[str]
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    packs = Path(policies.place("v2")) / "packs.json"
+    packs.write_text(re.sub('"experience_slots": *[0-9]+', '"experience_slots": -1', packs.read_text()))
+    assert texts(looked(follower), "s5") == ("v1", "")
+    assert f"cannot read {packs}" in reports[0]
+
+
+def test_a_policy_raises_for_no_argument(loop_folder: Path, bus: Bus, policies: Policies) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2", at_once=True)
+    with open_policy(loop_folder / "loop.toml") as policy:
+        odd: Any = None
+        assert policy.for_session(odd, odd, domain=odd).version in ("v1", "v2")
+        assert policy.for_session("s5", odd) == policy.for_session("s5")
+        odd = ["a refund"]
+        assert policy.for_session(odd, odd).version in ("v1", "v2")
+        assert policy.for_session("\ud800", "\ud800").version in ("v1", "v2")

@@ -48,9 +48,20 @@ def open_follower(config: LoopConfig, report: Callable[[str], None]) -> ServingF
             raise BusError(f"there is no bus {file}; `tfgrpo loop serve` makes it")
         return open_bus(config.bus_spec, options=config.bus_options())
 
+    def identity() -> object:
+        """Return which file the bus is: one that was put back from a copy is another one."""
+        if config.bus_file is None:
+            return None
+        try:
+            found = config.bus_file.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     return ServingFollower(
         existing,
         lambda bus, name: load_version(Policies(bus, open_artifacts(config.store)), name),
         config.path.parent / LAST_KNOWN,
         FirstReports(report).say,
+        identity,
     )
