@@ -162,7 +162,8 @@ def _joined(events: Iterator[Mapping[str, Json]]) -> dict[str, Json]:
         kept["message"] = {"role": "assistant"}
         if isinstance(delta.get("content"), str):
             texts.append(delta["content"])
-        for part in delta.get("tool_calls") or ():
+        parts = delta.get("tool_calls")
+        for part in parts if isinstance(parts, list) else ():
             if isinstance(part, dict):
                 _add_call(calls, part)
     if "message" in kept:

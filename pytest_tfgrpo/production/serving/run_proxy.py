@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.service.limits import ServiceLimits
@@ -20,6 +22,8 @@ from pytest_tfgrpo.production.serving.upstream import Upstream, require_client
 
 LIMITS = ServiceLimits(body_s=120.0, connections=10_000, drain_s=30)
 """Answers of models take long, and are read slowly."""
+_SPARE_FILES = 100
+"""For the bus, modules that load late, and connections that are to be refused."""
 
 
 def run_proxy(
@@ -45,9 +49,10 @@ def run_proxy(
             collected = {"published": collector.published, "dropped": collector.dropped}
         return {"versions": served, "collected": collected}
 
+    limits = replace(LIMITS, connections=connections_within(LIMITS.connections))
     upstream = Upstream(settings.upstream)
     add = None if collector is None else collector.add
-    server = open_server(PolicyProxy(upstream.send, VersionChoice(follower), add, health), LIMITS)
+    server = open_server(PolicyProxy(upstream.send, VersionChoice(follower), add, health), limits)
     server.config.date_header = False  # the upstream's passes
     with ExitStack() as closing:
         listener = closing.enter_context(listen(settings.host, settings.port))
@@ -60,3 +65,15 @@ def run_proxy(
             serve_until(server, listener, ready, stop)
         finally:
             asyncio.run(upstream.close())
+
+
+def connections_within(most: int) -> int:
+    """Return how many clients fit the open files of this process, two each, after raising its soft limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * most + _SPARE_FILES
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if soft == resource.RLIM_INFINITY else max(1, min(most, (soft - _SPARE_FILES) // 2))

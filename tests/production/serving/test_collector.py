@@ -295,6 +295,13 @@ def test_whatever_passes_is_no_error_of_the_proxy_and_is_kept(
     assert (collector.published, reports) == (1, [])
 
 
+def test_calls_of_tools_that_are_no_list_cost_no_trajectory(collected: Collected) -> None:
+    collected.upstream.answers = [streamed({"tool_calls": 5}, {"content": "Yes."})]
+    collected.proxy.chat(ASKED, stream=True)
+    (found,) = collected.trajectories()
+    assert "Yes." in json.dumps(found)
+
+
 def test_the_thread_publishes_once_the_bus_is_back(collected: Collected, bus: Bus) -> None:
     tries: list[int] = []
     reports: list[str] = []

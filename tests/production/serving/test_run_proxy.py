@@ -1,0 +1,39 @@
+"""How many clients the proxy takes at a time."""
+
+import resource
+
+import pytest
+
+from pytest_tfgrpo.production.serving.run_proxy import connections_within
+
+INFINITE = resource.RLIM_INFINITY
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "found"),
+    [
+        (1024, 4096, 2100, 1000),
+        (1024, 1100, 1100, 500),
+        (1024, INFINITE, 2100, 1000),
+        (5000, 9000, 5000, 1000),
+        (INFINITE, INFINITE, INFINITE, 1000),
+        (64, 64, 64, 1),
+    ],
+)
+def test_clients_fit_the_open_files_whose_limit_is_raised_for_them(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int, found: int
+) -> None:
+    limits = [(soft, hard)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.append(new))
+    assert connections_within(1000) == found
+    assert limits[-1] == (raised, hard)
+
+
+def test_a_limit_that_cannot_be_raised_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int, new: tuple[int, int]) -> None:
+        raise ValueError(f"not {new}")
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (300, 4096))
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert connections_within(1000) == 100
