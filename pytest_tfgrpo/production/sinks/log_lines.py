@@ -26,7 +26,8 @@ KINDS: Mapping[str, str] = {
 """By table."""
 _TAIL = 1 << 20
 """Bytes at the end of a file that are searched for lines which are there already."""
-_EVENT = re.compile(rb'"event_id":"([^"]*)"')
+_EVENT = re.compile(rb'"event_id":"([^"]*)".*\n')
+"""Of a whole line: one that a full disk cut short comes again."""
 
 
 class LogLines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -12,7 +13,9 @@ from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, CU
 
 BucketRole: TypeAlias = Literal["trainer", "deployer", "reader"]
 ROLES: tuple[BucketRole, ...] = ("trainer", "deployer", "reader")
-_STORE = re.compile(r"s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/+(.*?))?/*")
+_STORE = re.compile(r"s3a?://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
+_ODD = re.compile(r"[*?$]|(?:^|/)\.\.(?:/|$)")
+"""In a folder: what a policy takes for any other or for a variable, or reads otherwise than the store."""
 _ARN = re.compile(r"arn:[a-z0-9-]+:(?:iam|sts)::[0-9]{12}:(?:root|(?:user|role|assumed-role)/[\w+=,.@/-]+)")
 _READ, _WRITE, _REMOVE = ("s3:GetObject",), ("s3:PutObject", "s3:AbortMultipartUpload"), ("s3:DeleteObject",)
 
@@ -46,7 +49,13 @@ def bucket_policy(store: str, principals: Mapping[BucketRole, Sequence[str]]) ->
         raise SettingError(
             f"[training] store is {store!r}, which is no S3 bucket; set it to such as s3://models/agent"
         )
-    bucket, folder = found[1], found[2] or ""
+    bucket = found[1]
+    folder = "/".join(PurePosixPath(f"/{found[2] or ''}").parts[1:])  # as the store itself reads it
+    if _ODD.search(folder):
+        raise SettingError(
+            f"[training] store is {store!r}; a policy cannot name a folder with * or ? or $ or .., "
+            "so use another one"
+        )
     start = f"{folder}/" if folder else ""
     statements: list[Json] = []
     for role in ROLES:

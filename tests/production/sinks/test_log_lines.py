@@ -92,6 +92,17 @@ def test_what_comes_again_is_there_once_and_a_torn_line_ends(tmp_path: Path) -> 
     assert path.read_text().count(first.id) == 1
 
 
+def test_a_line_that_was_cut_after_its_id_comes_again_whole(tmp_path: Path) -> None:
+    path = tmp_path / "loop.log"
+    first, second, *_ = rows()
+    LogLines(path).write([first, second], again=False)
+    path.write_bytes(path.read_bytes()[:-9])
+    LogLines(path).write([first, second], again=True)
+    *_, last = path.read_text().splitlines()
+    assert json.loads(last)["event_id"] == second.id
+    assert path.read_text().count(first.id) == 1
+
+
 def test_a_file_that_was_renamed_goes_on_under_its_name(tmp_path: Path) -> None:
     log = LogLines(tmp_path / "loop.log")
     log.write(rows()[:1], again=False)

@@ -36,9 +36,19 @@ def test_the_store_may_be_the_whole_bucket() -> None:
     assert reads["Resource"] == [f"arn:aws:s3:::models/rl-{one}/*" for one in ("checkpoints", "logs", "viz")]
 
 
+@pytest.mark.parametrize("store", ["s3://models//agent/", "s3a://models/./agent//", "s3://models/agent"])
+def test_slashes_too_many_name_the_folder_that_the_store_uses(store: str) -> None:
+    (_, reads) = bucket_policy(store, {"reader": [ARN]})["Statement"]
+    assert reads["Resource"][0] == "arn:aws:s3:::models/agent/rl-checkpoints/*"
+
+
 @pytest.mark.parametrize(
     ("store", "arn", "says"),
     [
+        ("s3://models/*", ARN, "a policy cannot name a folder with"),
+        ("s3://models/a?ent", ARN, "a policy cannot name a folder with"),
+        ("s3://models/${aws:username}", ARN, "a policy cannot name a folder with"),
+        ("s3://models/agent/../other", ARN, "a policy cannot name a folder with"),
         ("loop-jobs", ARN, "which is no S3 bucket"),
         ("gs://models/agent", ARN, "which is no S3 bucket"),
         ("s3://models", "*", "is no ARN of a user or role; one is"),
