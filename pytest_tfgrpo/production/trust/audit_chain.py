@@ -104,7 +104,7 @@ def verify_records(records: Iterable[BusEvent], last: int, anchor: ChainHead | N
     if anchor is not None and found.broken is None and found.anchored is None:
         found.anchored = False
         if at < anchor.sequence and end > last:
-            found.broken = _missing(at + 1, anchor.sequence)
+            found.broken = _missing(at + 1, anchor.sequence, f"the anchor names {anchor.sequence}")
     return found
 
 
@@ -138,6 +138,6 @@ def _at(record: BusEvent, why: str) -> BrokenLink:
     return BrokenLink(sequence=record.sequence, id=record.id, time=record.time, why=why)
 
 
-def _missing(first: int, last: int) -> BrokenLink:
+def _missing(first: int, last: int, though: str = "older ones are there") -> BrokenLink:
     through = f", like all up to {last}," if last > first else ""
-    return BrokenLink(sequence=first, why=f"is missing{through} though older ones are there")
+    return BrokenLink(sequence=first, why=f"is missing{through} though {though}")

@@ -11,8 +11,10 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
+from types import NoneType
 from uuid import UUID
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.production.bus.embedded.file import PAGE_BYTES, blocks
 from pytest_tfgrpo.production.bus.streams import StreamSpec
@@ -101,10 +103,23 @@ def _once(texts: Sequence[str]) -> str | list[str]:
     return different.pop() if len(different) == 1 else list(texts)
 
 
-def _block(row: tuple[int, int, float, bytes, str | None, bytes | None]) -> EventBlock:
+def _block(stream: str, row: tuple[int, int, float, bytes, str | None, bytes | None]) -> EventBlock:
+    """Return a row as a block; raises BusError for one that nobody here wrote so."""
     first, count, at, ids, head, body = row
-    subjects, times, ends = ("", [], []) if head is None else json.loads(head)
-    subjects, times = ([one] * count if isinstance(one, str) else one for one in (subjects, times))
+    try:
+        subjects, times, ends = ("", [], []) if head is None else json.loads(head)
+        subjects, times = ([one] * count if isinstance(one, str) else one for one in (subjects, times))
+        whole = len(ids) == count * ID_BYTES and isinstance(body, bytes | None)
+        whole = whole and (head is None or len(subjects) == len(times) == len(ends) == count)
+        whole = whole and {str} >= {*map(type, subjects), *map(type, times)}
+        whole = whole and {int, NoneType} >= {*map(type, ends)}
+    except (ValueError, TypeError):
+        whole = False
+    if not whole:
+        raise BusError(
+            f"events {first} to {first + count - 1} of {stream} were changed by another program, or damaged; "
+            "put the bus back from a copy of its data"
+        )
     return EventBlock(
         first=first, at=at, ids=ids, subjects=subjects, times=times, ends=ends, body=body or b""
     )
@@ -149,7 +164,7 @@ def read_blocks(
         f" coalesce((SELECT max(first) FROM {table} WHERE first <= ?), 0) ORDER BY first LIMIT ?",
         (sequence, -1 if limit is None else limit),
     )
-    found = [_block(row) for row in rows]
+    found = [_block(stream, row) for row in rows]
     return found[1:] if found and found[0].next <= sequence else found
 
 
@@ -174,7 +189,7 @@ def read_events(
 def newest_event(db: sqlite3.Connection, stream: str) -> BusEvent | None:
     """Return the newest event that is there; None where none is."""
     for row in db.execute(f"SELECT {_COLUMNS} FROM {blocks(stream)} ORDER BY first DESC"):
-        block = _block(row)
+        block = _block(stream, row)
         for sequence in range(block.next - 1, block.first - 1, -1):
             if (event := block.event(sequence)) is not None:
                 return event

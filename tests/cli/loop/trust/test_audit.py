@@ -121,6 +121,33 @@ def test_verify_prints_the_head_and_names_the_first_record_that_was_changed(bus:
     assert f"is broken: audit record 2 ({records[1].id}, {records[1].time}) is not the one" in error
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["head = 'x'", "head = '[1, 2, 3]'", "head = '5'", "body = 'text'", "ids = x'00'", "count = 0"],
+)
+def test_a_record_that_is_no_longer_one_is_named_and_is_no_bug_of_ours(bus: Bus, change: str) -> None:
+    for _ in range(3):
+        tfgrpo("loop", "show", derived_id("a"))
+    with closing(sqlite3.connect("loop-bus.db")) as file, file:
+        file.execute(f"UPDATE {table_of(file)} SET {change} WHERE first = 2")
+    assert "of RL_AUDIT were changed by another program" in tfgrpo("loop", "audit", "verify", code=1)
+
+
+def test_an_end_that_was_cut_off_shows_by_an_anchor_alone(bus: Bus) -> None:
+    for _ in range(2):
+        tfgrpo("loop", "show", derived_id("a"))
+    head = tfgrpo("loop", "audit", "verify").splitlines()[-1].split()[1]
+    for gone, first in (
+        (2, "record 2 is missing though"),
+        (1, "record 1 is missing, like all up to 2, though"),
+    ):
+        with closing(sqlite3.connect("loop-bus.db")) as file, file:
+            file.execute(f"DELETE FROM {table_of(file)} WHERE first = ?", (gone,))
+        tfgrpo("loop", "audit", "verify")
+        said = tfgrpo("loop", "audit", "verify", "--anchor", head, code=1)
+        assert f"{first} the anchor names 2" in said
+
+
 def table_of(file: sqlite3.Connection) -> str:
     """Return the table of the audit."""
     names = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

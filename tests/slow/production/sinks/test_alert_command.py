@@ -1,6 +1,7 @@
 """The command of alerts as a process: one that works, hangs, fails, or is not there."""
 
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -53,3 +54,20 @@ def test_a_command_that_cannot_start_is_a_failure(tmp_path: Path, command: list[
 
 def test_a_command_that_reads_nothing_and_ends_well_is_one_that_worked(tmp_path: Path) -> None:
     assert CommandProcess(tmp_path, {})(python("pass"), DATA) == ""
+
+
+def test_a_command_that_floods_its_errors_fills_no_disk_and_no_memory(tmp_path: Path) -> None:
+    began = resource.getrusage(resource.RUSAGE_SELF).ru_oublock
+    text = "import os\nwhile True: os.write(2, b'x' * 65536 + b'the end')"
+    said = CommandProcess(tmp_path, {}, timeout_s=1.0)(python(text), DATA)
+    assert said == "it took longer than 1 s, and was ended"
+    text = "import os\nfor _ in range(999): os.write(2, b'x' * 65536)\nos.write(2, b'the end'); os._exit(1)"
+    said = CommandProcess(tmp_path, {}, timeout_s=100.0)(python(text), DATA)
+    assert said.endswith("xthe end")
+    assert len(said) < 400
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_oublock - began < 2000
+
+
+def test_a_child_that_goes_on_holds_up_nothing(tmp_path: Path) -> None:
+    text = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])"
+    assert CommandProcess(tmp_path, {}, timeout_s=25.0)(python(text), DATA) == ""
