@@ -141,7 +141,7 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     meet: the last one wins. What a killed process left of the same file is removed.
     """
     path = path.resolve()
-    _remove_leftovers(path)
+    remove_leftovers(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         with _claim(temporary) as file:
@@ -169,7 +169,7 @@ def _claim(path: Path) -> BinaryIO:
         file.close()
 
 
-def _remove_leftovers(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove temporary files of `path` that nobody writes any more: who writes one holds its lock."""
     with suppress(OSError):
         for left in path.parent.glob(f".{glob.escape(path.name)}.*-*.tmp"):

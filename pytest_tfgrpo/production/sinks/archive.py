@@ -89,7 +89,7 @@ class Archive:
             for path in self._files():
                 found = _DAY.fullmatch(path.name)
                 if found and found[1] < before:
-                    path.unlink()
+                    day_file.drop(path)
 
     def close(self) -> None:
         """Hold nothing between uses."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import sync_folder, write_atomic
+from pytest_tfgrpo.core.files import remove_leftovers, sync_folder, write_atomic
 
 _CHUNK = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
@@ -98,6 +98,14 @@ def rewrite(path: Path, stays: Callable[[bytes], bool]) -> int:
     if any(stays(line) for _, lines in members(path) for line in lines):
         write_atomic(path, (gzip.compress(b"".join(lines), 6, mtime=0) for lines in kept if lines))
     else:
-        path.unlink()
-        sync_folder(path.parent)
+        drop(path)
     return gone
+
+
+def drop(path: Path) -> None:
+    """Remove a file with what a killed process left of it, and empty what a link names; raises OSError."""
+    remove_leftovers(path.resolve())
+    with suppress(FileNotFoundError):
+        os.truncate(path, 0)
+    path.unlink()
+    sync_folder(path.parent)

@@ -91,6 +91,24 @@ def test_zeros_that_a_crash_left_are_cut_off(archive: Archive, tmp_path: Path) -
     assert ids(tmp_path) == [run("a").id, run("b").id]
 
 
+@pytest.mark.parametrize("goes", ["forgotten", "old"])
+def test_what_goes_is_also_gone_behind_a_link_and_from_what_a_kill_left(tmp_path: Path, goes: str) -> None:
+    folder, elsewhere = tmp_path / "archive", tmp_path / "elsewhere.gz"
+    archive = Archive(folder)
+    archive.write([run("a", user=ADA)], again=False)
+    (folder / DAY).rename(elsewhere)
+    (folder / DAY).symlink_to(elsewhere)
+    left = tmp_path / f".{elsewhere.name}.999999-1.tmp"
+    left.write_bytes(elsewhere.read_bytes())
+    if goes == "forgotten":
+        archive.remove(Removal(users=frozenset([ADA])))
+    else:
+        archive.expire("2025-12-09")
+    assert elsewhere.read_bytes() == b""
+    assert not left.exists()
+    assert not (folder / DAY).is_symlink()
+
+
 def test_damage_is_named_and_nothing_is_cut_off(archive: Archive, tmp_path: Path) -> None:
     archive.write([run("a")], again=False)
     with (tmp_path / DAY).open("ab") as file:

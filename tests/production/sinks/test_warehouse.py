@@ -1,6 +1,7 @@
 """The warehouse, its client against a fake server; the statements run for real in the slow tests."""
 
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from functools import partial
@@ -88,11 +89,15 @@ def test_what_is_no_fault_of_a_row_is_an_error_without_the_password(
     assert sum(query.startswith("SELECT version()") for query in fake.statements) == 2  # opened once more
 
 
-def test_a_server_that_is_away_is_an_error() -> None:
+def test_a_server_that_is_away_is_an_error_which_nothing_else_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a service
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(StoreError, match="refused"):
         clickhouse.open_clickhouse(url)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_missing_client_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ The one file that imports ``clickhouse_connect``, inside a function.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from pytest_tfgrpo.core.errors import SettingError, StoreError
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
 
+_SILENT = logging.NullHandler()
 CONNECT_S, ANSWER_S = 5, 20
 """How long the server may take; a service that is to stop waits for longer."""
 _REFUSALS = frozenset({6, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 321, 349, 376, 441, 469, 675})
@@ -78,6 +80,7 @@ def open_clickhouse(url: str) -> ClickHouse:
         raise SettingError(
             "[warehouse] url needs ClickHouse's client: pip install 'pytest-tfgrpo[clickhouse]'"
         ) from error
+    logging.getLogger("clickhouse_connect").addHandler(_SILENT)  # it logs each failure, which is raised too
     found = urlsplit(url)
     place = f"{found.hostname}{f':{found.port}' if found.port else ''}"
     with _named(place):
