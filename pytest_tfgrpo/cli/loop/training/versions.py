@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
@@ -51,7 +52,7 @@ def verdict(arguments: Arguments) -> Iterator[str]:
             safe=None if arguments.safety is None else not unsafe,
             score=arguments.human_eval_score,
             by=arguments.by,
-            reason=arguments.reason,
+            reason=redact(arguments.reason),
             at=at,
         )
         if unsafe:
@@ -66,7 +67,7 @@ def verdict(arguments: Arguments) -> Iterator[str]:
 def _withdraw(bus: Bus, arguments: Arguments) -> Iterator[str]:
     """Roll a version back that users meet, and say so."""
     deployments, version = Deployments(bus), arguments.version
-    reason = f"safety: a person found it unsafe: {arguments.reason}"
+    reason = f"safety: a person found it unsafe: {redact(arguments.reason)}"
     before = deployments.serving()
     if version not in before.versions:
         return

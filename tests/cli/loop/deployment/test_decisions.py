@@ -13,6 +13,7 @@ from support.tools import tfgrpo
 from pytest_tfgrpo.cli import main
 from pytest_tfgrpo.cli.loop.loop_roles import deployment_role
 from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.config import load_loop_config
@@ -97,6 +98,24 @@ def test_a_version_that_did_not_pass_takes_an_override_and_all_sessions_only_wit
     ]
     assert event["deployment_config"]["rollout_strategy"] == "immediate"
     assert event["metadata"]["approval_status"] == "manual_approved"
+
+
+def test_a_secret_in_a_reason_is_not_kept() -> None:
+    key = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    why = ("--by", "ada", "--reason", f"it works with {key}")
+    tfgrpo("loop", "approve", "v2", *why)
+    tfgrpo("loop", "versions", "verdict", "v2", "--safety", "failed", *why)
+    with closing(open_bus(BUS)) as bus:
+        audit = payloads(bus, "RL_AUDIT")
+        kept = json.dumps(
+            [
+                *audit,
+                *payloads(bus, "RL_DEPLOYMENTS"),
+                to_wire(Policies(bus, FolderArtifacts(Path("loop-jobs").absolute())).read("v2")),
+            ]
+        )
+    assert audit[0]["reason"] == "it works with [redacted:api_key]"
+    assert key not in kept
 
 
 def test_a_version_that_is_approved_during_a_ramp_waits_for_its_end() -> None:
