@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.production.bus.protocol import Bus
     from pytest_tfgrpo.production.config import LoopConfig
 
-PATIENCE_S = 10.0
-"""How long a command waits for a service that has the lease of a sink."""
+PATIENCE_S = 5.0
+"""How much longer than a lease lasts a command waits for the service that has that of a sink."""
 NOBODY = "this loop.toml does not name it"
 _REST_S = 0.2
 
@@ -50,7 +50,7 @@ def forget_in_sinks(bus: Bus, config: LoopConfig, owner: str) -> tuple[list[str]
     """
     before = {name: sink for name, sink in sinks_status(bus).items() if sink.to_forget}
     failed: dict[str, str] = {}
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + config.settings.evaluator.lease_s + PATIENCE_S
     with ExitStack() as closing:
         roles = [role for role in sink_roles(bus, config, owner) if role.name in before]
         for role in roles:

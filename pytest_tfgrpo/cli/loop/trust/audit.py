@@ -109,6 +109,12 @@ def _lines(found: AuditChain) -> Iterator[str]:
         yield from labelled("unlinked", f"the first {found.unlinked:,} were written before there was a chain")
     if found.broken is None:
         yield from labelled(
-            "chain", "whole" + ", and the record of the anchor is in it" * bool(found.anchored)
+            "chain",
+            "whole"
+            + (
+                ", and the record of the anchor is in it"
+                if found.anchored
+                else "; only --anchor shows whether its end was cut off"
+            ),
         )
         yield from labelled("head", str(found.head))

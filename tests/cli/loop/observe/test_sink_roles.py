@@ -97,7 +97,7 @@ def test_status_says_why_a_sink_waits(bus: Bus) -> None:
 def test_a_sink_that_another_service_fills_or_that_is_not_named_is_waited_for(
     bus: Bus, config: LoopConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_roles, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(sink_roles, "PATIENCE_S", 0.02 - config.settings.evaluator.lease_s)
     other = next(role for role in sink_roles.sink_roles(bus, config, "other") if role.name == "archive")
     assert other._lease.hold()
     waiting = sink_roles.forget_in_sinks(bus, config, "me")[1]
