@@ -104,7 +104,10 @@ def test_verify_prints_the_head_and_names_the_first_record_that_was_changed(bus:
     for name in "aab":
         tfgrpo("loop", "show", derived_id(name))
     said = tfgrpo("loop", "audit", "verify").splitlines()
-    assert said[:2] == ["audit      3 records, from 1 to 3", "chain      whole; only --anchor shows whether its end was cut off"]
+    assert said[:2] == [
+        "audit      3 records, from 1 to 3",
+        "chain      whole; only --anchor shows whether its end was cut off",
+    ]
     head = said[2].removeprefix("head       ")
     tfgrpo("loop", "show", derived_id("a"))
     said = tfgrpo("loop", "audit", "verify", "--anchor", head).splitlines()
