@@ -137,6 +137,7 @@ class GroupWriter:
         self, db: sqlite3.Connection, path: Path, streams: Sequence[StreamSpec], clock: Callable[[], float]
     ) -> None:
         self._db, self._path, self._streams, self._clock = db, path, streams, clock
+        self._file = _identity(path)
         self._ids = {stream.name: RecentIds(stream.name) for stream in streams}
         self._calls: deque[_Call[object]] = deque()
         self._changed = threading.Condition()
@@ -184,6 +185,11 @@ class GroupWriter:
 
     def _commit(self, calls: Sequence[_Call[object]]) -> None:
         try:
+            if _identity(self._path) != self._file:
+                raise BusError(
+                    f"embedded bus {str(self._path)!r} was moved or deleted while this process used it, so "
+                    "nothing more can be stored in it; start the process again"
+                )
             with BUS.advised(self._path):
                 failed = self._transact(calls)
         except BaseException as error:  # noqa: BLE001 - the thread goes on, and its callers raise
@@ -231,3 +237,12 @@ class GroupWriter:
             pass  # the next call says what is wrong, or the next sweep finds it well
         finally:
             self._db.execute(f"PRAGMA busy_timeout = {int(BUS.busy_s * 1000)}")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file is at a path; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -63,6 +63,22 @@ def test_what_is_published_is_on_disk_when_that_returns(tmp_path: Path) -> None:
 # time
 
 
+def test_nothing_counts_as_stored_in_a_file_that_was_moved_deleted_or_replaced(tmp_path: Path) -> None:
+    path, moved = tmp_path / "bus.db", tmp_path / "moved.db"
+    with closing(open_embedded(path)) as bus:
+        bus.publish([event(1)])
+        path.rename(moved)
+        with pytest.raises(BusError, match=r"bus\.db' was moved or deleted while this process used it"):
+            bus.publish([event(2)])
+        path.write_bytes(moved.read_bytes())
+        with pytest.raises(BusError, match="was moved or deleted"):
+            bus.publish([event(2)])
+        path.unlink()
+        moved.rename(path)
+        bus.publish([event(2)])
+        assert bus.last(STREAM) == 2
+
+
 def test_an_id_is_stored_again_after_an_hour(embedded: EmbeddedPlace, clock: Clock) -> None:
     bus = embedded.open()
     bus.publish([event(1)])
