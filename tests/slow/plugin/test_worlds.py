@@ -140,7 +140,8 @@ def test_a_resumed_run_tears_down_what_a_killed_one_left_and_repeats_no_rollout(
     shop.learn("--tfgrpo-acceptance=off", "--tfgrpo-resume=latest")
     assert shop.manifest()["status"] == "complete"
     down = [line.split()[1] for line in lines_of(shop) if line.startswith("down")]
-    assert sorted(down[: len(left)]) == left
+    # once for the killed one, once for its repeat; others may have been set up without a line in the log yet
+    assert [down.count(one) for one in left] == [2] * len(left)
     assert [rollout["rollout_id"] for rollout in shop.events("rollout")].count(done[0]) == 1
     assert len(done) == 2
 

@@ -49,11 +49,13 @@ def killed_while_an_agent_plants_tests(project: Project) -> Path:
     actor = shlex.join([sys.executable, "plant.py", str(project.root)])
     process = project.start(f"--tfgrpo-actor=command:{actor}")
     told = project.root / "planted"
-    while not (told.exists() and told.read_text()) and process.poll() is None:
+    found = ""
+    while not found and process.poll() is None:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+        found = told.read_text() if told.exists() else ""
+    process.send_signal(signal.SIGKILL)  # which may come while another agent writes the file
     process.communicate()
-    return Path(told.read_text())
+    return Path(found)
 
 
 def outcomes(done: str) -> list[str]:
