@@ -7,6 +7,7 @@ import secrets
 import socket
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.open_loop import current_view, open_scrubber
@@ -140,25 +141,29 @@ def training_roles(
     if not openers:
         return roles
 
-    def cut_evidence(request: Mapping[str, Json], file: Path) -> None:
-        if not file.exists() and newest_run(file.parent / OUT) is None:
-            asked = request_of(request["training_config"]["dataset"])
-            watermark = request.get("metadata", {}).get("watermark")
-            cut(bus, view, asked, file, domains=chosen.domains, watermark=watermark)
-        if request["training_config"]["algorithm"] in EXTERNAL:
-            write_training_rows(file, request, project)
-
     runner = TrainingRunner(
         bus,
         jobs,
         config.jobs_path,
-        cut=cut_evidence,
+        cut=partial(_cut_evidence, bus, view, config),
         openers=openers,
         limits=limits,
         ttl_s=config.settings.evaluator.lease_s,
     )
     triggers = TrainingTriggers(bus, view, jobs, names=chosen.triggers, threshold=chosen.threshold)
     return [*roles, runner, *([triggers] if chosen.triggers else [])]
+
+
+def _cut_evidence(
+    bus: Bus, view: LoopView, config: LoopConfig, request: Mapping[str, Json], file: Path
+) -> None:
+    """Write what a job learns from, unless its run has read that, and rows for an external trainer."""
+    if not file.exists() and newest_run(file.parent / OUT) is None:
+        asked = request_of(request["training_config"]["dataset"])
+        watermark = request.get("metadata", {}).get("watermark")
+        cut(bus, view, asked, file, domains=config.settings.training.domains, watermark=watermark)
+    if request["training_config"]["algorithm"] in EXTERNAL:
+        write_training_rows(file, request, config.project_path)
 
 
 def deployment_role(bus: Bus, view: LoopView, config: LoopConfig) -> LoopRole:

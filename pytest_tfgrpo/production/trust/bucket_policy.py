@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -44,19 +44,7 @@ def bucket_policy(store: str, principals: Mapping[BucketRole, Sequence[str]]) ->
 
     Raises SettingError for a store that is no S3 bucket, and for what is no ARN.
     """
-    found = _STORE.fullmatch(store)
-    if found is None:
-        raise SettingError(
-            f"[training] store is {store!r}, which is no S3 bucket; set it to such as s3://models/agent"
-        )
-    bucket = found[1]
-    folder = "/".join(PurePosixPath(f"/{found[2] or ''}").parts[1:])  # as the store itself reads it
-    if _ODD.search(folder):
-        raise SettingError(
-            f"[training] store is {store!r}; a policy cannot name a folder with * or ? or $ or .., "
-            "so use another one"
-        )
-    start = f"{folder}/" if folder else ""
+    bucket, start = _place(store)
     statements: list[Json] = []
     for role in ROLES:
         arns = list(principals.get(role, ()))
@@ -64,32 +52,48 @@ def bucket_policy(store: str, principals: Mapping[BucketRole, Sequence[str]]) ->
             raise SettingError(
                 f"--{role} {wrong[0]!r} is no ARN of a user or role; one is arn:aws:iam::123456789012:role/x"
             )
-        if not arns:
-            continue
-        who = {"AWS": arns}
-        statements.append(
-            {
-                "Sid": f"{role.title()}Lists",
-                "Effect": "Allow",
-                "Principal": who,
-                "Action": ["s3:ListBucket"],
-                "Resource": [f"arn:aws:s3:::{bucket}"],
-                "Condition": {"StringLike": {"s3:prefix": [f"{start}{one}" for one in _listed()]}},
-            }
-        )
-        statements += [
-            {
-                "Sid": f"{role.title()}{right.name}",
-                "Effect": "Allow",
-                "Principal": who,
-                "Action": list(right.actions),
-                "Resource": [f"arn:aws:s3:::{bucket}/{start}{file}" for file in right.files],
-            }
-            for right in _RIGHTS[role]
-        ]
+        if arns:
+            statements += _statements(role, arns, f"arn:aws:s3:::{bucket}", start)
     if not statements:
         raise SettingError("name who trains, deploys or reads: --trainer ARN, --deployer ARN, --reader ARN")
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _place(store: str) -> tuple[str, str]:
+    """Return the bucket of a store, and how the names of its files begin there; raises SettingError."""
+    found = _STORE.fullmatch(store)
+    if found is None:
+        raise SettingError(
+            f"[training] store is {store!r}, which is no S3 bucket; set it to such as s3://models/agent"
+        )
+    folder = "/".join(PurePosixPath(f"/{found[2] or ''}").parts[1:])  # as the store itself reads it
+    if _ODD.search(folder):
+        raise SettingError(
+            f"[training] store is {store!r}; a policy cannot name a folder with * or ? or $ or .., "
+            "so use another one"
+        )
+    return found[1], f"{folder}/" if folder else ""
+
+
+def _statements(role: BucketRole, arns: list[str], bucket: str, start: str) -> Iterator[Json]:
+    """Yield what a role may do with a bucket, by its ARN: list the store's folders, and its rights there."""
+    prefixes = [f"{start}{one}" for one in _listed()]
+    lists = _allowed(f"{role.title()}Lists", arns, ("s3:ListBucket",), [bucket])
+    yield lists | {"Condition": {"StringLike": {"s3:prefix": prefixes}}}
+    for right in _RIGHTS[role]:
+        files = [f"{bucket}/{start}{file}" for file in right.files]
+        yield _allowed(f"{role.title()}{right.name}", arns, right.actions, files)
+
+
+def _allowed(name: str, arns: list[str], actions: Sequence[str], resources: list[str]) -> dict[str, Json]:
+    who: dict[str, Json] = {"AWS": arns}
+    return {
+        "Sid": name,
+        "Effect": "Allow",
+        "Principal": who,
+        "Action": list(actions),
+        "Resource": resources,
+    }
 
 
 def _listed() -> list[str]:

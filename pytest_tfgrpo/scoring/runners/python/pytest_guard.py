@@ -48,11 +48,8 @@ def open_guard(
     `returns` is of the script beside this one.
     """
     trusted = _trusted(config)
-    replaced, decided, spoken = (
-        _replaced(config, kept),
-        _decided(config, tree),
-        _spoken(config, bottom, trusted),
-    )
+    replaced, decided = _replaced(config, kept), _decided(config, tree)
+    spoken = _spoken(config, bottom, trusted)
     own = {id(vars(module)) for module in _of_runner()}
     kept.installed.keep_rewritten(config, kept.rewritten)
 
