@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ class Called:
         self.alerts: list[dict[str, Any]] = []
         self.then: Callable[[], str] = str
 
-    def __call__(self, command: Sequence[str], data: bytes) -> str:
-        assert command == ("page", "me")
+    def __call__(self, data: bytes) -> str:
         self.alerts.append(json.loads(data))
         return self.then()
 
@@ -49,8 +48,7 @@ class Alerting:
             self.bus,
             self.view,
             f"process-{self._started}",
-            command=("page", "me"),
-            run=self.called,
+            call=self.called,
             scrub=lambda text: text.replace("secret", "[redacted]"),
             clock=self.clock,
             wall=self.wall,

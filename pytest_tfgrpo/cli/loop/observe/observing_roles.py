@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.cli.loop.open_loop import open_scrubber
@@ -37,8 +38,7 @@ def alert_roles(
             bus,
             view,
             owner,
-            command=command,
-            run=CommandProcess(config.path.absolute().parent, passed),
+            call=partial(CommandProcess(config.path.absolute().parent, passed), command),
             scrub=open_scrubber(config).text,
             ttl_s=config.settings.evaluator.lease_s,
         )

@@ -7,7 +7,7 @@ counts as one that failed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from pytest_tfgrpo.core.errors import describe
@@ -17,7 +17,7 @@ from pytest_tfgrpo.production.bus.streams import DEAD
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.report.model_figures import model_figures
 from pytest_tfgrpo.production.sinks.alerts.alert_state import LEASE, AlertState, state_of
-from pytest_tfgrpo.production.sinks.alerts.command import TIMEOUT_S, RunCommand
+from pytest_tfgrpo.production.sinks.alerts.command import TIMEOUT_S, CallCommand
 from pytest_tfgrpo.production.sinks.alerts.loop_alerts import LoopAlert, alert_of, conditions
 from pytest_tfgrpo.production.view.view import DEPLOYMENTS, TRAINING, LoopView
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
@@ -41,16 +41,15 @@ class AlertCaller:
         view: LoopView,
         owner: str,
         *,
-        command: Sequence[str],
-        run: RunCommand,
+        call: CallCommand,
         scrub: Callable[[str], str],
         ttl_s: float = TTL_S,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`owner` names this process alone; `scrub` takes secrets out of what a command said."""
-        self._bus, self._view, self._command = bus, view, command
-        self._run, self._scrub = run, scrub
+        self._bus, self._view = bus, view
+        self._call, self._scrub = call, scrub
         self._deployments = Deployments(bus)
         self._lease = Lease(bus, LEASE, owner, ttl_s=max(ttl_s, _TTL_S), clock=clock)
         self._clock, self._wall = clock, wall
@@ -81,7 +80,7 @@ class AlertCaller:
 
     def _called(self, alert: LoopAlert) -> str:
         try:
-            return self._run(self._command, alert.encode())
+            return self._call(alert.encode())
         except Exception as error:  # noqa: BLE001 - whatever a command does, the loop goes on
             return describe(error)
 

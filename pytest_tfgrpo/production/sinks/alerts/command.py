@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 
-RunCommand: TypeAlias = Callable[[Sequence[str], bytes], str]
+CallCommand: TypeAlias = Callable[[bytes], str]
 """Runs a program with data on its standard input; returns why it failed, or an empty text."""
 TIMEOUT_S = 10.0
 _SHOWN = 300
@@ -24,7 +24,7 @@ _LOOK_S = 0.1
 
 
 class CommandProcess:
-    """Runs programs in a folder, each in a process group of its own; see `RunCommand`."""
+    """Runs programs in a folder, each in a process group of its own; bound to one, a `CallCommand`."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> None:
         self._folder, self._environ, self._timeout_s = folder, dict(environ), timeout_s
