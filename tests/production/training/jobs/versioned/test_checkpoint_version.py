@@ -29,10 +29,8 @@ from pytest_tfgrpo.production.training.jobs.versioned.learned_version import kee
 from pytest_tfgrpo.production.training.jobs.versioned.trials import (
     VersionPlan,
     VersionTrials,
-    starting_library,
 )
 from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import VersionedWork
-from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.deployable import candidate_of
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.storage.kept_states import KeptState
@@ -122,19 +120,9 @@ def suite(new: Answer, old: Answer = half, *, tasks: Sequence[dict[str, Any]] = 
     return FakeStarter(run)
 
 
-@pytest.fixture
-def policies(bus: Bus, tmp_path: Path) -> Policies:
-    return Policies(bus, FolderArtifacts(tmp_path / "store"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, policies: Policies) -> Path:
-    made = tmp_path / "jobs" / JOB
-    made.mkdir(parents=True)
-    (tmp_path / "suite").mkdir()
-    write(made / "evidence.jsonl")
-    starting_library(policies, made)
-    return made
+@pytest.fixture(autouse=True)
+def evidence(folder: Path) -> None:
+    write(folder / "evidence.jsonl")
 
 
 def work(

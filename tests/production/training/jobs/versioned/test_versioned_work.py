@@ -28,7 +28,6 @@ from pytest_tfgrpo.production.training.jobs.versioned.trials import (
     starting_library,
 )
 from pytest_tfgrpo.production.training.jobs.versioned.versioned_work import VersionedWork
-from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.deployable import candidate_of
 from pytest_tfgrpo.production.training.versions.policies import Policies
 from pytest_tfgrpo.runs.journal.journal import encode
@@ -69,20 +68,6 @@ def learn(folder: Path, *groups: EvidenceGroup) -> None:
         actor=Counter(),
         **SMALL | {"evidence": str(evidence), "epochs": 2, "out": str(folder / "out"), "seed": 1},
     )
-
-
-@pytest.fixture
-def policies(bus: Bus, tmp_path: Path) -> Policies:
-    return Policies(bus, FolderArtifacts(tmp_path / "store"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, policies: Policies) -> Path:
-    made = tmp_path / "jobs" / JOB
-    made.mkdir(parents=True)
-    (tmp_path / "suite").mkdir()
-    starting_library(policies, made)
-    return made
 
 
 def safe_or_not(score: float) -> Callable[[FakeProcess], None]:
