@@ -19,11 +19,17 @@ OF_A_RUN = (
     *("learning", "features", "estimate", "engine", "export", "report", "review", "launch"),
 )
 FACES = ("hookspecs", "plugin", "api", "cli", "")
-ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", *FACES)
+ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", "patterns", *FACES)
 """The rooms of the package, bottom to top: each may import only those before it. The empty name is the
 package itself, which only names what others hold."""
-WINGS = {"production": ("demo", "loop", "live"), "harvest": ("harvest",)}
+WINGS = {
+    "production": ("demo", "loop", "live"),
+    "harvest": ("harvest", "learn", "patterns"),
+    "patterns": ("learn", "patterns"),
+}
 """Rooms that can be taken away, with their folders of the command line."""
+BESIDE = {"harvest": ("patterns",)}
+"""Wings that build on another; without it they go too."""
 LOOP = (
     "assembly",
     "deployment",
@@ -50,6 +56,7 @@ MAY_NOT_SEE = {
     "production.deployment": {"production.serving", "production.training"},
     "production.live": {f"production.{room}" for room in LOOP},
     "harvest": {"production", "telemetry.sinks"},
+    "patterns": {"production", "telemetry.sinks"},
     **{room: {"storage", "telemetry.sinks"} for room in OF_A_RUN},
     "cli": {"plugin"},
 }
@@ -147,7 +154,7 @@ def test_only_the_command_line_names_a_wing() -> None:
     wrong = []
     for module, found in each():
         for wing, folders in WINGS.items():
-            own = (wing, *(f"cli.{folder}" for folder in folders))
+            own = (wing, *(f"cli.{folder}" for folder in folders), *BESIDE.get(wing, ()))
             if within(found.target, wing) and not any(within(module.name, room) for room in own):
                 wrong.append(f"{module.path}:{found.line} imports {found.target}")
     assert wrong == []

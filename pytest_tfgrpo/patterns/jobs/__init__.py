@@ -1,0 +1,1 @@
+"""Jobs: what was captured, and what became of it."""

@@ -1,0 +1,1 @@
+"""The shelf: the files of patterns in a repository, from candidate over active to deprecated."""
