@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings.gate import CONTAMINATION, GATE_SEQUENTIAL
+from pytest_tfgrpo.core.settings.runs import PATTERNS
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import OpenWatch
 
@@ -46,6 +47,8 @@ Give: TypeAlias = "Callable[[RunPlan], GivenEpoch]"
 """Returns what a phase learns from that runs no agent; raises TfgrpoError."""
 BeforeRun: TypeAlias = Callable[[RunPlan], Mapping[str, Json]]
 """Returns what the header of a new learning run holds of it; raises TfgrpoError to refuse the run."""
+Join: TypeAlias = Callable[[RunPlan], tuple[Library, Sequence[str]]]
+"""Returns the library that a run starts with, and what to say of it; raises TfgrpoError to refuse the run."""
 LeaveOut: TypeAlias = "Callable[[Job, Phase, Library, Sequence[PhaseResult]], frozenset[str]]"
 """Returns the ids of lessons that prompts of a phase leave out with the chance `lesson_dropout`."""
 BeforeLearning: TypeAlias = "Callable[[Job, Phase, Sequence[Group], Sequence[PhaseResult]], tuple[str, str]]"
@@ -69,6 +72,22 @@ def read_evidence(plan: RunPlan) -> GivenEpoch:
         packs=plan.packs,
         library=plan.library,
         begun=plan.begun,
+    )
+
+
+def join_patterns(plan: RunPlan) -> tuple[Library, Sequence[str]]:
+    """Return the library with the lessons of active patterns; raises StoreError."""
+    if (folder := PATTERNS.of(plan.settings)) == "none":
+        return plan.library, ()
+    from pytest_tfgrpo.learning.library.pattern_lessons import join_active
+
+    return join_active(
+        plan.root / folder,
+        plan.library,
+        plan.scenarios,
+        kinds=plan.kinds,
+        packs=plan.packs,
+        settings=plan.settings,
     )
 
 
@@ -129,6 +148,7 @@ def decide_early(job: Job, baseline: Baseline | None, foreign_rules: bool) -> Op
 
 GIVE: Mapping[str, Give] = {"evidence": read_evidence}
 """By the mode of the phase."""
+JOIN: tuple[Join, ...] = (join_patterns,)
 BEFORE_RUN: tuple[BeforeRun, ...] = (refuse_contamination, pool_exposures)
 LEAVE_OUT: tuple[LeaveOut, ...] = (probe_lessons,)
 BEFORE_LEARNING: tuple[BeforeLearning, ...] = (measure_headroom,)

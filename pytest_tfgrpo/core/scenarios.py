@@ -112,6 +112,8 @@ class Attachment:
     """Where it is on disk."""
     sha256: str
     """Stamp of its bytes."""
+    overlay: bool = field(default=False, metadata=SPARSE)
+    """True for help that lies beside the task: it is taken out again before anything is graded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,6 +225,8 @@ class Scenario:
     """What the user says in a conversation, in order; the first is `prompt`. Empty: one question."""
     user: SimulatedUser | None = field(default=None, metadata=SPARSE)
     """Who goes on after the first of `turns` where a model plays the user; None: the turns are all."""
+    overlay: tuple[Attachment, ...] = field(default=(), metadata=SPARSE)
+    """Files that its agents find in the workspace and that are never graded, such as a skill on trial."""
     recorded_stamp: str | None = field(default=None, metadata=SPARSE)
     """Its stamp when the recording was made that answers, where its checks have changed since."""
 

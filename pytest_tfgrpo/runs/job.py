@@ -66,6 +66,10 @@ class Job(RunHeader):
     def made_of(
         self, scenario: Scenario
     ) -> tuple[tuple[Attachment, ...], WorkspaceArchive | None, BuiltEnvironment | None]:
-        """Return what a scenario's workspaces are made of: attachments, archive, environment."""
+        """Return what a scenario's workspaces are made of: attachments with overlay, archive, environment."""
         stamp = scenario.environment
-        return scenario.attachments, scenario.workspace, self.environments[stamp] if stamp else None
+        return (
+            (*scenario.attachments, *scenario.overlay),
+            scenario.workspace,
+            self.environments[stamp] if stamp else None,
+        )

@@ -44,6 +44,7 @@ def given_files(workspace: Workspace) -> tuple[Mapping[str, ArchiveEntry], Calla
     attached = {
         attachment.name: ArchiveEntry(name=attachment.name, data=attachment.path.read_bytes())
         for attachment in workspace.attachments
+        if not attachment.overlay
     }
     if workspace.archive is None:
         return attached, lambda name: name.rpartition("/")[2] in CACHES

@@ -132,6 +132,26 @@ class Workspace:
         except OSError as error:
             raise ProviderError(f"cannot restore the workspace {self._path}: {error}", "workspace") from error
 
+    def withdraw(self) -> None:
+        """Take the overlay out, whatever the agent did to it, and put back what it covered of the project.
+
+        Raises ProviderError when the folder cannot be written.
+        """
+        covered = [attachment.name for attachment in self._attachments if attachment.overlay]
+        if not covered or not self._made:
+            return
+        try:
+            base = {} if self._archive is None else open_base(self._archive).entries
+            with TreeWriter(self._path) as writer:
+                for name in covered:
+                    writer.delete(name)
+                    if (own := base.get(name)) is not None and own.link is None:
+                        writer.file(name, own.data, executable=own.executable)
+        except (OSError, ValueError) as error:
+            raise ProviderError(
+                f"cannot write to the workspace {self._path}: {error}", "workspace"
+            ) from error
+
     def forget(self, *, over: bool) -> None:
         """Count as unused: the folder belongs to somebody else now; `over`: it is not made again."""
         self._made = False

@@ -9,6 +9,7 @@ from support.projects_in_archives import write_archive
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
+from pytest_tfgrpo.sandbox.changes import changes_in
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
 
@@ -134,3 +135,32 @@ def test_an_attempt_never_sees_a_project_that_a_killed_one_left(
     folder = Workspace(tmp_path / "r0", archive=archive).path
     assert (folder / "data" / "x.csv").read_text() == "1"
     assert not (folder / "left").exists()
+
+
+def overlay(tmp_path: Path, name: str) -> Attachment:
+    source = tmp_path / "SKILL.md"
+    source.write_text("help")
+    return Attachment(name=name, path=source, sha256="0" * 64, overlay=True)
+
+
+def test_an_overlay_is_gone_before_anything_is_graded_and_what_it_covered_is_back(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "base.tar.gz", {"skills/a/SKILL.md": "the project's"})
+    both = (overlay(tmp_path, "skills/a/SKILL.md"), overlay(tmp_path, "skills/b/SKILL.md"))
+    workspace = Workspace(tmp_path / "r0", both, archive=archive)
+    assert (workspace.path / "skills/a/SKILL.md").read_text() == "help"
+    (workspace.path / "skills/b/SKILL.md").write_text("changed by the agent")
+    (workspace.path / "skills/b/own.md").write_text("the agent's")
+    workspace.withdraw()
+    assert (workspace.path / "skills/a/SKILL.md").read_text() == "the project's"
+    assert [change.name for change in changes_in(workspace) or ()] == ["skills/b/own.md"]
+
+
+def test_an_overlay_is_taken_out_of_no_other_place(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "a").mkdir(parents=True)
+    (elsewhere / "a" / "SKILL.md").write_text("somebody's")
+    workspace = Workspace(tmp_path / "r0", (overlay(tmp_path, "skills/a/SKILL.md"),))
+    shutil.rmtree(workspace.path / "skills")
+    (workspace.path / "skills").symlink_to(elsewhere)
+    workspace.withdraw()
+    assert (elsewhere / "a" / "SKILL.md").read_text() == "somebody's"

@@ -25,6 +25,8 @@ ANSWER_MAX_BYTES = Setting("answer_max_bytes", "prompts", whole(1), 1_000_000,
     "maximum size of an answer; a larger one fails", "int")
 LIBRARY = Setting("library", "none", parse_text, "none",
     "committed library file to start from; none starts without lessons")
+PATTERNS = Setting("patterns", "none", parse_text, "none",
+    "folder of patterns, such as .agent/patterns: its active ones join the library; none reads none")
 PROMPT_PACKS = Setting("prompt_packs", "none", parse_text, "prompt-packs",
     "folder of the prompt packs, relative to the root")
 BUDGET_USD = Setting("budget_usd", "none", real(0), None,

@@ -30,6 +30,7 @@ async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, r
         return as_error(rollout, error.code, str(error))
     try:
         workspace.secure()
+        workspace.withdraw()
     except ProviderError as error:  # only its agent can have brought it into such a state
         return replace(rollout, status="failed", failure=Failure(code=error.code, message=str(error)))
     used = await context.decoys.used(rollout, call.prompt, workspace)

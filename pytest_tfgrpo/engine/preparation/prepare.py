@@ -81,7 +81,7 @@ def prepare(request: RunRequest) -> Prepared:
     if people.replay is not None:
         request = replace(request, scenarios=people.replay.as_recorded(request.scenarios))
     _require_fit(request, people)
-    opened = _opened(request, people)
+    opened, notes = _joined(request, people, _opened(request, people))
     stamps = _stamps(request, people, opened)
     request, given = _with_given(request, people, opened, stamps)
     if given is not None:
@@ -107,7 +107,7 @@ def prepare(request: RunRequest) -> Prepared:
         versions=_versions(_commit(request.root, folder, log, request.environ)),
         given=None if given is None else given.attempts,
     )
-    notes = [*require_executor(job), *filter(None, [unplaced(job)])]
+    notes = [*notes, *require_executor(job), *filter(None, [unplaced(job)])]
     if notes:
         job = replace(job, warnings=(*job.warnings, *notes))
     return Prepared(job, folder, people.replay)
@@ -137,6 +137,15 @@ def _opened(request: RunRequest, people: Components) -> _Opened:
     return _Opened(
         packs=packs, library=library, reference=reference, environments=environments, rewarders=rewarders
     )
+
+
+def _joined(request: RunRequest, people: Components, opened: _Opened) -> tuple[_Opened, list[str]]:
+    """Return what is opened with the lessons that features add, and what to say of them."""
+    notes: list[str] = []
+    for join in features.JOIN:
+        library, said = join(_plan(request, people, opened, {}))
+        opened, notes = replace(opened, library=library), [*notes, *said]
+    return opened, notes
 
 
 def _with_given(
@@ -435,7 +444,7 @@ def _warnings(request: RunRequest, people: Components, library: Library, tempora
 
 def _lacks(request: RunRequest, library: Library, actor: Actor) -> list[str]:
     warnings = []
-    others = sorted({e.actor for e in library.experiences} - {actor.name})
+    others = sorted({e.actor for e in library.experiences} - {actor.name, ""})
     if others:
         warnings.append(f"the library contains lessons learned with another actor: {', '.join(others)}")
     modes = {phase.mode for phase in request.phases}

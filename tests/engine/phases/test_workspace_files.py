@@ -35,6 +35,9 @@ class Left:
             raise ProviderError("it holds a pipe", "workspace")
         self.secured = True
 
+    def withdraw(self) -> None:
+        assert self.secured
+
 
 @pytest.mark.parametrize(
     ("scenario", "status", "record", "left", "decoy", "found"),
