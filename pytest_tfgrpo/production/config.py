@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 import tomllib
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import line, table
 from pytest_tfgrpo.core.wire.schema import Violation, violations
+from pytest_tfgrpo.core.wire.toml_text import toml_problem
 from pytest_tfgrpo.production.loop_setting import PREFIX, LoopSetting
 from pytest_tfgrpo.production.settings import CONFIG_VARIABLE, LOOP_TABLE, LoopSettings, loop_settings
 
@@ -24,7 +24,6 @@ DEFAULT = "default"
 KEY_BYTES = 32
 """Of a key file that is made."""
 MAX_BYTES = 1_000_000
-_TWICE = re.compile(r"Cannot declare \((.*)\) twice \(at line ([0-9]+), .*")
 _TLS_FILES = ("tls_ca_file", "tls_cert_file", "tls_key_file")
 """Options that are files of certificates, of which the option ``tls`` of `nats.connect` is made."""
 
@@ -161,20 +160,11 @@ def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
             raise SettingError(f"{file} does not exist; write one with `tfgrpo loop init`") from error
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise SettingError(f"cannot read {file}: {_plain(str(error))}") from error
+        raise SettingError(f"cannot read {file}: {toml_problem(error)}") from error
     found = violations("loop-file", data)
     if found:
         raise SettingError("\n".join(f"{file}: {_described(one)}" for one in found))
     return data
-
-
-def _plain(problem: str) -> str:
-    """Return what tomllib says, or what to do about a section that is there twice."""
-    twice = _TWICE.fullmatch(problem)
-    if twice is None:
-        return problem
-    section = ".".join(re.findall(r"'([^']*)'", twice[1]))
-    return f"line {twice[2]} begins the section [{section}] again; write its keys where it begins first"
 
 
 def _described(violation: Violation) -> str:

@@ -103,6 +103,10 @@ def test_no_secret_is_shown_in_lines_or_errors(tmp_path: Path) -> None:
         ("[service]\nport = 65536", "loop.toml: service.port: 65536"),
         ("[assembler]\nidle_s = nan", "loop.toml: assembler.idle_s must be a number between 0.1 and 86400"),
         ("[bus]\nurl = 'redis:x'", "loop.toml: bus.url must be embedded:<path> or nats:<url>"),
+        (
+            "[alerts]\ncommand = 'page'",
+            r"alerts.command: does not fit; .*such as \[\"./page-me\", \"--now\"",
+        ),
         ("[bus.options]\nservers = ['a']", "loop.toml: bus.options.servers: does not fit"),
         (
             "[privacy]\nuser_attributes = 'customer.id'",

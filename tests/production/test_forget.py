@@ -172,7 +172,7 @@ def test_a_second_attempt_finds_what_the_first_left(
     forget(bus, view, scrubber=scrubber, actor="ada", session=GONE, sleep=lambda _: None)
     assert all(not list(bus.replay(stream)) for stream in ("RL_TRAJECTORIES", "RL_FEEDBACK", "RL_REWARDS"))
     assert {stream: count for stream, count in queries.stored(view).items() if count} == {"RL_AUDIT": 2}
-    assert queries.audited(view) == {"forget": 1, "drop_claims": 1}
+    assert queries.audited(view) == {"forget": 1, "left_out": 1}
 
 
 def test_a_trace_that_is_still_open_does_not_come_back(

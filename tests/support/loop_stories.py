@@ -81,7 +81,7 @@ def fill(bus: Bus, store: Path, said: str = "it is better") -> None:
     )
     deployments.start(v2, V1, decided(0, by="ada", reason=said))
     for at, sessions in ((60, 40), (120, 90), (240, 200), (270, 300)):
-        reason = "its time and its sessions are there, no alarm"
+        reason = "its time is over, with enough sessions and no alarm"
         deployments.advance(
             "v2", decided(at, figures(sessions, 2 * sessions, 0.04, 9 / sessions), "", reason)
         )

@@ -1,4 +1,4 @@
-"""Values as TOML: the standard library reads it and does not write it."""
+"""Values as TOML: the standard library reads it, does not write it, and is hard to read where it fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pytest_tfgrpo.core.wire.wire import Json
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_TWICE = re.compile(r"Cannot declare \((.*)\) twice \(at line ([0-9]+), .*")
 
 
 def toml_text(value: Json) -> str:
@@ -46,6 +47,15 @@ def toml_table(name: str, values: Mapping[str, Json]) -> Iterator[str]:
             yield ""
             yield f"[[{below}]]"
             yield from _pairs(item)
+
+
+def toml_problem(error: Exception) -> str:
+    """Return what tomllib says, or what to do about a section that is there twice."""
+    twice = _TWICE.fullmatch(str(error))
+    if twice is None:
+        return str(error)
+    section = ".".join(re.findall(r"'([^']*)'", twice[1]))
+    return f"line {twice[2]} begins the section [{section}] again; write its keys where it begins first"
 
 
 def _holds_tables(value: Json) -> bool:

@@ -128,7 +128,7 @@ class DeploymentController:
         if waits:
             return serving, waits
         return deployments.advance(
-            version, decision("its time and its sessions are there, no alarm"), ramp
+            version, decision("its time is over, with enough sessions and no alarm"), ramp
         ), ""
 
     def _time(self) -> str:

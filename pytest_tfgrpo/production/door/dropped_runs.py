@@ -21,8 +21,10 @@ from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, TraceSpan
 
-DROPPED_RUNS = "drop_claims"
+DROPPED_RUNS = "left_out"
 """The action of an audit event that names the trajectories that are not to be."""
+DROPPED_ACTIONS = (DROPPED_RUNS, "drop_claims")
+"""That action, and its name in records written before."""
 SWEPT = "sweep"
 """The action of an audit event that names rewards that were overwritten, whose trajectories never came."""
 _SINCE_S = 30 * DAY_S
@@ -102,7 +104,7 @@ def _refs(data: bytes) -> list[str]:
     """Return the trajectories that an audit event names; others may write there too."""
     try:
         found = json.loads(data)
-        if found["action"] == DROPPED_RUNS:
+        if found["action"] in DROPPED_ACTIONS:
             return [str(ref) for ref in found["refs"]]
         dropped = found["action"] == "opt_out" and found["what"] == "trajectory"
         return [str(found["ref"])] if dropped else []

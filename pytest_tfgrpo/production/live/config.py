@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.settings import Origin, parse
 from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.wire.stamp import combined_stamp, stamp
+from pytest_tfgrpo.core.wire.toml_text import toml_problem
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.live.settings import PREFIX, TABLE, LiveSettings, resolve_live
@@ -110,7 +111,7 @@ def _read(file: Path, *, must_exist: bool) -> dict[str, Any]:
             raise SettingError(f"{file} does not exist; write one with `tfgrpo live init`") from error
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise SettingError(f"cannot read {file}: {error}") from error
+        raise SettingError(f"cannot read {file}: {toml_problem(error)}") from error
 
 
 def _point(file: Path, name: str, value: Any, enabled: bool) -> DecisionPoint:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.production.door.dropped_runs import DROPPED_RUNS, SWEPT
+from pytest_tfgrpo.production.door.dropped_runs import DROPPED_ACTIONS, SWEPT
 from pytest_tfgrpo.production.view.view import FORGET
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -63,6 +63,6 @@ def _refs(data: bytes) -> list[str]:
         action = said["action"]
         if action == FORGET or (action == "opt_out" and said["what"] == "trajectory"):
             return [str(said["ref"])]
-        return [str(ref) for ref in said["refs"]] if action in (DROPPED_RUNS, SWEPT) else []
+        return [str(ref) for ref in said["refs"]] if action in (*DROPPED_ACTIONS, SWEPT) else []
     except (ValueError, KeyError, TypeError):
         return []

@@ -81,6 +81,10 @@ def test_truth_values_are_spelled_as_everywhere(tmp_path: Path, spelled: str) ->
         (POINT + "seen = 2020-01-01", "points.config.arms.warm.seen: .* is no text, number or truth value"),
         (POINT + "x = {y = [nan]}", "points.config.arms.warm.x.y.0: nan is no text"),
         (POINT.replace("arms.warm", "arms.'a b'"), r"points.config.arms.a b: a name must match"),
+        (
+            "[settings]\n\n[settings]",
+            r"live.toml: line 3 begins the section \[settings\] again; write its keys where it begins first",
+        ),
         (POINT + "a = 1\na = 2", "cannot read .*live.toml: Cannot overwrite a value"),
     ],
 )

@@ -235,13 +235,19 @@ def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bu
     assert sink.removals[1].events == {judged("c", "c", style=0.1).id}
 
 
+@pytest.mark.parametrize("action", ["left_out", "drop_claims"])
+def test_a_run_that_was_left_out_is_removed_by_either_name_of_the_action(action: str) -> None:
+    ref = SCRUBBER.ref("trajectory", "t1")
+    assert removal_of([audit(action, refs=[ref])]).trajectories == {ref}
+
+
 def test_what_others_write_to_the_audit_removes_nothing(bus: Bus) -> None:
     sink = MemorySink()
     role = follower(bus, sink)
     fill(role)
     odd = ["' OR 1 = 1 --", "", "u-" + "g" * 32, ADA + "\n", None]
     events = [audit("forget", str(n), what="user", ref=ref) for n, ref in enumerate(odd)]
-    events += [audit("drop_claims", refs=["x", 7]), audit("opt_out", what="session", ref="s-" + "a" * 32)]
+    events += [audit("left_out", refs=["x", 7]), audit("opt_out", what="session", ref="s-" + "a" * 32)]
     bus.publish(events)
     fill(role)
     assert sink.removals == []

@@ -16,6 +16,7 @@ class AlertSettings:
 # fmt: off
 ALERT_ROWS = (
     LoopSetting(section="alerts", key="command", parse=parse_words, default=(), hidden=True,
-                help="program that gets each alert as JSON on its standard input; it has 10 seconds"),
+                help="program that gets each alert as JSON on stdin, within 10 s; "
+                     'such as ["./page-me", "--now"]'),
 )
 # fmt: on
