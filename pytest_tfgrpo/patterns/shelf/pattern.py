@@ -45,14 +45,17 @@ class TrialResult:
     """What a trial measured of a pattern."""
 
     outcome: TrialOutcome
-    gain: float
-    """Difference of the mean scores, with the pattern less without."""
-    low: float
-    high: float
-    """The interval of the gain at 95 %, by families."""
+    gain: float | None
+    """Difference of the mean scores, with the pattern less without; None without any scenario."""
+    low: float | None
+    high: float | None
+    """The interval of the gain at 95 %, by families; None where there are too few for one."""
+    scenarios: int
     families: int
     needed: int | None = None
-    """Families that would settle it, if the gain is what was measured; None: it is settled, or none would."""
+    """Scenarios that would settle it, if means and spreads stay the same; None: it is settled, or none do."""
+    why: str = ""
+    """Why nothing is claimed; empty where something is, or more scenarios could show it."""
     cost_usd: float | None = None
     delivery: Literal["prompt", "skill"] = "prompt"
     suite: str = ""

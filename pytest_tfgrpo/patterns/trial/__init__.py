@@ -1,0 +1,1 @@
+"""Trials: the agent with a pattern beside the same agent without it, on the same scenarios and seeds."""

@@ -1,0 +1,128 @@
+"""A pattern on trial: the scripted agent with it beside the same agent without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sweeps import make_run
+
+from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.settings import from_arguments
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternEvidence
+from pytest_tfgrpo.patterns.trial.trial import TrialPlan, TrialRuns, run_trial, trial_scenarios
+from pytest_tfgrpo.patterns.trial.verdict import verdict
+
+AGENT = """
+def solve(context):
+    told = context.prompt.system
+    skill = context.workspace / ".claude/skills/split-first/SKILL.md"
+    if skill.is_file():
+        told += skill.read_text()
+        skill.write_text("changed by the agent")
+    count = len(context.prompt.user.split(": ")[-1].split())
+    luck = context.seed % 2
+    right = "split_words" in told or (luck and "count characters" not in told)
+    return {"answer": str(count + (not right))}
+"""
+TEXTS = [" ".join(["word"] * (2 + n % 3) + [name]) for n, name in enumerate("abcdefghijklmn")]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "trial_agent.py").write_text(AGENT)
+    rows = [
+        f"dev-{n},dev,How many words: {text},{len(text.split())},kind {n}" for n, text in enumerate(TEXTS)
+    ]
+    rows += ["eval-1,eval,How many words are there: one,1,kind e"]
+    (tmp_path / "words.scenarios.csv").write_text("\n".join(["id,split,prompt,answer,family", *rows]) + "\n")
+    return tmp_path
+
+
+def pattern(lesson: str = "Count the words with split_words.", **changes: Any) -> Pattern:
+    body = PatternBody(problem="", solution="", rationale="", when_not="")
+    known = {
+        "id": "p-1",
+        "name": "split-first",
+        "title": "Split",
+        "domain": "general",
+        "description": "Split.",
+    }
+    return replace(Pattern(**known, lesson=lesson, body=body), **changes)  # type: ignore[arg-type]
+
+
+def plan(project: Path, tried: Pattern, **changes: Any) -> TrialPlan:
+    settings = from_arguments({"actor": "python:trial_agent:solve"}, learning=False)
+    known = {"root": project, "settings": settings, "suite": Path("words.scenarios.csv"), "rollouts": 4}
+    return TrialPlan(pattern=tried, out=project / "out" / "trial", **{**known, **changes})  # type: ignore[arg-type]
+
+
+def tried(project: Path, lesson: str, **changes: Any) -> TrialRuns:
+    return run_trial(plan(project, pattern(lesson), **changes), {})
+
+
+@pytest.mark.parametrize(
+    ("lesson", "outcome"),
+    [
+        ("Count the words with split_words.", "helps"),
+        ("To count the words, count characters.", "harms"),
+        ("Count the words with care.", "inconclusive"),
+    ],
+)
+def test_a_lesson_that_helps_one_that_harms_and_an_idle_one_are_told_apart(
+    project: Path, lesson: str, outcome: str
+) -> None:
+    found = tried(project, lesson)
+    assert (found.result.outcome, found.carried, found.rollouts) == (outcome, 56, 56)
+    assert (found.result.families, found.result.delivery) == (14, "prompt")
+    assert (found.result.needed is None) == (outcome != "inconclusive" or found.result.gain == 0)
+
+
+def test_a_skill_lies_in_the_workspace_of_one_agent_and_is_never_graded(project: Path) -> None:
+    found = tried(project, "Irrelevant.", delivery="skill", skill="Use split_words.")
+    assert (found.result.outcome, found.result.delivery) == ("helps", "skill")
+    assert found.carried == found.rollouts
+
+
+def test_a_lesson_that_no_prompt_carried_shows_nothing(project: Path) -> None:
+    found = tried(project, "Be kind to animals.")
+    assert (found.result.outcome, found.result.why) == ("inconclusive", "no prompt carried the lesson")
+
+
+def test_the_pattern_is_not_tried_on_what_it_was_written_from_nor_on_the_eval_split(project: Path) -> None:
+    evidence = PatternEvidence(
+        job="j", scenario="dev-3", scenario_stamp="", commit="", tarball_sha256="", diff_sha256=""
+    )
+    text = (project / "words.scenarios.csv").read_text().replace("kind 5", "kind 3")
+    (project / "words.scenarios.csv").write_text(text)
+    kept = [scenario.id for scenario in trial_scenarios(plan(project, pattern(evidence=evidence)))]
+    assert kept == [f"dev-{n}" for n in range(14) if n not in (3, 5)]
+
+
+def test_a_suite_that_cannot_try_a_pattern_is_refused_before_any_call(project: Path) -> None:
+    with pytest.raises(SettingError, match="its domain is 'dates'"):
+        trial_scenarios(plan(project, pattern(domain="dates")))
+    text = (project / "words.scenarios.csv").read_text().replace(",dev,", ",eval,")
+    (project / "words.scenarios.csv").write_text(text)
+    with pytest.raises(SettingError, match="has no dev scenarios"):
+        trial_scenarios(plan(project, pattern()))
+
+
+def test_an_active_pattern_is_not_in_the_prompts_of_the_agent_without_it(project: Path) -> None:
+    front = "id: p-1\nname: split-first\ndomain: general\npolarity: do\n"
+    active = project / "shelf" / "active" / "split-first.md"
+    active.parent.mkdir(parents=True)
+    active.write_text(f"---\n{front}lesson: Count the words with split_words.\n---\n")
+    settings = from_arguments({"actor": "python:trial_agent:solve", "patterns": "shelf"}, learning=False)
+    assert tried(project, "Count the words with split_words.", settings=settings).result.outcome == "helps"
+
+
+def test_nine_families_settle_nothing_and_ten_do() -> None:
+    scores = {f"s{n}": [0.0] for n in range(10)}
+    without, ten = make_run(None, scores), make_run(None, {id_: [1.0] for id_ in scores}, run_id="other")
+    assert verdict(without, ten).outcome == "helps"
+    fewer = [replace(s, family="same") if s.id in ("s0", "s1") else s for s in without.scenarios]
+    nine = verdict(replace(without, scenarios=tuple(fewer)), replace(ten, scenarios=tuple(fewer)))
+    assert (nine.outcome, nine.families, nine.why) == ("inconclusive", 9, "only 9 families, 10 are needed")
