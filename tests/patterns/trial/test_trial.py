@@ -56,7 +56,7 @@ def pattern(lesson: str = "Count the words with split_words.", **changes: Any) -
 def plan(project: Path, tried: Pattern, **changes: Any) -> TrialPlan:
     settings = from_arguments({"actor": "python:trial_agent:solve"}, learning=False)
     known = {"root": project, "settings": settings, "suite": Path("words.scenarios.csv"), "rollouts": 4}
-    return TrialPlan(pattern=tried, out=project / "out" / "trial", **{**known, **changes})  # type: ignore[arg-type]
+    return TrialPlan(pattern=tried, out=project / "out" / "trial", **{**known, **changes})
 
 
 def tried(project: Path, lesson: str, **changes: Any) -> TrialRuns:
