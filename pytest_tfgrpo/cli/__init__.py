@@ -14,7 +14,6 @@ from pytest_tfgrpo import __version__
 from pytest_tfgrpo.cli.commands import listed
 from pytest_tfgrpo.cli.parsers import Parser, command_of
 from pytest_tfgrpo.core.errors import TfgrpoError
-from pytest_tfgrpo.core.texts.text import block
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (TfgrpoError, OSError) as error:
+        from pytest_tfgrpo.core.texts.text import block  # help needs none of what takes secrets out
+
         print(f"tfgrpo: {block(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import glob
-import json
 import os
 import stat
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 USUAL_SUFFIXES = (".scenario.yaml", ".scenario.json", ".scenarios.jsonl", ".scenarios.csv")
 """Ends of the names of scenario files, as the documentation has them."""
@@ -63,8 +61,6 @@ WORKSPACES_PREFIX = "tfgrpo-workspaces-"
 """Start of the name of a folder of workspaces, before the run id."""
 
 
-WORDS_AT_ONCE = 10_000
-"""Pieces of a JSON text, such as brackets and values, that are put together before they are written."""
 LARGEST = 256_000_000
 """Bytes of a file that is read whole."""
 
@@ -110,28 +106,6 @@ def make_private(path: Path) -> None:
         os.fchmod(handle, 0o600)
     finally:
         os.close(handle)
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON file atomically, as its text is made; raises JournalError."""
-    words = json.JSONEncoder(indent=1, ensure_ascii=True, allow_nan=False).iterencode(value)
-    pieces = ("".join(some).encode("ascii") for some in iter(lambda: [*islice(words, WORDS_AT_ONCE)], []))
-    write_pieces(path, chain(pieces, [b"\n"]))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically; raises JournalError."""
-    write_pieces(path, [text.encode("utf-8", "backslashreplace")])
-
-
-def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file atomically, as its pieces come; raises JournalError."""
-    try:
-        write_atomic(path, pieces)
-    except OSError as error:
-        from pytest_tfgrpo.core.errors import JournalError  # each start of pytest loads this module
-
-        raise JournalError(f"cannot write {path}: {error}") from error
 
 
 def write_atomic(path: Path, content: Iterable[bytes]) -> None:

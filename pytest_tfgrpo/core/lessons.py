@@ -6,12 +6,11 @@ Rewards lie in [0, 1]; ``None`` means unknown, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE
-from pytest_tfgrpo.privacy.redact import redact
 
 Polarity: TypeAlias = Literal["do", "avoid"]
 
@@ -117,15 +116,6 @@ class Operation:
     groups: tuple[str, ...] = field(default=(), metadata=SPARSE)
     """Ids of the groups of this run that its lesson rests on; empty where the optimizer does not say."""
 
-    def redacted(self) -> Operation:
-        """Return the operation without what looks like a secret in any of its texts."""
-        new = self.experience
-        if new is not None:
-            stats = tuple(replace(stat, tool=redact(stat.tool)) for stat in new.tool_stats)
-            new = replace(new, summary32=redact(new.summary32), tool_stats=stats)
-        targets = tuple(map(redact, self.targets))
-        return replace(self, experience=new, targets=targets, reason=redact(self.reason))
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
@@ -136,11 +126,6 @@ class Refusal:
     code: str
     """word_cap, secret, role_marker, url, leak, duplicate, unknown_id, unstamped, size_cap, ..."""
     reason: str
-
-    @staticmethod
-    def of(operation: Operation, code: str, reason: str) -> Refusal:
-        """Return the refusal of an operation, with its secrets taken out."""
-        return Refusal(operation=operation.redacted(), code=code, reason=redact(reason))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

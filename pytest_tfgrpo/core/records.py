@@ -16,7 +16,7 @@ from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.texts.text import phase_label
+from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
 Mode: TypeAlias = Literal["early", "baseline", "evidence", "train", "dev", "eval"]
@@ -344,7 +344,7 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Name in item ids and messages, as `core.texts.text.phase_label` makes it."""
+        """Name in item ids and messages, as `core.texts.named_values.phase_label` makes it."""
         return phase_label(self.epoch, self.mode, self.dev_sweep)
 
     @property

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import EXPERIENCES, JOURNAL, LIBRARY, METRICS, PER_EPOCH
 from pytest_tfgrpo.core.lessons import Experience, Revision, Tombstone
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
-from pytest_tfgrpo.core.files import REPORT_HTML, write_json, write_text
+from pytest_tfgrpo.core.file_writing import write_json, write_text
+from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.keys.agent_list import PLACE, listed_agents
 from pytest_tfgrpo.core.keys.list_values import domains
 from pytest_tfgrpo.core.keys.setting import Setting

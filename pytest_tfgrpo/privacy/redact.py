@@ -16,15 +16,12 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from pytest_tfgrpo.privacy.base64_texts import Base64Text
-    from pytest_tfgrpo.privacy.byte_runs import FoundSpan
-    from pytest_tfgrpo.privacy.unescape import Unescaped
-
+from pytest_tfgrpo.privacy.base64_texts import base64_texts
+from pytest_tfgrpo.privacy.personal import is_phone, personal_of
+from pytest_tfgrpo.privacy.secret_shapes import secrets_of, telling
+from pytest_tfgrpo.privacy.unescape import unescaped
 
 MARK = "[redacted:"
 """Start of what takes the place of a secret."""
@@ -47,27 +44,6 @@ _SOME_NUMBER = "5550100"
 
 _Place = tuple[int, int, str, str]
 """Start, end, kind, and the value without escapes."""
-
-
-class _Search(NamedTuple):
-    """What finds, loaded at its first use: many modules import this one, and few starts search."""
-
-    secrets: Callable[[str], Iterator[FoundSpan]]
-    personal: Callable[[str, bool], Iterator[FoundSpan]]
-    unescaped: Callable[[str], Unescaped | None]
-    encoded: Callable[[str], Iterator[Base64Text]]
-    telling: Callable[[str], str]
-    is_phone: Callable[[str, str], bool]
-
-
-@cache
-def _search() -> _Search:
-    from pytest_tfgrpo.privacy.base64_texts import base64_texts
-    from pytest_tfgrpo.privacy.personal import is_phone, personal_of
-    from pytest_tfgrpo.privacy.secret_shapes import secrets_of, telling
-    from pytest_tfgrpo.privacy.unescape import unescaped
-
-    return _Search(secrets_of, personal_of, unescaped, base64_texts, telling, is_phone)
 
 
 def redact(text: str) -> str:
@@ -116,18 +92,17 @@ class Redactor:
 
     def value(self, key: str, text: str) -> str:
         """Return the text that stands under `key`, without secrets: a key such as ``password`` counts."""
-        search = _search()
-        tells = search.telling(key)
+        tells = telling(key)
         if len(text) >= _SHORTEST_SECRET and not text.startswith(MARK):
             if tells == "certain" or (tells and _may_be_secret(text)):
                 return self._whole("named", text)
-            if self._personal and search.is_phone(key, text):
+            if self._personal and is_phone(key, text):
                 return self._whole("phone", text)
         return self.text(text)
 
     def names(self, key: str) -> bool:
         """Return whether what stands under `key` is taken out where it is a number."""
-        return self._personal and _search().is_phone(key, _SOME_NUMBER)
+        return self._personal and is_phone(key, _SOME_NUMBER)
 
     def redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Return `text` without secrets and personal data, and the kinds of these, one for each."""
@@ -157,17 +132,16 @@ class Redactor:
         return disjoint
 
     def _found(self, text: str, rounds: int) -> Iterator[_Place]:
-        search = _search()
-        for start, end, kind in search.secrets(text):
+        for start, end, kind in secrets_of(text):
             yield start, end, kind, text[start:end]
         if self._personal:
-            for start, end, kind in search.personal(text, self._addresses):
+            for start, end, kind in personal_of(text, self._addresses):
                 yield start, end, kind, text[start:end]
-        for start, end, decoded in search.encoded(text) if rounds else ():
+        for start, end, decoded in base64_texts(text) if rounds else ():
             for _, _, kind, value in self._found(decoded, rounds - 1):
                 yield start, end, kind, value
                 break
-        inner = search.unescaped(text) if rounds else None
+        inner = unescaped(text) if rounds else None
         if inner is not None:
             for start, end, kind, value in self._found(inner.text, rounds - 1):
                 yield (*inner.span(start, end), kind, value)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.production.config import KEY_BYTES
 from pytest_tfgrpo.production.settings import LOOP_TABLE
 

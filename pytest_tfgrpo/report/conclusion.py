@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.learning import GROUP_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED

@@ -32,6 +32,7 @@ from pytest_tfgrpo.core.texts.text import cut, plural
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate.rules import skipped
 from pytest_tfgrpo.learning.library.flags import flags_of
+from pytest_tfgrpo.learning.library.refusals import redacted
 from pytest_tfgrpo.metrics import costs, noise, significance
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, figures
 from pytest_tfgrpo.metrics.epochs import per_epoch
@@ -262,7 +263,7 @@ def _refusals(revisions: Iterable[Revision]) -> list[RefusedLesson]:
     rows: dict[tuple[str, str, str], RefusedLesson] = {}
     for revision in revisions:
         for refusal in revision.refused:
-            safe = refusal.operation.redacted()
+            safe = redacted(refusal.operation)
             text = safe.experience.summary32 if safe.experience is not None else ""
             row: RefusedLesson = {
                 "code": refusal.code,

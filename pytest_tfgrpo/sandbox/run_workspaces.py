@@ -24,7 +24,8 @@ from pathlib import Path
 from threading import Thread
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.files import WORKSPACES_PREFIX, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.sandbox.paths import read_untrusted
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment

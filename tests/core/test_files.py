@@ -12,7 +12,8 @@ import pytest
 from support.special_files import endless, folder, huge, listening, pipe
 from support.syncs import Syncs
 
-from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic
 
 NONE: dict[Callable[[Path], None], tuple[int, str]] = {
     pipe: (errno.EINVAL, "it is not a regular file"),

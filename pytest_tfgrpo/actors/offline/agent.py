@@ -159,6 +159,4 @@ def _word_count(*texts: str) -> int:
 
 def open_offline() -> Actor:
     """Return the offline actor."""
-    from pytest_tfgrpo.actors.offline.agent import OfflineActor
-
     return OfflineActor()

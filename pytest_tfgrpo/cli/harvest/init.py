@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.harvest.job.tools import first_recipe, open_builder, recipe_path
 
 

@@ -43,7 +43,7 @@ from pytest_tfgrpo.cli.loop.training.demo_learning import (
 from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.bus.streams import STREAMS

@@ -14,7 +14,7 @@ from pytest_tfgrpo.cli.loop.open_loop import (
 )
 from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import LoopReport, report_of
 from pytest_tfgrpo.production.report.page.page import loop_page, story_of

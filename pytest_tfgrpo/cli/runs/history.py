@@ -13,7 +13,8 @@ from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain, write_text
+from pytest_tfgrpo.core.file_writing import write_text
+from pytest_tfgrpo.core.files import JOURNAL, REPORT_HTML, open_plain
 from pytest_tfgrpo.report.run_history.lines import history_lines
 from pytest_tfgrpo.report.run_history.page import history_page
 from pytest_tfgrpo.report.run_history.past_runs import UNREADABLE, past_run, unreported

@@ -14,7 +14,8 @@ from pytest_tfgrpo.cli.parsers import (
 )
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import LABELS, LABELS_FORM, REPORT_JSON
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.report.judging.judge import label_lines
 from pytest_tfgrpo.report.judging.label_file import load_labels, read_form, save_labels, write_form

@@ -14,7 +14,8 @@ from pytest_tfgrpo.cli.lookup import COMMITTED, find_library, read_report
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import JournalError, SettingError
-from pytest_tfgrpo.core.files import REPLICATIONS, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import REPLICATIONS
 from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings.agents import ACTOR

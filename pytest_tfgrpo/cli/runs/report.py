@@ -14,7 +14,8 @@ from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import Project, project_of
 from pytest_tfgrpo.cli.runs.rendering import read, rendered
 from pytest_tfgrpo.core.errors import JournalError, SettingError
-from pytest_tfgrpo.core.files import REPORT_HTML, write_text
+from pytest_tfgrpo.core.file_writing import write_text
+from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.texts.text import line, wrapped
 from pytest_tfgrpo.launch.agents import compare_agents
 from pytest_tfgrpo.report.compare_example import example_lines

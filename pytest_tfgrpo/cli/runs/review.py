@@ -12,7 +12,7 @@ from pytest_tfgrpo.cli.lookup import LATEST, find_run
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.texts.text import block, few, line, plural, wrapped
 from pytest_tfgrpo.review.disagreements import review as review_of
 from pytest_tfgrpo.review.lines import change_lines, not_applied_lines, review_lines

@@ -10,7 +10,7 @@ from shlex import quote
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.settings.runs import PROMPT_PACKS
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.suite.packs import ANY_DOMAIN, load_packs

@@ -2,23 +2,22 @@
 
 A setting ``x_y`` is the flag ``--tfgrpo-x-y``, the environment variable ``TFGRPO_X_Y`` and the ini key
 ``tfgrpo_x_y``; a flag beats the environment, which beats the ini file, which beats the default.
-This module is imported by every pytest start: it must stay free of heavy imports.
+Each start that sets something imports this module: it must stay free of heavy imports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.keys.setting_parsers import NoChoice, parse_bool
 from pytest_tfgrpo.core.settings import agents, gate, learning, permissions, runs, telemetry
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_EXTEND, GATE_SEQUENTIAL
 from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP, EPOCHS, EVAL_MODE, EVAL_ROLLOUTS
 from pytest_tfgrpo.core.settings.permissions import SANDBOX_ENV
-
-if TYPE_CHECKING:
-    from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.texts.named_values import nearest
 
 TABLE: tuple[Setting[Any], ...] = tuple(
     row
@@ -91,32 +90,20 @@ def is_gated(settings: Settings) -> bool:
     return settings.learning or sets_gate(settings.values)
 
 
-def _error(message: str) -> SettingError:
-    from pytest_tfgrpo.core.errors import SettingError  # not needed by a start without a mistake
-
-    return SettingError(message)
-
-
 def parse(setting: Setting[Any], origin: Origin) -> Any:
     """Return the parsed value; raises SettingError naming key, value and source."""
     try:
         return setting.parse(origin.value)
     except ValueError as error:
-        hint = _hint(str(origin.value), error.names) if isinstance(error, NoChoice) else ""
+        hint = nearest(str(origin.value), error.names) if isinstance(error, NoChoice) else ""
         shown = "" if setting is HIDDEN else f", not {origin.value!r}"
-        raise _error(f"{setting.name} {error}{shown} ({origin.source}){hint}") from None
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    from pytest_tfgrpo.core.texts.named_values import nearest  # not needed by a start without a mistake
-
-    return nearest(word, known)
+        raise SettingError(f"{setting.name} {error}{shown} ({origin.source}){hint}") from None
 
 
 def unknown_key(key: str, file: str) -> SettingError:
     """Return the error of an ini key that starts with ``tfgrpo_`` and is no setting."""
-    hint = _hint(key.removeprefix("tfgrpo_"), BY_NAME).replace("'", "'tfgrpo_", 1)
-    return _error(f"{file}: unknown ini key {key!r}{hint or '; remove it'}")
+    hint = nearest(key.removeprefix("tfgrpo_"), BY_NAME).replace("'", "'tfgrpo_", 1)
+    return SettingError(f"{file}: unknown ini key {key!r}{hint or '; remove it'}")
 
 
 def resolve(
@@ -149,13 +136,13 @@ def _settings(found: Callable[[Setting[Any]], list[Origin]], *, learning: bool) 
         if given:
             origins[setting.name] = given[0].source
     if EVAL_MODE.of(values) == "last_epoch" and EPOCHS.of(values) < 2:
-        raise _error(
+        raise SettingError(
             f"epochs must be >= 2 with eval_mode=last_epoch, not {EPOCHS.of(values)} "
             f"({origins.get('epochs', 'default')}); use eval_mode=separate to train in a single epoch"
         )
     settings = Settings(learning, values, origins)
     if learning and BASELINE_SWEEP.of(settings) == "both" and settings.eval_rollouts < 4:
-        raise _error(
+        raise SettingError(
             f"baseline_sweep = 'both' runs a quarter of the {settings.eval_rollouts} rollouts early "
             f"({origins['baseline_sweep']}); set eval_rollouts to at least 4, or choose concurrent"
         )
@@ -169,7 +156,7 @@ def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:
     """
     for name in arguments:
         if name not in BY_NAME:
-            raise _error(f"unknown setting {name!r}{_hint(name, BY_NAME)}")
+            raise SettingError(f"unknown setting {name!r}{nearest(name, BY_NAME)}")
 
     def found(setting: Setting[Any]) -> list[Origin]:
         value = arguments.get(setting.name)
@@ -191,7 +178,7 @@ def _environment(setting: Setting[Any], environ: Mapping[str, str]) -> list[Orig
     found = [Origin(environ[name], f"environment {name}") for name in names]
     if len({parse(setting, origin) for origin in found}) > 1:
         pairs = " and ".join(f"{name}={environ[name]!r}" for name in names)
-        raise _error(f"{pairs} contradict each other; unset one of them")
+        raise SettingError(f"{pairs} contradict each other; unset one of them")
     return found
 
 
@@ -201,7 +188,9 @@ def _group_feature(environ: Mapping[str, str]) -> bool:
     try:
         return parse_bool(environ[GROUP_FLAG_ENV])
     except ValueError as error:
-        raise _error(f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)") from None
+        raise SettingError(
+            f"{GROUP_FLAG_ENV} {error}, not {environ[GROUP_FLAG_ENV]!r} (environment)"
+        ) from None
 
 
 RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_", "TFGRPO_LOOP_")

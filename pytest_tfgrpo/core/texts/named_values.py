@@ -22,3 +22,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint that names the known word nearest to `word`; empty when none is near."""
     found = difflib.get_close_matches(word, list(known), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
+    """Return the name of a phase: ``early``, ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
+    suffix = f"-{mode}" if mode in ("eval", "evidence") else f"-dev{dev_sweep}" if dev_sweep else ""
+    return mode if mode in ("early", "baseline") else f"epoch{epoch}{suffix}"

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.privacy.redact import redact
 
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -179,12 +180,6 @@ def wrapped(text: str, width: int, indent: str = "", hanging: str | None = None)
 def few(names: Sequence[str], limit: int = 5) -> str:
     """Return the first `limit` of some names, and that there are more."""
     return ", ".join(line(name, 120) for name in names[:limit]) + (", ..." if len(names) > limit else "")
-
-
-def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
-    """Return the name of a phase: ``early``, ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
-    suffix = f"-{mode}" if mode in ("eval", "evidence") else f"-dev{dev_sweep}" if dev_sweep else ""
-    return mode if mode in ("early", "baseline") else f"epoch{epoch}{suffix}"
 
 
 def label(row: Mapping[str, Any]) -> str:

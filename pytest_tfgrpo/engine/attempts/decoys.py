@@ -14,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import DECOYS, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import DECOYS
 from pytest_tfgrpo.core.records import Rollout
 from pytest_tfgrpo.core.scenarios import Prompt, Scenario
 from pytest_tfgrpo.runs.job import Job

@@ -8,7 +8,8 @@ from dataclasses import field
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import read_plain, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire

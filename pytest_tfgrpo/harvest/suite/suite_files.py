@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError, StoreError
-from pytest_tfgrpo.core.files import write_atomic, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.core.wire.wire import Json, to_wire

@@ -15,7 +15,8 @@ from math import fsum
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, open_plain, write_pieces
+from pytest_tfgrpo.core.file_writing import write_pieces
+from pytest_tfgrpo.core.files import EXPOSURES, JOURNAL, open_plain
 from pytest_tfgrpo.core.lessons import Experience, Exposure, Library
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, PhaseResult, Run

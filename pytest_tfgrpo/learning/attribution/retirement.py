@@ -22,6 +22,7 @@ from pytest_tfgrpo.learning.attribution.exposures import (
     series_of,
 )
 from pytest_tfgrpo.learning.library.library import carry_out, is_trim
+from pytest_tfgrpo.learning.library.refusals import refusal_of
 from pytest_tfgrpo.runs.job import Job
 
 
@@ -62,7 +63,7 @@ def without_harmful(
         new = operation.experience
         standing = UNSEEN if new is None else found.get(content_key(new), UNSEEN)
         if standing.verdict == "harmful":
-            refused.append(Refusal.of(operation, "harmful", _figures(standing)))
+            refused.append(refusal_of(operation, "harmful", _figures(standing)))
         else:
             kept.append(operation)
     return kept, refused

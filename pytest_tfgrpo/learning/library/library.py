@@ -25,6 +25,7 @@ from pytest_tfgrpo.core.wire.stamp import identify, stamp
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.learning.library.experience_lines import check
 from pytest_tfgrpo.learning.library.learned_effects import read_effects
+from pytest_tfgrpo.learning.library.refusals import refusal_of
 from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ class _Draft:
         """Apply `operation`, or refuse it."""
         problem = self._problem(operation)
         if problem:
-            self._refused.append(Refusal.of(operation, *problem))
+            self._refused.append(refusal_of(operation, *problem))
             return
         operation = replace(operation, reason=redact(operation.reason))
         new = operation.experience

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import block, line
 from pytest_tfgrpo.production.live.records import LiveRollout

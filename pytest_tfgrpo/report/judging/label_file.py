@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.errors import JournalError
-from pytest_tfgrpo.core.files import LABELS, read_plain, write_json, write_text
+from pytest_tfgrpo.core.file_writing import write_json, write_text
+from pytest_tfgrpo.core.files import LABELS, read_plain
 from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import block, few, line, plural

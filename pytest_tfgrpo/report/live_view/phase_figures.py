@@ -8,7 +8,7 @@ from math import fsum, isnan, nan
 from typing import Any
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.texts.text import phase_label
+from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.core.wire.wire import Json
 
 OUTCOMES = ("", "ok", "failed", "error", "cancelled")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML, write_pieces, write_text
+from pytest_tfgrpo.core.file_writing import write_pieces, write_text
+from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import EffectRow, Report
 from pytest_tfgrpo.report.page import draw, figures, template

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
-from pytest_tfgrpo.core.files import write_pieces, write_text
+from pytest_tfgrpo.core.file_writing import write_pieces, write_text
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.schema import pointer
 from pytest_tfgrpo.core.wire.wire import Json

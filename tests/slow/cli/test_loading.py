@@ -43,7 +43,7 @@ def test_help_loads_no_work_of_a_command(loaded: set[str]) -> None:
     own = {name for name in loaded if name.startswith("pytest_tfgrpo.")}
     folders = ("harvest", "live", "loop", "loop.training", "runs", "suite")
     assert {f"pytest_tfgrpo.cli.{folder}.arguments" for folder in folders} <= own
-    assert {name.split(".")[1] for name in own} == {"cli", "core", "privacy"}
+    assert {name.split(".")[1] for name in own} == {"cli", "core"}
     assert not any(
         name.startswith(("pytest_tfgrpo.core.wire", "pytest_tfgrpo.core.settings")) for name in own
     )

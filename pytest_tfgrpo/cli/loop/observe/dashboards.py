@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.production.sinks.dashboards.files import observing_files
 
 

@@ -15,7 +15,7 @@ from pytest_tfgrpo.cli.demo.demo_service import fixtures
 from pytest_tfgrpo.cli.loop.demo_traffic import agent_of
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.evidence import EvidenceGroup, evidence_lines
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.production.bus.protocol import Bus

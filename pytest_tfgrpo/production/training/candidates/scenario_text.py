@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError, StoreError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.texts.text import cut, line, plural
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError, StoreError
 from pytest_tfgrpo.core.evidence import EvidenceGroup, EvidenceHeader, evidence_lines
-from pytest_tfgrpo.core.files import make_private, write_pieces
+from pytest_tfgrpo.core.file_writing import write_pieces
+from pytest_tfgrpo.core.files import make_private
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.wire.fitting import fit
 from pytest_tfgrpo.core.wire.strict import load_json

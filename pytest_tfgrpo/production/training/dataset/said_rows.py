@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.files import write_json
+from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.wire.strict import load_json
 
 SAID = "rows.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.events import SCHEMAS, TRAINING_STATUS
-from pytest_tfgrpo.core.files import write_json
+from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.wire.fitting import UnfitError, ValueScrubber, fit
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pytest_tfgrpo.core.errors import RevisionConflict, StoreError
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.core.files import write_pieces
+from pytest_tfgrpo.core.file_writing import write_pieces
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import PromptPack

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.files import REPORT_HTML, write_text
+from pytest_tfgrpo.core.file_writing import write_text
+from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json

@@ -10,7 +10,7 @@ from support.repositories import Repository, everything
 from support.terminals import watching
 from support.tools import require_tool, run_pytest, tfgrpo
 
-from pytest_tfgrpo.core.files import write_json
+from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
 BECOMES = {
