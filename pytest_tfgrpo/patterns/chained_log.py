@@ -10,12 +10,13 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import StoreError
-from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.core.files import read_plain, sync_folder
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
@@ -33,19 +34,26 @@ class ChainedLog:
 
     def append(self, entry: Mapping[str, Json]) -> str:
         """Write an entry behind the last one and return its hash; raises StoreError, also on a broken log."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._locked() as file:
-                lines = file.read_lines()
-                self._check(lines)
-                value = {TIME: utc_now(), **entry, PREVIOUS: _hash(lines[-1]) if lines else NOTHING}
-                line = json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True).encode()
-                file.write_line(line)
-        except OSError as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"cannot write {self.path}: {error.strerror or error}; make room") from error
+        with self._locked() as file:
+            lines = file.read_lines()
+            self._check(lines)
+            line = _line(entry, lines)
+            file.write_line(line)
         return _hash(line)
+
+    def complete(self, entries: Sequence[Mapping[str, Json]], key: str) -> int:
+        """Append the entries whose value of `key` no line has, and return how many; raises StoreError.
+
+        So whoever keeps the entries elsewhere may repeat this after a crash, and each is there once.
+        """
+        with self._locked() as file:
+            lines = file.read_lines()
+            known = {entry.get(key) for entry in self._check(lines)}
+            missing = [entry for entry in entries if entry[key] not in known]
+            for entry in missing:
+                lines.append(_line(entry, lines))
+                file.write_line(lines[-1])
+        return len(missing)
 
     def entries(self) -> list[dict[str, Json]]:
         """Return the entries, the oldest first; raises StoreError on a broken log."""
@@ -70,18 +78,35 @@ class ChainedLog:
                     f"{self.path}, line {number}: it does not follow from a line before it: the log was "
                     "changed; put it back from git or a copy, nothing is added until then"
                 )
-            known = {*known, _hash(line)} - {NOTHING}
+            known.add(_hash(line))
+            known.discard(NOTHING)
             found.append(value)
         return found
 
     @contextmanager
     def _locked(self) -> Iterator[_LogFile]:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        """Open the file, alone among all processes; raises StoreError for every OSError in here."""
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield _LogFile(handle)
-        finally:
-            os.close(handle)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(self.path, flags, 0o644)
+            try:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    raise StoreError(f"{self.path} is no regular file; move it away")
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                file = _LogFile(handle)
+                yield file
+                if file.is_new:
+                    sync_folder(self.path.parent)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"cannot write {self.path}: {error.strerror or error}; make room, and let it be a plain file "
+                "that this user may write"
+            ) from error
 
 
 class _LogFile:
@@ -90,24 +115,37 @@ class _LogFile:
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._end = 0
+        self.is_new = os.fstat(handle).st_size == 0
 
     def read_lines(self) -> list[bytes]:
         """Return the whole lines; a last one that was cut by a kill is written over."""
-        data = os.pread(self._handle, os.fstat(self._handle).st_size, 0)
+        size, parts = os.fstat(self._handle).st_size, list[bytes]()
+        while size > (there := sum(map(len, parts))):
+            part = os.pread(self._handle, size - there, there)
+            if not part:
+                break
+            parts.append(part)
+        data = b"".join(parts)
         self._end = data.rfind(b"\n") + 1
         return _whole(data)
 
     def write_line(self, line: bytes) -> None:
         """Write a line to disk, whole or not at all."""
+        data, written = line + b"\n", 0
         try:
             os.ftruncate(self._handle, self._end)
-            written, data = 0, line + b"\n"
             while written < len(data):
                 written += os.pwrite(self._handle, data[written:], self._end + written)
             os.fsync(self._handle)
         except OSError:
             os.ftruncate(self._handle, self._end)
             raise
+        self._end += len(data)
+
+
+def _line(entry: Mapping[str, Json], lines: Sequence[bytes]) -> bytes:
+    value = {TIME: utc_now(), **entry, PREVIOUS: _hash(lines[-1]) if lines else NOTHING}
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True).encode()
 
 
 def _whole(data: bytes) -> list[bytes]:

@@ -193,7 +193,7 @@ def _group_feature(environ: Mapping[str, str]) -> bool:
         ) from None
 
 
-RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_", "TFGRPO_LOOP_")
+RESERVED_PREFIXES = ("TFGRPO_LIVE_RL_", "TFGRPO_LOOP_", "TFGRPO_LEARN_")
 """Environment variables that other parts of the project read."""
 
 

@@ -62,6 +62,19 @@ class JobAttempt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class JobRequeue:
+    """One time that a person put a job back into the queue."""
+
+    approver: str
+    reason: str
+    at: str
+    tarball_sha256: str = field(default="", metadata=SPARSE)
+    """Of the tarball that was made again from the recorded commit; empty: it was not."""
+    scenario_sha256: str = field(default="", metadata=SPARSE)
+    """Of the file that says how the tests run, which the approver signs by this; empty: there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WorkSnapshot:
     """The working tree at the moment of the approval, as a commit (decision 40)."""
 
@@ -107,6 +120,7 @@ class JobManifest:
     released_by: str = ""
     """The person who let a job of the trigger ``self`` be worked."""
     attempts: tuple[JobAttempt, ...] = ()
+    requeues: tuple[JobRequeue, ...] = field(default=(), metadata=SPARSE)
     scenario: str = ""
     """Id of the proven scenario; its files lie beside the manifest."""
     pattern: str = ""
