@@ -143,6 +143,18 @@ class ValidationRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProofDoubts:
+    """What speaks against a fix, though its own tests may prove it."""
+
+    uses: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """What the code after the fix used that a check has to allow, and the code before it did not."""
+    broken: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Tests that passed before the fix and fail after it."""
+    lenient: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    """Tests of the fix that pass after it whatever value they expect."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FixValidation:
     """What nine runs of tests proved of a fix."""
 
@@ -167,6 +179,7 @@ class FixValidation:
     """What the code under test used that a check has to allow."""
     changes: tuple[LineChange, ...] | None = field(default=None, metadata=SPARSE)
     """What makes tests fail after the fix, as they expect something else; None: not tried."""
+    doubts: ProofDoubts = field(default=ProofDoubts(), metadata=SPARSE)
     lacking: bool = field(default=False, metadata=SPARSE)
     """It is not proven, and tests of it were skipped or lacked a module: further packages may help."""
 
@@ -188,5 +201,7 @@ class HarvestRow:
     committed_at: int = 0
     tests: int = 0
     """How many fail_to_pass tests."""
+    broken: int = field(default=0, metadata=SPARSE)
+    """How many tests passed before the fix and fail after it."""
     elapsed_s: float = 0.0
     tags: tuple[str, ...] = ()

@@ -67,6 +67,8 @@ class CandidateRules:
     """Globs of further files that come from the fix in every check."""
     left_out: tuple[str, ...] = ()
     """Folders and globs that belong to no change: the suite's own folder."""
+    untested: bool = False
+    """A change without tests is a candidate too, for tests that are there."""
 
 
 def candidates(
@@ -119,7 +121,7 @@ def candidate_of(change: HistoryChange, rules: CandidateRules, reverts: Reverts)
     protected = [file for file, kind in zip(files, kinds, strict=True) if kind.protected]
     code = [file for file, kind in zip(files, kinds, strict=True) if kind.code]
     tests = [f.path for f, kind in zip(files, kinds, strict=True) if kind.test and f.status != "deleted"]
-    if reason := _why_not(change, files, reverted_by) or _lacks(protected, tests, code):
+    if reason := _why_not(change, files, reverted_by) or _lacks(protected, tests, code, rules.untested):
         return _row(change, reason)
     return FixCandidate(
         id=scenario_id(change),
@@ -175,8 +177,12 @@ def _why_not(change: HistoryChange, files: Sequence[ChangedFile], reverted_by: s
     return ""
 
 
-def _lacks(protected: Sequence[ChangedFile], tests: Sequence[str], code: Sequence[ChangedFile]) -> str:
-    if not tests and not any(_in_tests(file.path) for file in protected if file.status != "deleted"):
+def _lacks(
+    protected: Sequence[ChangedFile], tests: Sequence[str], code: Sequence[ChangedFile], untested: bool
+) -> str:
+    if not (untested or tests) and not any(
+        _in_tests(file.path) for file in protected if file.status != "deleted"
+    ):
         likely = next((f.path for f in code if _LIKELY.search(f.path) and f.status != "deleted"), "")
         return f"no test changed; if {likely} holds tests, set tests in harvest.toml" if likely else NO_TEST
     if not code:

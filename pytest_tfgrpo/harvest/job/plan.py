@@ -11,6 +11,8 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HarvestRow, RecipePart, Statement
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
+from pytest_tfgrpo.harvest.proof.validation import RunTests, ValidationPlan
+from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 
@@ -60,6 +62,16 @@ class FindStatement(Protocol):
         ...
 
 
+class JudgeProof(Protocol):
+    """Says of a validation whether it proves enough."""
+
+    def __call__(
+        self, trees: FixTrees, plan: ValidationPlan, found: FixValidation, work: WorkTree, run: RunTests, /
+    ) -> FixValidation:
+        """Return what was found, or why it is no proof; may run more in the same folder."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HarvestTools:
     """What a harvest works with; tests hand in others."""
@@ -72,6 +84,8 @@ class HarvestTools:
     secrets: Callable[[Mapping[str, ArchiveEntry], Mapping[str, ArchiveEntry]], tuple[str, ...]]
     """Names the secrets, by kind and place, in what the second tree adds to the first."""
     secrets_in_text: Callable[[str], tuple[str, ...]]
+    judge: JudgeProof | None = None
+    """None: what is proven counts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -116,7 +116,8 @@ class HarvestWorker:
             return self._needs_manual(candidate, part, validation)
         if validation.cause is not None:
             status = HarvestStatus.VALIDATION_FAILED
-            return HarvestedFix(row=_row(candidate, status, cause=validation.cause, reason=validation.reason))
+            row = _row(candidate, status, cause=validation.cause, reason=validation.reason)
+            return HarvestedFix(row=replace(row, broken=len(validation.doubts.broken)))
         return self._keep(candidate, trees, part, environment, validation)
 
     def _trees(self, candidate: FixCandidate) -> FixTrees:
@@ -182,7 +183,10 @@ class HarvestWorker:
         )
         again = part.command.runner == "pytest"  # with tests that expect something else
         self._progress.enter("runs", ROUNDS * len(ORDER) + again)
-        return part, made.environment, validate(trees, plan, self._work, self._run)
+        found = validate(trees, plan, self._work, self._run)
+        if self._tools.judge is not None:
+            found = self._tools.judge(trees, plan, found, self._work, self._run)
+        return part, made.environment, found
 
     def _run(self, request: SuiteRequest) -> SuiteRun:
         require_going()
@@ -269,7 +273,10 @@ class HarvestWorker:
         row = _row(candidate, HarvestStatus.VALIDATED, reason="; ".join(notes))
         tags = tuple(tags_of(provenance))
         return HarvestedFix(
-            row=replace(row, tests=len(validation.fail_to_pass), tags=tags), notes=tuple(notes)
+            row=replace(
+                row, tests=len(validation.fail_to_pass), broken=len(validation.doubts.broken), tags=tags
+            ),
+            notes=tuple(notes),
         )
 
     def _needs_manual(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import few, line, plural
-from pytest_tfgrpo.harvest.fixes import FixValidation, RootCause, ValidationRun
+from pytest_tfgrpo.harvest.fixes import FixValidation, ProofDoubts, RootCause, ValidationRun
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees, TreeName
 from pytest_tfgrpo.harvest.proof.proven_changes import proven_changes, still_proven
 from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
@@ -107,6 +107,7 @@ def validate(trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTest
         isolation=plan.isolation,
         relaxed=plan.relaxed,
         uses=tuple(sorted(series.uses)),
+        doubts=replace(found.doubts, uses=tuple(sorted(series.uses - series.used_before))),
     )
 
 
@@ -128,6 +129,7 @@ class _Series:
         self.compiled: dict[str, str] = {}
         self.uses: set[str] = set()
         """What the code with the fix used, also where a test failed that expects something else."""
+        self.used_before: set[str] = set()
 
     def prove(self) -> FixValidation:
         """Run round after round; return what they prove.
@@ -155,6 +157,7 @@ class _Series:
             pass_to_pass=result.pass_to_pass(),
             changes=self._changes(proven, result.pass_to_pass()),
             wavering=result.wavering()[:NAMED],
+            doubts=ProofDoubts(broken=result.broken()[:NAMED]),
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
 
@@ -228,6 +231,8 @@ class _Series:
             ran = SuiteRun(outcomes={}, problem=RunProblem.NOTHING_COLLECTED)
         if name == "fix":
             self.uses.update(ran.uses)
+        else:
+            self.used_before.update(ran.uses)
         if name == "fix" and ran.problem is None:
             self.hang_s = max(HANG_S, HANG_TIMES * max(ran.seconds.values(), default=0.0))
         self.runs[name].append(_Ran(ran, frozenset(files)))
@@ -268,6 +273,12 @@ class TreeOutcomes:
         """Return the tests that passed before and after."""
         both = {test for test in self._passed() if self.before.get(test) is CaseOutcome.PASSED}
         return tuple(sorted((both | self._kept()) - {*self.fail_to_pass()}))
+
+    def broken(self) -> tuple[str, ...]:
+        """Return the tests that passed before the fix and fail after it, or whose file does."""
+        passed = {t for t, end in {**self.base, **self.before}.items() if end is CaseOutcome.PASSED}
+        ends = ((t, self.fix.get(t, self.fix.get(t.partition("::")[0]))) for t in passed)
+        return tuple(sorted(test for test, end in ends if end is CaseOutcome.FAILED))
 
     def _kept(self) -> set[str]:
         """Return the tests that pass after the fix and on the base alone, where the fix's tests cannot run.
@@ -356,6 +367,7 @@ def _unproven(tests: TreeOutcomes, changed: Sequence[str], messages: Mapping[str
         fail_to_pass=(),
         pass_to_pass=(),
         wavering=wavering[:NAMED],
+        doubts=ProofDoubts(broken=tests.broken()[:NAMED]),
         cause=RootCause.TEST_FAILURE,
         reason=reason,
         lacking=bool(skipped or any(MISSING.search(messages.get(test, "")) for test in failing)),

@@ -1,0 +1,1 @@
+"""How the tests of captured work run, and whether they prove it."""

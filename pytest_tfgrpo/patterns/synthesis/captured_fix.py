@@ -1,0 +1,85 @@
+"""A captured job as a candidate of the harvest: its change, its prompt, and the tests that are there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SnapshotError
+from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HarvestRow, HistoryChange, Statement
+from pytest_tfgrpo.harvest.history.candidates import CandidateRules, candidate_of
+from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
+from pytest_tfgrpo.harvest.history.git_objects import GitObjects
+from pytest_tfgrpo.harvest.history.reverts import Reverts
+from pytest_tfgrpo.harvest.prompt.statement import MESSAGE, statement_of
+from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
+from pytest_tfgrpo.harvest.proof.tests_to_run import files_to_run, nearest_tests
+from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, WorkSnapshot
+
+PROMPT = "prompt.md"
+"""In the folder of a job: what was asked for, then the acceptance criteria."""
+SOURCE = "prompt"
+"""What a statement from it is called."""
+
+
+def captured_change(
+    job: JobManifest, snapshot: WorkSnapshot, prompt: str, objects: GitObjects
+) -> HistoryChange:
+    """Return the change of a job, whose message is its prompt; raises SnapshotError."""
+    comparison = TreeComparison(objects)
+    comparison.send([(snapshot.base_tree, snapshot.tree)])
+    (files,) = comparison.receive()
+    if files is None:
+        raise SnapshotError(
+            f"a tree of the snapshot {snapshot.commit[:12]} is missing or damaged in {objects.where!r}"
+        )
+    return HistoryChange(
+        commit=snapshot.commit,
+        base=snapshot.base,
+        tree=snapshot.tree,
+        base_tree=snapshot.base_tree,
+        committed_at=_seconds(job.captured.created_at),
+        message=prompt,
+        files=files,
+    )
+
+
+def captured_candidate(
+    change: HistoryChange, rules: CandidateRules, named: tuple[str, ...], objects: GitObjects
+) -> FixCandidate | HarvestRow:
+    """Return the candidate of a change, or the row that says why it is none.
+
+    Its tests are those that it changed and those that commands name; without any the nearest ones.
+    """
+    one = candidate_of(change, replace(rules, untested=True), Reverts())
+    if isinstance(one, HarvestRow):
+        return one
+    tree = frozenset(entry.path for entry in objects.entries(change.tree))
+    tests = tuple(dict.fromkeys((*one.tests, *(name for name in named if name in tree))))
+    if not tests and not one.protected:
+        found = files_to_run((), one.sources, tree, rules.tests, ".")
+        tests = found or nearest_tests(one.sources, tree, rules.tests)
+    return replace(one, tests=tests)
+
+
+def captured_statement(candidate: FixCandidate, trees: FixTrees, validation: FixValidation) -> Statement:
+    """Return the prompt of a proven job: the one it had, without lines of its fix."""
+    found = statement_of(candidate, trees, validation)
+    source = SOURCE if found.source == MESSAGE else f"{SOURCE}, {found.source}"
+    return replace(found, source=source)
+
+
+def read_prompt(folder: Path) -> str:
+    """Return the prompt of a job; empty where it has none. Raises OSError."""
+    path = folder / PROMPT
+    return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+
+def _seconds(time: str) -> int:
+    """Return a time as seconds since 1970; 0 where it is none."""
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return 0
+    return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))

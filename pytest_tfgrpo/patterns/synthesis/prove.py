@@ -1,0 +1,120 @@
+"""The proof of a captured job: harvest's validation of its change, and what becomes of the job by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, RootCause
+from pytest_tfgrpo.harvest.history.candidates import CandidateRules
+from pytest_tfgrpo.harvest.history.git_objects import GitObjects
+from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestTools
+from pytest_tfgrpo.harvest.job.progress import WorkerProgress
+from pytest_tfgrpo.harvest.job.worker import HarvestWorker
+from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
+from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
+from pytest_tfgrpo.patterns.synthesis.captured_fix import (
+    captured_candidate,
+    captured_change,
+    captured_statement,
+    read_prompt,
+)
+from pytest_tfgrpo.scoring.runners.protocol import Isolation
+
+STATUSES = {
+    HarvestStatus.VALIDATED: LearningStatus.VALIDATED,
+    HarvestStatus.NEEDS_MANUAL: LearningStatus.NEEDS_MANUAL,
+}
+"""What a harvest's status is for a job; every other one is a validation that failed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProofTools:
+    """What a proof works with; tests hand in others."""
+
+    harvest: HarvestTools
+    domain: str
+    """Of the scenario."""
+    isolation: Isolation = "bwrap"
+    rules: CandidateRules = CandidateRules()
+    """Globs of tests and of protected files, from the project's ``harvest.toml``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobProof:
+    """What came of the proof of a job."""
+
+    status: LearningStatus
+    """``validated``, ``validation_failed`` or ``needs_manual_scenario``."""
+    root_cause: RootCause | None = None
+    reason: str = ""
+    scenario: str = ""
+    """Id of the scenario, also where only a partial one is there."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each value of the recipe that was tried last is from."""
+    broken: int = 0
+    """Tests that passed before the change and fail after it."""
+
+
+def prove(job: JobManifest, folder: Path, tools: ProofTools) -> JobProof:
+    """Prove the change of a job, whose scenario is written into its folder.
+
+    Raises StoreError and OSError where nothing can be written, and Cancelled.
+    """
+    if job.snapshot is None:
+        return _failed(RootCause.SNAPSHOT_INTEGRITY, "the job has no snapshot")
+    repository = Path(job.captured.repository)
+    try:
+        with GitObjects(repository) as objects:
+            change = captured_change(job, job.snapshot, read_prompt(folder), objects)
+            candidate = captured_candidate(change, tools.rules, (), objects)
+    except (SnapshotError, SettingError) as error:
+        return _failed(RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300))
+    if isinstance(candidate, HarvestRow):
+        return _of_row(candidate, {})
+    return _prove(candidate, repository, folder, tools)
+
+
+def _prove(candidate: FixCandidate, repository: Path, folder: Path, tools: ProofTools) -> JobProof:
+    plan = HarvestPlan(
+        repository=repository,
+        commits=candidate.change.commit,
+        suite=folder,
+        domain=tools.domain,
+        tests=tools.rules.tests,
+        protected=tools.rules.protected,
+        isolation=tools.isolation,
+    )
+    tried: dict[str, str] = {}
+    own = replace(tools.harvest, statement=captured_statement)
+    with locked_folder(WORK) as work:
+        worker = HarvestWorker(plan, own, work / "tree", (), WorkerProgress())
+        try:
+            found = worker.harvest(candidate)
+        finally:
+            worker.close()
+    return _of_row(found.row, tried)
+
+
+def _of_row(row: HarvestRow, sources: Mapping[str, str]) -> JobProof:
+    status = STATUSES.get(row.status, LearningStatus.VALIDATION_FAILED)
+    cause = row.cause
+    if status is LearningStatus.VALIDATION_FAILED:
+        cause = cause or RootCause.SCENARIO_SYNTHESIS  # skipped, or refused for a secret
+    written = row.id if status is not LearningStatus.VALIDATION_FAILED else ""
+    return JobProof(
+        status=status,
+        root_cause=cause,
+        reason=row.reason,
+        scenario=written,
+        sources=sources,
+        broken=row.broken,
+    )
+
+
+def _failed(cause: RootCause, reason: str) -> JobProof:
+    return JobProof(status=LearningStatus.VALIDATION_FAILED, root_cause=cause, reason=reason)

@@ -1,0 +1,82 @@
+"""The proof of a captured job: what becomes of it, and where its scenario comes from."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.captured import PROMPT, CapturedJob
+from support.repositories import remove_object
+from support.text_tests import TextRunner, text_tools
+
+from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.patterns.synthesis.prove import prove
+from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
+
+TEST = "tests/test_a.py"
+BASE: dict[Any, Any] = {"a.py": "zero", TEST: "old a.py zero\n", "README.md": "x"}
+FIX: dict[Any, Any] = {"a.py": "zero one", TEST: "old a.py zero\nhas_one a.py one\n"}
+
+
+def test_a_job_whose_tests_fail_before_and_pass_after_has_a_scenario(tmp_path):
+    job = CapturedJob(tmp_path, BASE, FIX)
+    found = job.prove(text_tools(TextRunner()))
+    id_ = f"the-total-of-a-cart-is-always-zero-{job.commit[:12]}"
+    assert (found.status, found.root_cause, found.scenario) == ("validated", None, id_)
+    scenario = parse_yaml((job.folder / f"{id_}.scenario.yaml").read_text()).value
+    assert scenario["checks"][0]["fail_to_pass"] == [f"{TEST}::has_one"]
+    assert scenario["prompt"].startswith(PROMPT.strip())
+    provenance = read_provenance(job.folder / "provenance" / f"{id_}.json")
+    assert (provenance.commit, provenance.prompt.source) == (job.commit, "prompt")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause", "reason"),
+    [
+        ({TEST: "t a.py zero\n"}, "validation_failed", "test_failure", "passes before the fix"),
+        ({TEST: "t a.py two\n"}, "validation_failed", "test_failure", "fails after the fix"),
+        ({TEST: "t a.py FLAKY\n"}, "validation_failed", "test_failure", "flaky"),
+        ({TEST: "BREAK timeout"}, "validation_failed", "environment", "out of time"),
+        ({TEST: "BREAK no_report"}, "needs_manual_scenario", "scenario_synthesis", "no report"),
+        ({"a.py": "zero"}, "validation_failed", "scenario_synthesis", "no source changed"),
+        ({"b.py": "x\n" * 1001}, "validation_failed", "scenario_synthesis", "over 1000 lines"),
+    ],
+)
+def test_what_becomes_of_a_job_that_is_not_proven(tmp_path, change, status, cause, reason):
+    job = CapturedJob(tmp_path, BASE, {**FIX, **change})
+    found = job.prove(text_tools(TextRunner()))
+    assert (found.status, found.root_cause) == (status, cause)
+    assert found.reason.startswith(reason)
+    assert not list(job.folder.glob("*.scenario.yaml"))
+    assert bool(found.scenario) == (job.folder / f"{found.scenario}.manual.md").is_file()
+
+
+def test_a_change_without_tests_is_proven_by_those_that_are_named_after_its_sources(tmp_path):
+    base = {**BASE, "tests/test_b.py": "b b.py x\n", TEST: "has_one a.py one\n"}
+    job = CapturedJob(tmp_path, base, {"a.py": "zero one"})
+    found = job.prove(text_tools(TextRunner()))
+    assert found.status == "validated"
+    (path,) = (job.folder / "provenance").glob("*.json")
+    assert read_provenance(path).validation.fail_to_pass == (f"{TEST}::has_one",)
+
+
+def test_a_secret_in_the_change_or_the_prompt_is_no_scenario(tmp_path):
+    job = CapturedJob(tmp_path, BASE, FIX)
+    for tool in ("secrets", "secrets_in_text"):
+        found = job.prove(text_tools(TextRunner(), **{tool: lambda *_: ("a.py:1: api_key",)}))
+        assert (found.status, found.root_cause) == ("validation_failed", "scenario_synthesis")
+        assert "holds a secret: a.py:1: api_key" in found.reason
+
+
+def test_a_job_whose_commit_is_gone_fails_by_its_snapshot(tmp_path):
+    job = CapturedJob(tmp_path, BASE, FIX)
+    manifest = job.manifest
+    remove_object(job.repository, f"{job.commit}^{{tree}}")
+    for lost in (manifest, replace(manifest, snapshot=None)):
+        found = prove(lost, job.folder, job.tools(text_tools(TextRunner())))
+        assert (found.status, found.root_cause) == ("validation_failed", "snapshot_integrity")
+
+
+def test_tests_that_a_change_breaks_are_counted(tmp_path):
+    base = {**BASE, "a.py": "zero", "tests/test_other.py": "other a.py zero\n"}
+    job = CapturedJob(tmp_path, base, {"a.py": "one", TEST: "has_one a.py one\n"})
+    assert job.prove(text_tools(TextRunner())).broken == 1
