@@ -70,6 +70,11 @@ COMMANDS = (
         "harvest", "Make proven scenarios of the fixes in a git repository's history.", "harvest.harvest"
     ),
     CommandRow(
+        "patterns",
+        "Review and manage what finished work taught: list, promote, deprecate, hand to agents.",
+        "patterns.patterns",
+    ),
+    CommandRow(
         "live",
         "Let runs in production choose among arms, such as prompts or models. What learns is the selector, a "
         "table of probabilities for each category of task, never the model.",

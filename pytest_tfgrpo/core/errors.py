@@ -16,6 +16,7 @@ TfgrpoError
 ├── RewarderError (RuntimeError)     a rewarder broke its contract: the run stops
 ├── OptimizerError (RuntimeError)    an optimizer broke its contract: the run stops
 ├── SnapshotError (RuntimeError)     a commit that cannot be taken out of its repository: an object is missing
+├── PatternError (ValueError)        the file of a pattern is malformed, or a move on the shelf is not allowed
 ├── StoreError (OSError)             the lesson store or a library file
 ├── JournalError (OSError)           the journal of a run
 ├── BaselineError (ValueError)       a stored baseline
@@ -160,6 +161,10 @@ class OptimizerError(TfgrpoError, RuntimeError):
 
 class SnapshotError(TfgrpoError, RuntimeError):
     """A commit cannot be taken out of its repository: an object is missing, or a name leads out."""
+
+
+class PatternError(TfgrpoError, ValueError):
+    """The file of a pattern is malformed, or a move on the shelf is not allowed; the message has every reason."""
 
 
 class StoreError(TfgrpoError, OSError):

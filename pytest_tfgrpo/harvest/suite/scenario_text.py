@@ -19,7 +19,12 @@ STEP = "  "
 
 def scenario_text(value: Mapping[str, Json], heading: str) -> str:
     """Return the YAML of a scenario below a line of comment."""
-    return "\n".join([f"# {heading}", *_mapping(value, "")]) + "\n"
+    return f"# {heading}\n{mapping_text(value)}"
+
+
+def mapping_text(value: Mapping[str, Json]) -> str:
+    """Return the YAML of an object, a key a line."""
+    return "\n".join(_mapping(value, "")) + "\n"
 
 
 def with_split(text: str, split: Split) -> str | None:

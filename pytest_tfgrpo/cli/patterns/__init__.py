@@ -1,0 +1,1 @@
+"""The commands ``tfgrpo patterns``: the shelf of patterns of a repository."""

@@ -1,0 +1,58 @@
+"""``tfgrpo patterns list``, ``show`` and ``lint``."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.patterns import make_pattern, put
+from support.tools import tfgrpo
+
+from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus, TrialResult
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "src")
+    (tmp_path / ".git").mkdir()
+    return tmp_path
+
+
+def test_patterns_are_listed_by_status(repository: Path, golden: Callable[[str, str], None]) -> None:
+    assert "'tfgrpo learn capture' makes the first" in tfgrpo("patterns", "list")
+    active = make_pattern("sum-in-memory", id="p-000000000001", status=PatternStatus.ACTIVE)
+    trial = TrialResult(
+        outcome="helps", gain=0.125, low=0.05, high=0.2, families=12, pattern_stamp=active.stamp
+    )
+    put(
+        repository,
+        make_pattern(reintroduced="p-000000000002"),
+        replace(active, trial=trial),
+        make_pattern("old", id="p-000000000002", status=PatternStatus.DEPRECATED),
+    )
+    (repository / ".agent/patterns/candidates/broken.md").write_text("x")
+    golden("patterns-list.txt", tfgrpo("patterns", "list").replace(str(repository), "REPOSITORY"))
+    rows = [json.loads(row) for row in tfgrpo("patterns", "list", "--json").splitlines()]
+    assert [row["name"] for row in rows] == ["sum-in-memory", "read-rows-at-once", "old"]
+
+
+def test_a_pattern_is_shown(repository: Path) -> None:
+    put(repository, make_pattern())
+    assert "## When not to use" in tfgrpo("patterns", "show", "read-rows-at-once")
+    assert "did you mean 'read-rows-at-once'?" in tfgrpo("patterns", "show", "read-rows-at-one", code=1)
+
+
+def test_lint_names_what_is_wrong_with_files(repository: Path) -> None:
+    put(repository, make_pattern())
+    assert tfgrpo("patterns", "lint") == "1 patterns, nothing wrong\n"
+    folder = repository / ".agent/patterns"
+    text = (folder / "candidates/read-rows-at-once.md").read_text()
+    (folder / "active").mkdir()
+    (folder / "active/read-rows-at-once.md").write_text(text.replace("in memory.", "there."))
+    (folder / "active/linked.md").symlink_to("/etc/hosts")
+    errors = tfgrpo("patterns", "lint", code=1)
+    assert "5 problems" in errors
+    shelf = tfgrpo("patterns", "show", "read-rows-at-once", code=1)
+    assert "several patterns 'read-rows-at-once'" in shelf
