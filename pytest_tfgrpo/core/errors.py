@@ -164,7 +164,7 @@ class SnapshotError(TfgrpoError, RuntimeError):
 
 
 class PatternError(TfgrpoError, ValueError):
-    """The file of a pattern is malformed, or a move on the shelf is not allowed; the message has every reason."""
+    """The file of a pattern is malformed, or a move on the shelf is not allowed, with every reason why."""
 
 
 class StoreError(TfgrpoError, OSError):

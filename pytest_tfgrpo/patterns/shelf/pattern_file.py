@@ -285,8 +285,12 @@ def _read_body(rows: list[str], start: int, where: str) -> PatternBody:
             else f"the section '## {_missing(found)}' is missing"
         )
         raise PatternError(f"{where}:{len(rows)}: {missing}; add it")
+    texts = {SECTIONS[heading]: "\n".join(lines).strip("\n") for heading, lines in found.items()}
     return PatternBody(
-        **{SECTIONS[heading]: "\n".join(lines).strip("\n") for heading, lines in found.items()},
+        problem=texts["problem"],
+        solution=texts["solution"],
+        rationale=texts["rationale"],
+        when_not=texts["when_not"],
         excerpt="\n".join(excerpt or ()),
     )
 

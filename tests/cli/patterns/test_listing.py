@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.patterns import make_pattern, put
+from support.pattern_shelves import make_pattern, put
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus, TrialResult

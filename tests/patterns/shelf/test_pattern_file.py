@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.patterns import EXCERPT, make_body, make_evidence, make_pattern
+from support.pattern_shelves import EXCERPT, make_body, make_evidence, make_pattern
 
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternStatus, TrialResult
