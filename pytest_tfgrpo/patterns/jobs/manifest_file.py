@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import JournalError, StoreError
-from pytest_tfgrpo.core.files import MANIFEST, read_plain, write_json
+from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import MANIFEST, read_plain
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire

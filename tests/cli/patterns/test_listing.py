@@ -24,7 +24,7 @@ def test_patterns_are_listed_by_status(repository: Path, golden: Callable[[str, 
     assert "'tfgrpo learn capture' makes the first" in tfgrpo("patterns", "list")
     active = make_pattern("sum-in-memory", id="p-000000000001", status=PatternStatus.ACTIVE)
     trial = TrialResult(
-        outcome="helps", gain=0.125, low=0.05, high=0.2, families=12, pattern_stamp=active.stamp
+        outcome="helps", gain=0.125, low=0.05, high=0.2, scenarios=14, families=12, pattern_stamp=active.stamp
     )
     put(
         repository,

@@ -86,7 +86,9 @@ def test_any_pattern_reads_back_as_it_was(pattern: Pattern) -> None:
 
 
 def test_the_written_form(golden: Callable[[str, str], None]) -> None:
-    trial = TrialResult(outcome="helps", gain=0.125, low=0.05, high=0.2, families=12, cost_usd=0.5)
+    trial = TrialResult(
+        outcome="helps", gain=0.125, low=0.05, high=0.2, scenarios=14, families=12, cost_usd=0.5
+    )
     golden("pattern.md", write_pattern(make_pattern(trial=trial, parents=("p-ba9876543210",))))
 
 
