@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.events import SCHEMAS, TRAINING_REQUEST, TRAINING_STATUS
 from pytest_tfgrpo.core.wire.schema import load_schema, violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.bus.protocol import Bus
+from pytest_tfgrpo.production.training.jobs.process import KEEPER
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest, read_request
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -86,8 +87,8 @@ def cut(request: Mapping[str, Json], file: Path) -> None:
 class FakeProcess:
     """A process that a test lets end."""
 
-    def __init__(self, command: Sequence[str], cwd: Path) -> None:
-        self.command, self.cwd = list(command), cwd
+    def __init__(self, command: Sequence[str], folder: Path, cwd: Path) -> None:
+        self.command, self.folder, self.cwd = list(command), folder, cwd
         self.code: int | None = None
         self.over = False
         self.signals: list[str] = []
@@ -109,6 +110,9 @@ class FakeProcess:
         self.signals.append("kill")
         self.end(-9)
 
+    def is_taken(self) -> bool:
+        return (self.folder / KEEPER).exists()
+
     def flag(self, name: str) -> str:
         return next((one.partition("=")[2] for one in self.command if one.startswith(f"{name}=")), "")
 
@@ -120,6 +124,6 @@ class FakeStarter:
         self.then, self.made = then, list[FakeProcess]()
 
     def __call__(self, command: Sequence[str], folder: Path, *, cwd: Path) -> FakeProcess:
-        self.made.append(process := FakeProcess(command, cwd))
+        self.made.append(process := FakeProcess(command, folder, cwd))
         self.then(process)
         return process

@@ -104,9 +104,13 @@ class Service:
                 command, cwd=self.folder, stdout=log, stderr=log, env=environ, start_new_session=True
             )
 
-    def end(self, number: int) -> None:
+    def signal(self, number: int) -> None:
         if self.process is not None:
             self.process.send_signal(number)
+
+    def end(self, number: int) -> None:
+        self.signal(number)
+        if self.process is not None:
             self.process.wait(100)
             self.process = None
 
@@ -170,6 +174,12 @@ def wait(bus: Bus, folder: Path, job: str = _JOB) -> str:
             return found.state
         time.sleep(0.1)
     raise AssertionError((folder / "serve.log").read_text())
+
+
+def resumed(folder: Path) -> int:
+    """Return how often runs of jobs were resumed."""
+    journals = folder.glob("loop-jobs/**/runs/*/journal.jsonl")
+    return sum(event.event == "resume" for journal in journals for event in read(journal))
 
 
 def runs_once(folder: Path, name: str = "one") -> Path:

@@ -14,7 +14,13 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.training.dataset.said_rows import said_of_rows
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
-from pytest_tfgrpo.production.training.jobs.process import LOG, JobProcess, StartProcess, find_process
+from pytest_tfgrpo.production.training.jobs.process import (
+    LOG,
+    JobProcess,
+    StartProcess,
+    find_process,
+    is_left,
+)
 from pytest_tfgrpo.production.training.jobs.run_end import end_of
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed
 
@@ -100,6 +106,10 @@ class ExternalWork:
         self._stopped = True
         if self._process is not None:
             self._process.kill()
+
+    def leave(self) -> bool:
+        """See `JobWork`."""
+        return is_left(self._process)
 
     def _outcome(self, code: int | None) -> JobOutcome:
         said, parts = self._said.get("status"), self.parts()

@@ -1,13 +1,14 @@
 """The process of a job: one at a time in a folder, also when whoever started it is gone.
 
 It holds a lock on a file there as long as it lives, by a descriptor that it inherits, and that nothing
-inherits which it starts.
+inherits which it starts. Another file says who looks after it, once that is not whoever started it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Protocol
 
 LOCK = "process.lock"
 LOG = "output.log"
+KEEPER = "process.keeper"
 
 
 class JobProcess(Protocol):
@@ -39,6 +41,10 @@ class JobProcess(Protocol):
         """End it with all that it started, and wait until it is gone."""
         ...
 
+    def is_taken(self) -> bool:
+        """Return whether somebody else found it since, and looks after it."""
+        ...
+
 
 class StartProcess(Protocol):
     """Starts a process in a job's folder."""
@@ -58,6 +64,7 @@ class ProcessStarter:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(handle, 0)
+            (folder / KEEPER).unlink(missing_ok=True)
             with (folder / LOG).open("ab") as log:
                 process = subprocess.Popen(
                     command,
@@ -72,14 +79,14 @@ class ProcessStarter:
             os.pwrite(handle, str(process.pid).encode(), 0)
         finally:
             os.close(handle)
-        return StartedProcess(process)
+        return StartedProcess(process, folder)
 
 
 class StartedProcess:
     """A child of this process."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self._process, self._folder = process, folder
 
     @property
     def code(self) -> int | None:
@@ -99,14 +106,19 @@ class StartedProcess:
         _signal(os.killpg, self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def is_taken(self) -> bool:
+        """See `JobProcess`."""
+        return bool(_keeper(self._folder))
+
 
 class FoundProcess:
-    """A process that another one started, which is gone."""
+    """A process that another one started, which is gone or looks after it no more."""
 
     code = None
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self._name = folder, secrets.token_hex(8)
+        (folder / KEEPER).write_text(self._name, "ascii")
 
     def ended(self) -> bool:
         """See `JobProcess`."""
@@ -119,6 +131,10 @@ class FoundProcess:
     def kill(self) -> None:
         """See `JobProcess`; whoever took it up waits until it has ended."""
         self._send(os.killpg, signal.SIGKILL)
+
+    def is_taken(self) -> bool:
+        """See `JobProcess`."""
+        return _keeper(self._folder) not in ("", self._name)
 
     def _send(self, send: SendSignal, number: signal.Signals) -> None:
         pid = (self._folder / LOCK).read_text()
@@ -133,8 +149,21 @@ class SendSignal(Protocol):
 
 
 def find_process(folder: Path) -> JobProcess | None:
-    """Return the process that lives in a job's folder; None if there is none."""
+    """Return the process that lives in a job's folder, to look after it; None if there is none."""
     return FoundProcess(folder) if is_held(folder) else None
+
+
+def _keeper(folder: Path) -> str:
+    """Return what names who found the process last; empty where nobody did since it was started."""
+    try:
+        return (folder / KEEPER).read_text("ascii")
+    except FileNotFoundError:
+        return ""
+
+
+def is_left(process: JobProcess | None) -> bool:
+    """Return whether nobody here needs to end a process: it is over, or in other hands."""
+    return process is None or process.ended() or process.is_taken()
 
 
 def is_held(folder: Path) -> bool:

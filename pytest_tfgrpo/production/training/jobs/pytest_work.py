@@ -11,7 +11,13 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.fitting import ValueScrubber
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJob
-from pytest_tfgrpo.production.training.jobs.process import LOG, JobProcess, StartProcess, find_process
+from pytest_tfgrpo.production.training.jobs.process import (
+    LOG,
+    JobProcess,
+    StartProcess,
+    find_process,
+    is_left,
+)
 from pytest_tfgrpo.production.training.jobs.run_end import (
     end_of,
     failure,
@@ -89,6 +95,10 @@ class PytestWork:
         self._stopped = True
         if self._process is not None:
             self._process.kill()
+
+    def leave(self) -> bool:
+        """See `JobWork`."""
+        return is_left(self._process)
 
     def _conclude(self, code: int | None) -> JobOutcome | None:
         """Return how it ended; None: it is to go on."""

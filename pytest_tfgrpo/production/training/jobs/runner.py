@@ -28,6 +28,8 @@ CROWDED = 1_000
 """Events that nobody took requests from yet, beyond which these stay off the stream: it keeps 10,000."""
 GRACE_S = 30.0
 """That a process has to end in order, before it is killed."""
+HANDOVER_S = 10.0
+"""That another service has to take up a process; where it does not share the folder, both run meanwhile."""
 _LOOK_S, _IDLE_S = 0.5, 2.0
 """Between two looks at the job, and at the queue where there is none."""
 
@@ -60,8 +62,10 @@ class TrainingRunner:
     def step(self) -> int:
         """Go on with the job; returns 1 where it changed state. Raises BusError, after which it goes on."""
         if not self._lease.hold():
-            self._drop()
+            self._leave()
             return 0
+        if self._now is not None and self._now.left is not None:  # the other service is gone too
+            self._now = None
         if self._clock() < self._look_at:
             return 0
         self._look_at = self._clock() + _LOOK_S
@@ -69,6 +73,8 @@ class TrainingRunner:
 
     def close(self) -> None:
         """Interrupt the process, whose run another service resumes, and let it take the lease at once."""
+        if self._now is not None and self._now.left is not None:
+            self._leave()
         if self._now is not None and self._now.work is not None:
             work = self._now.work
             with suppress(TfgrpoError, OSError):
@@ -89,6 +95,18 @@ class TrainingRunner:
             return work.look() is not None
         except (TfgrpoError, OSError):
             return True
+
+    def _leave(self) -> None:
+        """Leave the job to the service that has the lease, with its process; end what nobody takes up."""
+        now = self._now
+        if now is None:
+            return
+        if now.left is None:
+            now.left = self._clock()
+        if now.work is None or now.work.leave():
+            self._now = None
+        elif self._clock() >= now.left + HANDOVER_S:
+            self._drop()
 
     def _drop(self) -> None:
         """Let go of the job, and let nothing of it run on."""
@@ -240,6 +258,8 @@ class _RunningJob:
         """Why it is to end: cancelled, timeout."""
         self.stopped: float | None = None
         """When its process was interrupted."""
+        self.left: float | None = None
+        """When another service had the lease."""
         self.report_at = clock + EVERY_S
 
     def ran_s(self, clock: float) -> float:

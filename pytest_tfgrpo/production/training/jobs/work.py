@@ -43,6 +43,13 @@ class JobWork(Protocol):
         """End it at once."""
         ...
 
+    def leave(self) -> bool:
+        """Go on with it no more, as another service does; return whether that one has it, or it is over.
+
+        Only `kill` may follow, where nobody takes it up.
+        """
+        ...
+
 
 class OpenWork(Protocol):
     """Begins or goes on with the work of a job."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,20 @@ from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 from pytest_tfgrpo.production.training.jobs import runner
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.jobs.limits import JobLimits
+from pytest_tfgrpo.production.training.jobs.process import LOCK
 from pytest_tfgrpo.production.training.jobs.pytest_work import PytestPlan, PytestWork
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest, read_request
 from pytest_tfgrpo.production.training.jobs.request_intake import RequestIntake
-from pytest_tfgrpo.production.training.jobs.runner import EVERY_S, GRACE_S, TrainingRunner
+from pytest_tfgrpo.production.training.jobs.runner import (
+    EVERY_S,
+    GRACE_S,
+    HANDOVER_S,
+    LEASE,
+    TrainingRunner,
+)
 from pytest_tfgrpo.production.training.jobs.work import CutEvidence
 from pytest_tfgrpo.runs.journal.journal import encode
+from pytest_tfgrpo.storage.lease import Lease
 
 HOUR = 3600.0
 
@@ -358,13 +368,70 @@ def test_a_service_that_is_gone_is_replaced_and_its_run_resumed(
     clock.now += 30
     other.go()
     assert other.process.flag("--tfgrpo-resume") == "20260101T000000-000000aa"
-    queue.go(2)  # it comes back: its lease is another's
+    queue.go(2)  # it comes back: its lease is another's, who did not find its process
+    assert queue.process.signals == []
+    clock.now += HANDOVER_S
+    queue.go(1)
     assert queue.process.signals == ["kill"]
     other.write_run(end="complete")
     other.process.end(0)
     other.go()
     assert states(queue.bus) == ["queued", "running", "running", "completed"]
     assert [len(queue.started.made), len(other.started.made)] == [1, 1]
+
+
+@contextmanager
+def living(folder: Path) -> Iterator[None]:
+    """Hold the lock of a job's process, as one does that lives."""
+    with (folder / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("1000000000")
+        lock.flush()
+        yield
+
+
+@pytest.mark.parametrize("leaves", ["goes on", "closes"])
+def test_a_service_that_was_only_slow_leaves_its_process_to_who_found_it(
+    queue: Queue, embedded: BusPlace, tmp_path: Path, clock: Clock, leaves: str
+) -> None:
+    queue.jobs.submit(request())
+    queue.go()
+    queue.write_run()
+    other = Queue(embedded, tmp_path, clock, "two")
+    with living(queue.out().parent):
+        other.go(1)
+        clock.now += 30
+        other.go(1)
+        queue.go(1)
+        other.go(7)
+        if leaves == "closes":
+            queue.runner.close()
+        clock.now += HANDOVER_S
+        queue.go()
+    other.write_run(end="complete")
+    other.go()
+    assert queue.process.signals == []
+    assert other.started.made == []
+    assert states(queue.bus) == ["queued", "running", "running", "completed"]
+
+
+def test_a_service_goes_on_with_its_process_if_the_one_that_took_its_lease_is_gone(
+    queue: Queue, embedded: BusPlace, tmp_path: Path, clock: Clock
+) -> None:
+    queue.jobs.submit(request())
+    queue.go()
+    lease = Lease(queue.bus, LEASE, "two", clock=clock)
+    lease.hold()
+    clock.now += 30
+    assert lease.hold()
+    queue.go(1)
+    lease.release()
+    with living(queue.out().parent):
+        queue.go()
+    queue.write_run(end="complete")
+    queue.go()
+    assert (len(queue.started.made), queue.process.signals) == (1, [])
+    assert states(queue.bus) == ["queued", "running", "running", "completed"]
 
 
 def test_a_run_that_ended_while_nobody_looked_is_not_run_again(

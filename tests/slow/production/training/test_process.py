@@ -37,6 +37,22 @@ def test_it_has_the_folder_to_itself_and_its_output_is_kept(tmp_path: Path) -> N
     assert find_process(tmp_path) is None
 
 
+def test_whoever_found_it_last_looks_after_it(tmp_path: Path) -> None:
+    process = ProcessStarter(os.environ)(SLEEPS, tmp_path, cwd=tmp_path)
+    assert not process.is_taken()
+    found = find_process(tmp_path)
+    assert found is not None
+    assert (process.is_taken(), found.is_taken()) == (True, False)
+    again = find_process(tmp_path)
+    assert again is not None
+    assert (process.is_taken(), found.is_taken(), again.is_taken()) == (True, True, False)
+    process.kill()
+    assert find_process(tmp_path) is None
+    process = ProcessStarter(os.environ)(SLEEPS, tmp_path, cwd=tmp_path)
+    assert not process.is_taken()
+    process.kill()
+
+
 @pytest.mark.parametrize("end", ["interrupt", "kill"])
 def test_one_whose_starter_died_is_found_and_ended(tmp_path: Path, end: str) -> None:
     program = (

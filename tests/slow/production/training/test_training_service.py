@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +19,9 @@ from support.feedback.training_service import (
     calls_of,
     configure,
     count_calls,
+    has_reached,
     make_project,
+    resumed,
     runs_once,
     train_elsewhere,
     versions_at,
@@ -28,6 +31,7 @@ from support.feedback.training_service import (
 from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
+from pytest_tfgrpo.production.training.jobs.process import KEEPER
 from pytest_tfgrpo.production.training.jobs.request import TrainingRequest
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
@@ -76,6 +80,37 @@ def test_a_job_of_a_service_is_cancelled_by_another_process(service: Service) ->
         time.sleep(2.0)
         assert jobs.cancel(derived_id("job", "one")) == "running"
         assert wait(bus, service.folder) == "cancelled"
+
+
+def test_a_service_that_stopped_for_longer_than_its_lease_ends_nothing_that_another_goes_on_with(
+    service: Service,
+) -> None:
+    configure(service.folder, "embedded:bus.db")
+    count_calls(service.folder)
+    other = Service(service.folder)
+    with closing(open_bus(f"embedded:{service.folder / 'bus.db'}")) as bus:
+        bring(bus)
+        TrainingJobs(bus, "test").submit(TrainingRequest(payload=payload()))
+        service.start()
+        until = time.monotonic() + PATIENCE_S
+        while not list(service.folder.glob("loop-jobs/*")) and time.monotonic() < until:
+            time.sleep(0.05)
+        other.start()
+        while not has_reached(service.folder, 5) and time.monotonic() < until:
+            time.sleep(0.05)
+        with closing(sqlite3.connect(service.folder / "bus.db", timeout=30)) as db:
+            db.execute("BEGIN IMMEDIATE")  # the service shall stop outside of a transaction
+            service.signal(signal.SIGSTOP)
+        while not list(service.folder.glob(f"loop-jobs/**/{KEEPER}")) and time.monotonic() < until:
+            time.sleep(0.05)
+        service.signal(signal.SIGCONT)
+        try:
+            assert wait(bus, service.folder) == "completed", statuses(bus)[-1]
+        finally:
+            other.end(signal.SIGKILL)
+        states = [one["status"] for one in statuses(bus)]
+    assert states[:3] == ["queued", "running", "running"]
+    assert (resumed(service.folder), set(calls_of(service.folder).values())) == (0, {1})
 
 
 def test_weights_are_trained_by_another_program_with_rows_of_the_evidence(service: Service) -> None:

@@ -17,7 +17,13 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.learning.library.library import save_library
 from pytest_tfgrpo.production.deployment.serving import FIRST
-from pytest_tfgrpo.production.training.jobs.process import LOG, StartProcess, find_process
+from pytest_tfgrpo.production.training.jobs.process import (
+    LOG,
+    JobProcess,
+    StartProcess,
+    find_process,
+    is_left,
+)
 from pytest_tfgrpo.production.training.jobs.pytest_work import MOST_DEATHS
 from pytest_tfgrpo.production.training.jobs.run_end import end_of, read_report
 from pytest_tfgrpo.production.training.jobs.run_progress import RunProgress, newest_run
@@ -79,12 +85,15 @@ def starting_library(policies: Policies, folder: Path) -> Path:
 
 
 class VersionTrials:
-    """What a job runs in the project; for one thread, but for `stop`, `stopped` and `spent_usd`."""
+    """What a job runs in the project; for one thread, but for `stop`, `leave`, `stopped` and `spent_usd`."""
 
     def __init__(self, job_id: str, folder: Path, plan: VersionPlan, start: StartProcess) -> None:
         self.job_id, self.plan, self._start = job_id, plan, start
         self.folder = folder.absolute()  # pytest runs in the project's
         self._stop = threading.Event()
+        self._is_left = False
+        self._process: JobProcess | None = None
+        """What runs, or ran last."""
         self.trained_usd = 0.0
         """What the work before cost."""
 
@@ -124,6 +133,14 @@ class VersionTrials:
     def stop(self) -> None:
         """End what runs, and let nothing begin."""
         self._stop.set()
+        if self._is_left and self._process is not None:  # else who waits for it does
+            self._process.kill()
+
+    def leave(self) -> bool:
+        """Let nothing begin; return whether what runs is over, or in other hands."""
+        self._is_left = True
+        self._stop.set()
+        return is_left(self._process)
 
     def spent_usd(self) -> float:
         """Return what its runs cost, as far as their journals can be read."""
@@ -186,9 +203,10 @@ class VersionTrials:
             arguments=(*plan.args, *arguments),
             call=self._call,
         )
-        with suppress(OSError):
-            rmtree(files / self.job_id)
-            files.rmdir()
+        if not self._is_left:  # else another service tries them
+            with suppress(OSError):
+                rmtree(files / self.job_id)
+                files.rmdir()
         return findings
 
     def log(self, files: Mapping[str, Path]) -> str:
@@ -205,15 +223,20 @@ class VersionTrials:
 
     def _call(self, command: Sequence[str]) -> str | None:
         """Run a command of pytest in the project; returns the end of its output, None if it was killed."""
+        if self.stopped:
+            return ""
         folder = self.folder / SAFETY
         folder.mkdir(exist_ok=True)
-        process = find_process(folder)  # of a service that died meanwhile
+        process = find_process(folder)  # of a service that is gone
         if process is None:
             (folder / LOG).unlink(missing_ok=True)
             left = max(0.0, self.plan.budget_usd - self.trained_usd - self.spent_usd())
             process = self._start([*command, f"--tfgrpo-budget-usd={left:g}"], folder, cwd=self._project)
+        self._process = process
         while not process.ended():
             if self._stop.wait(_LOOK_S):
+                if self._is_left:
+                    break
                 process.kill()
         killed = process.code is None or process.code < 0
         return None if killed and not self._stop.is_set() else end_of(folder / LOG)

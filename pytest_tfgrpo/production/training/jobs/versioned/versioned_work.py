@@ -55,6 +55,11 @@ class VersionedWork:
         self._work.kill()
         self._pool.shutdown()
 
+    def leave(self) -> bool:
+        """See `JobWork`."""
+        left = self._trials.leave()
+        return self._work.leave() and left and (self._keeping is None or self._keeping.done())
+
     def _keep(self, outcome: JobOutcome) -> JobOutcome:
         self._trials.trained_usd = (outcome.parts.get("resource_usage") or {}).get("cost_usd") or 0.0
         kept = self._keep_version(outcome, self._trials)

@@ -63,6 +63,9 @@ class DoneTraining:
 
     kill = interrupt
 
+    def leave(self) -> bool:
+        return True
+
 
 class Answers(Counter):
     def __init__(self, answer: Answer) -> None:

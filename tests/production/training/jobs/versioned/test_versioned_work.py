@@ -19,10 +19,12 @@ from pytest_tfgrpo.learning.library.library import load_library
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment.deployed_events import DeployDecision
 from pytest_tfgrpo.production.deployment.deployments import Deployments
+from pytest_tfgrpo.production.training.jobs.process import KEEPER
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome
 from pytest_tfgrpo.production.training.jobs.versioned.learned_version import keep_learned
 from pytest_tfgrpo.production.training.jobs.versioned.trials import (
     IN_PROJECT,
+    SAFETY,
     VersionPlan,
     VersionTrials,
     starting_library,
@@ -57,6 +59,9 @@ class DoneRun:
 
     def kill(self) -> None:
         self.signals.append("kill")
+
+    def leave(self) -> bool:
+        return True
 
 
 def learn(folder: Path, *groups: EvidenceGroup) -> None:
@@ -190,15 +195,40 @@ def test_a_job_that_is_cancelled_while_suites_are_tried_makes_no_version(
     run = DoneRun()
     made = work(folder, policies, start, "bias", run=run)
     assert made.look() is None
-    until = time.monotonic() + 100
-    while not start.made and made.look() is None:
-        assert time.monotonic() < until
-        time.sleep(0.001)
+    until(lambda: start.made or made.look() is not None)
     getattr(made, stop)()
     assert ended(made).trigger == "cancel"
     assert start.made[0].signals == ["kill"]
     assert run.signals == [stop]
     assert policies.deployed() == "v1"
+    assert [row.name for row in policies.listed()] == ["v1"]
+
+
+def until(done: Callable[[], object]) -> None:
+    end = time.monotonic() + 100
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_suites_under_trial_are_left_to_the_service_that_finds_them(
+    taken: bool, folder: Path, policies: Policies
+) -> None:
+    learn(folder)
+    start = FakeStarter()  # its process goes on until it is killed
+    made = work(folder, policies, start, "bias")
+    assert made.look() is None
+    until(lambda: start.made or made.look() is not None)
+    if taken:
+        (folder / SAFETY / KEEPER).write_text("another")
+        until(made.leave)
+    else:
+        assert not made.leave()
+        made.kill()
+    assert made.leave()
+    assert start.made[0].signals == ([] if taken else ["kill"])
+    assert list((folder.parents[1] / "suite" / IN_PROJECT / JOB).iterdir()), "the other one needs its files"
     assert [row.name for row in policies.listed()] == ["v1"]
 
 
