@@ -179,6 +179,49 @@ def test_errors_excuse_only_what_they_caused(
     assert found.outcome == ("needs_approval" if "errors" in reason else "rejected")
 
 
+@pytest.mark.parametrize(
+    ("scenarios", "reason"),
+    [(20, "the gate failed, as gain is open: cannot see a drop of 0.15"), (24, "the gate is inconclusive")],
+)
+def test_a_gate_that_sees_too_little_leaves_a_version_open_that_is_as_good(
+    scenarios: int, reason: str, tmp_path: Path
+) -> None:
+    tasks = [scenario(f"s{n}", "eval", prompt=f"What is the sum of {n} and {n}?") for n in range(scenarios)]
+    evidence = write(tmp_path / "evidence.jsonl")
+    settings = SMALL | {"evidence": str(evidence), "epochs": 2, "lesson_dropout": 0.0}
+    made = tfgrpo.run(tmp_path, [scenario("a"), *tasks], actor=Counter(), **settings)
+    found = validate(made.report, safe=True)
+    assert (found.outcome, found.performance_regression) == ("needs_approval", False)
+    assert found.reasons[0].startswith(reason)
+    assert scenarios == 24 or found.reasons[0].endswith("about 23 eval scenarios would be enough")
+
+
+UNSEEN = {"name": "gain", "outcome": "fail", "message": "m", "advice": "", "figures": {"answer": "unseen"}}
+OPEN = {"name": "gain", "outcome": "inconclusive", "message": "m", "advice": "a", "figures": {}}
+WORSE = {**UNSEEN, "figures": {"answer": "worse"}}
+PASSED = {**OPEN, "outcome": "pass"}
+
+
+@pytest.mark.parametrize(
+    ("results", "difference", "outcome", "reason"),
+    [
+        ([UNSEEN], 0.0, "needs_approval", "the gate failed, as gain is open: m"),
+        ([PASSED, OPEN], 0.0, "needs_approval", "the gate failed, as gain is open: m; a"),
+        ([UNSEEN, WORSE], 0.0, "rejected", "the gate failed"),
+        ([{**UNSEEN, "figures": {"answer": "unseen", "lost": ["s1"]}}], 0.0, "rejected", "the gate failed"),
+        ([UNSEEN], -0.06, "rejected", "the gate failed"),
+        ([PASSED], 0.0, "rejected", "the gate failed"),
+    ],
+)
+def test_a_gate_that_failed_as_it_is_open_shows_nothing_against_a_version(
+    results: list[dict[str, Any]], difference: float, outcome: str, reason: str
+) -> None:
+    value = report("fail", against(difference))
+    value["gate"]["results"] = results
+    found = validate(value, safe=True)
+    assert (found.outcome, found.reasons) == (outcome, (reason,))
+
+
 EXCLUDED = {"minimum": 0.6, "errors_excluded": 0.7, "errors_as_zero": 0.1}
 
 

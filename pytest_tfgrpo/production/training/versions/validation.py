@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import SPARSE, Json
+from pytest_tfgrpo.gate.result import OPEN
 from pytest_tfgrpo.report.gates import named, overall
 
 REGRESSION = -0.05
@@ -35,7 +36,7 @@ class Validation:
     """The mean is not below that of the deployed version by more than the gate's margin."""
     safety_checks_passed: bool
     performance_regression: bool
-    """Worse by more than 0.05, or the gate failed."""
+    """Worse by more than 0.05, or the gate failed by what the version did."""
     holdout_reward: float | None = None
     """Mean score of the final sweep; None without eval scenarios."""
     improvement_over_baseline: float | None = None
@@ -60,21 +61,19 @@ def validate(
     margin = float(report["settings"]["gate_margin"])
     gate = overall(report["gate"]) if report.get("gate") else None
     worse = gain is not None and gain["difference"] is not None and gain["difference"] < REGRESSION
-    errors = 0 if worse or gate != "fail" else _errors(report)
-    regression = worse or (gate == "fail" and not errors)
+    excuse = "" if worse or gate != "fail" else _excuse(report)
+    regression = worse or (gate == "fail" and not excuse)
     passed = before is not None and after >= before - margin
     against = []
-    if gate == "fail" and not errors:
+    if gate == "fail" and not excuse:
         against.append("the gate failed")
-    elif gain is not None and (regression or not (passed or errors)):
+    elif gain is not None and (regression or not (passed or excuse)):
         against.append(_worse(gain))
     if safe is False:
         against += safety
     open_ = []
-    if errors:
-        open_.append(
-            f"the gate failed by {errors} rollouts that are errors, which no agent caused; try again"
-        )
+    if excuse:
+        open_.append(excuse)
     if gain is None:
         open_.append("there are no eval scenarios to compare it on")
     if gate in ("inconclusive", None):
@@ -94,16 +93,33 @@ def validate(
     )
 
 
-def _errors(report: Mapping[str, Json]) -> int:
-    """Return how many errors of the sweeps alone made the gate fail; 0 where it failed for other reasons."""
+def _excuse(report: Mapping[str, Json]) -> str:
+    """Return why the failure of the gate says nothing against the version; empty where it does."""
     gate, sweeps = report["gate"], [row for row in report["epochs"] if row["mode"] in ("baseline", "eval")]
     scored = any(row["gt_score"]["mean"] is not None for row in sweeps if row["mode"] == "eval")
+    failed: list[Mapping[str, Json]] = []
     for one in (gate, *named(gate)):
         if one["outcome"] == "fail" and one.get("severity") != "warn":
-            failed = [result for result in one.get("results", ()) if result["outcome"] == "fail"]
-            if not failed or not all(_by_errors(result, scored=scored) for result in failed):
-                return 0
-    return sum(row["errors"] for row in sweeps)
+            results = one.get("results", ())
+            known = [result for result in results if result["outcome"] == "fail"]
+            known = known or [result for result in results if result["outcome"] in OPEN]  # it is strict
+            if not known:
+                return ""
+            failed += known
+    errors = sum(row["errors"] for row in sweeps)
+    if errors and all(_by_errors(result, scored=scored) for result in failed):
+        return f"the gate failed by {errors} rollouts that are errors, which no agent caused; try again"
+    if all(map(_is_open, failed)):
+        first = failed[0]
+        advice = f"; {first['advice']}" if first["advice"] else ""
+        return f"the gate failed, as {first['name']} is open: {first['message']}{advice}"
+    return ""
+
+
+def _is_open(result: Mapping[str, Json]) -> bool:
+    """Return whether a rule left it open which is better, be it that it sees too little."""
+    figures = result.get("figures") or {}
+    return result["outcome"] in OPEN or (figures.get("answer") == "unseen" and "lost" not in figures)
 
 
 def _by_errors(result: Mapping[str, Json], *, scored: bool) -> bool:
