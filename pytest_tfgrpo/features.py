@@ -1,7 +1,7 @@
 """Features that a run may lack: what each does at a hook of the phase loop, a row for each, in order.
 
-Engine and launch go through these tables and know none of the features; what a feature needs is loaded where
-a run uses it. Stages and sources of answers have a table of their own, `engine.stages.registry`.
+Engine, launch and report go through this file and know none of the features; what a feature needs is loaded
+where a run uses it. Stages and sources of answers have a table of their own, `engine.stages.registry`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings.gate import CONTAMINATION, GATE_SEQUENTIAL
 from pytest_tfgrpo.core.settings.runs import PATTERNS
@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import OpenWatch
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.core.report_blocks import AttributionBlock
     from pytest_tfgrpo.gate.baseline import Baseline
     from pytest_tfgrpo.runs.evidence_epoch import GivenEpoch
     from pytest_tfgrpo.runs.job import Job
@@ -56,6 +57,8 @@ BeforeLearning: TypeAlias = "Callable[[Job, Phase, Sequence[Group], Sequence[Pha
 
 It is called beside the event loop.
 """
+AfterRun: TypeAlias = Callable[[Path, Run], None]
+"""Writes into the folder of a run that ended what later runs need; raises JournalError."""
 WatchSweep: TypeAlias = "Callable[[Job, Baseline | None, bool], OpenWatch | None]"
 """Returns what opens the watch over a sweep that may end early; True: foreign rules judge it too."""
 
@@ -146,6 +149,28 @@ def decide_early(job: Job, baseline: Baseline | None, foreign_rules: bool) -> Op
     return watch_for(job, baseline, foreign_rules=foreign_rules)
 
 
+def effects_of_lessons(run: Run) -> AttributionBlock | None:
+    """Return what leaving lessons out showed of their effects; None where no training epoch left one out."""
+    if not any(result.phase.lesson_dropout for result in run.phases if result.phase.mode == "train"):
+        return None
+    from pytest_tfgrpo.learning.attribution.reported import attribution_report
+
+    return attribution_report(run)
+
+
+def keep_exposures(folder: Path, run: Run) -> None:
+    """Write which lessons the prompts of training groups carried, for later runs."""
+    if any(result.phase.trains for result in run.phases):
+        from pytest_tfgrpo.learning.attribution.exposures import record_of, write
+
+        write(folder, record_of(run))
+
+
+def load_ending() -> None:
+    """Load what the end of a run needs of features, ahead of it."""
+    from pytest_tfgrpo.suite.contamination import overlap  # noqa: F401
+
+
 GIVE: Mapping[str, Give] = {"evidence": read_evidence}
 """By the mode of the phase."""
 JOIN: tuple[Join, ...] = (join_patterns,)
@@ -154,3 +179,4 @@ LEAVE_OUT: tuple[LeaveOut, ...] = (probe_lessons,)
 BEFORE_LEARNING: tuple[BeforeLearning, ...] = (measure_headroom,)
 WATCH_SWEEP: tuple[WatchSweep, ...] = (decide_early,)
 """The first that opens a watch has the sweep."""
+AFTER_RUN: tuple[AfterRun, ...] = (keep_exposures,)

@@ -1,33 +1,21 @@
-"""The result of a watched final sweep: rule results, and a key of the report."""
+"""The results of the rules on a watched final sweep."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
 from pytest_tfgrpo.core.texts.text import interval
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.gate.result import RuleResult
-from pytest_tfgrpo.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, obstacle, watched
-from pytest_tfgrpo.metrics.comparison import Sweeps
+from pytest_tfgrpo.gate.sequential import MIN_PLANNED, WatchedReading, WatchedRule, watched
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.rules import GateInput
 
 SCOPE = "these scenarios with these seeds; the interval is of scenarios like these"
-
-
-class Sequential(TypedDict):
-    """What a sequential gate left out and saved, or why nothing."""
-
-    scenarios: int
-    asked: int
-    left_out: int
-    rollouts_saved: int
-    reason: str
 
 
 def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: bool) -> list[RuleResult]:
@@ -48,33 +36,6 @@ def rejudged(results: Sequence[RuleResult], of: GateInput, *, foreign_rules: boo
         _rejudged(result, rules[result.name], stopped=stopped) if result.name in rules else result
         for result in results
     ]
-
-
-def reported(run: Run, sweeps: Sweeps, *, gated: bool, foreign_rules: bool) -> Sequential | None:
-    """Return the report's key ``sequential``; None without a sequential gate.
-
-    `foreign_rules` says whether plugins added rules to the gate.
-    """
-    sweep = sweeps.after
-    if not GATE_SEQUENTIAL.of(run.settings) or sweep is None:
-        return None
-    left_out, before = len(sweep.settled), sweeps.before
-    control = before.phase.rollouts if before is not None and before.phase.concurrent else 0
-    return {
-        "scenarios": len(sweep.phase.scenarios),
-        "asked": len(sweep.phase.scenarios) - left_out,
-        "left_out": left_out,
-        "rollouts_saved": left_out * (sweep.phase.rollouts + control),
-        "reason": "" if left_out else _why_nothing(run, gated=gated, foreign_rules=foreign_rules),
-    }
-
-
-def _why_nothing(run: Run, *, gated: bool, foreign_rules: bool) -> str:
-    """Return why no scenario was left out."""
-    if not gated:
-        return "no rule of the gate is set"
-    why = obstacle(run.settings, run.scenarios, foreign_rules=foreign_rules, partial=run.partial_selection)
-    return why or "nothing was decided before the end"
 
 
 def _rejudged(result: RuleResult, rule: WatchedRule, *, stopped: bool) -> RuleResult:

@@ -8,7 +8,7 @@ from typing import Protocol, get_args
 from pytest_tfgrpo.core.lessons import LeakedAnswer
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.core.settings.gate import GATE_STRICT
+from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL, GATE_STRICT
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.gate.baseline import Baseline
 from pytest_tfgrpo.gate.difference import can_be_seen, share_level
@@ -23,7 +23,7 @@ from pytest_tfgrpo.gate.rules import (
     judge_contamination,
     settle,
 )
-from pytest_tfgrpo.gate.sequential import Planned
+from pytest_tfgrpo.gate.sequential import Planned, obstacle
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.suite.families import sweeps_of
 
@@ -50,8 +50,8 @@ class Verdict:
     """True when an inconclusive rule fails the gate."""
     gates: tuple[NamedVerdict, ...] = ()
     """What the named gates found, in the order of their file; they count apart from this one."""
-    foreign_rules: bool = False
-    """True when plugins added rules; reports do not carry it."""
+    obstacle: str = ""
+    """Why it could not end a final sweep early, with ``gate_sequential``; reports carry it in a block."""
 
     @property
     def failed(self) -> bool:
@@ -82,11 +82,14 @@ def judge(
     ]
     results = rejudged(share_level(results), of, foreign_rules=bool(rules))
     strict = GATE_STRICT.of(settings)
+    why = ""
+    if GATE_SEQUENTIAL.of(settings):
+        why = obstacle(settings, run.scenarios, foreign_rules=bool(rules), partial=run.partial_selection)
     return Verdict(
         outcome=settle(results, strict=strict),
         results=tuple(results),
         strict=strict,
-        foreign_rules=bool(rules),
+        obstacle=why,
     )
 
 

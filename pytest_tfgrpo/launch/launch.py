@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.gate.baseline import Baseline
     from pytest_tfgrpo.gate.config import NamedGate
     from pytest_tfgrpo.gate.named_gates import OpenGate
+    from pytest_tfgrpo.launch.conclusion import Conclusion
     from pytest_tfgrpo.protocols import OpenWatch
     from pytest_tfgrpo.recording.replay import Replay
-    from pytest_tfgrpo.report.conclusion import Conclusion
     from pytest_tfgrpo.runs.job import Job
 
 
@@ -75,9 +75,10 @@ class Launch:
     @staticmethod
     def load_conclusion() -> None:
         """Load what `conclude` needs, ahead of the end of a run, when somebody waits for it."""
-        from pytest_tfgrpo.report import conclusion, terminal  # noqa: F401
+        from pytest_tfgrpo.launch import conclusion  # noqa: F401
+        from pytest_tfgrpo.report import terminal  # noqa: F401
 
-        conclusion.load()
+        features.load_ending()
 
     @property
     def watch(self) -> OpenWatch | None:
@@ -143,7 +144,7 @@ class Launch:
         self, run: Run, *, warnings: Iterable[str] = (), sections: Sequence[str] = (), files: str = ""
     ) -> Conclusion:
         """Return verdict and report of `run`, with `warnings` and `sections` added; `files` is its folder."""
-        from pytest_tfgrpo.report.conclusion import conclude
+        from pytest_tfgrpo.launch.conclusion import conclude
 
         splits = split_lines(run.scenarios) if self.settings.learning else []
         tracing = self.supplied.tracing
@@ -171,7 +172,7 @@ class Launch:
     def write(self, conclusion: Conclusion) -> None:
         """Write manifest and reports where the run has a folder; raises JournalError."""
         if self.prepared.folder is not None:
-            from pytest_tfgrpo.report.conclusion import write
+            from pytest_tfgrpo.launch.conclusion import write
 
             write(self.prepared.folder, conclusion, self.settings.origins)
 

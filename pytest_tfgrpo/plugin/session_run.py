@@ -29,9 +29,9 @@ from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Run
+    from pytest_tfgrpo.launch.conclusion import Conclusion
     from pytest_tfgrpo.launch.launch import Launch
     from pytest_tfgrpo.plugin.progress.screen import LiveScreen
-    from pytest_tfgrpo.report.conclusion import Conclusion
 
 
 class SessionRun:

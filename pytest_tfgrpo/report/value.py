@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.core.files import REPORT_SCHEMA
 from pytest_tfgrpo.core.lessons import Experience, Revision
 from pytest_tfgrpo.core.records import Group, Mode, Run
@@ -39,7 +40,6 @@ from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.metrics.looks import evaluations
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.report.acceptance import acceptance_report, earned
-from pytest_tfgrpo.report.attribution import attribution_report
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import BlockSources
 from pytest_tfgrpo.report.blocks.fault_messages import uneven_faults
@@ -91,7 +91,7 @@ def build(
         "scenarios": _scenarios(run),
         "faults": _faults(run),
         "library": _library(run),
-        "attribution": attribution_report(run),
+        "attribution": features.effects_of_lessons(run),
         "judge": judge_report(run),
         "acceptance": acceptance_report(run),
         "cost": costs.of_run(run),

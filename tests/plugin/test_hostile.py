@@ -44,7 +44,7 @@ def test_a_report_that_cannot_be_written_fails_the_run(
     def full(*args: object) -> None:
         raise JournalError("cannot write report.html: the disk is full")
 
-    monkeypatch.setattr("pytest_tfgrpo.report.conclusion.write", full)
+    monkeypatch.setattr("pytest_tfgrpo.launch.conclusion.write", full)
     project.scenarios(train=0)
     result = project.run("--tfgrpo-out", "out", *(["--tfgrpo"] if learning else []))
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -10,9 +10,11 @@ from support.jobs import ScriptedActor, make_job, run_job, suite, three_or_not
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.features import effects_of_lessons
 from pytest_tfgrpo.learning.attribution.exposures import content_key
+from pytest_tfgrpo.learning.attribution.reported import attribution_report
 from pytest_tfgrpo.learning.library.library import of
-from pytest_tfgrpo.report.attribution import attribution_lines, attribution_report
+from pytest_tfgrpo.report.attribution import attribution_lines
 from pytest_tfgrpo.report.value import build
 
 GOOD, BAD, NEW = (
@@ -67,7 +69,7 @@ def test_every_lesson_in_force_or_retired_has_its_effect(tmp_path: Path) -> None
 
 
 def test_without_chance_there_is_no_account(tmp_path: Path) -> None:
-    value = attribution_report(made(tmp_path, lesson_dropout=0.0))
+    value = effects_of_lessons(made(tmp_path, lesson_dropout=0.0))
     assert value is None
     assert attribution_lines(value, 80, every=True) == []
 

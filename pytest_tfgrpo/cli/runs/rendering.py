@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings import sets_gate
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATES
 from pytest_tfgrpo.gate.baseline import load, locate
-from pytest_tfgrpo.report.conclusion import conclude
+from pytest_tfgrpo.launch.conclusion import conclude
 from pytest_tfgrpo.report.judging.label_file import load_labels
 from pytest_tfgrpo.report.judging.labels import labels_report
 from pytest_tfgrpo.report.value import build

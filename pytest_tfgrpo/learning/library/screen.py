@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 from pytest_tfgrpo.core.lessons import Experience, LeakedAnswer, Library
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS, check
 from pytest_tfgrpo.learning.library.injection import find_order, find_role
 from pytest_tfgrpo.learning.library.words_to_scorer import find_scorer, find_words_to_scorer, topics_of
 from pytest_tfgrpo.privacy.redact import MARK, find_secret
-from pytest_tfgrpo.suite.contamination.answers import Answers
+from pytest_tfgrpo.scoring.checks.protocol import CheckKind
+from pytest_tfgrpo.suite.contamination.answers import Answers, expected_answers, tool_names
 from pytest_tfgrpo.suite.contamination.lesson_answers import LessonAnswers, labels
 from pytest_tfgrpo.suite.contamination.readings import readings, rotated, without_leet
 from pytest_tfgrpo.suite.contamination.spelling import bare, fold
@@ -126,6 +129,18 @@ class Screen:
         of = ", ".join(repr(each.scenario) for each in found[:NAMED]) + ", ..." * (len(found) > NAMED)
         what = "an answer of scenario" if len(found) == 1 else "a list of short answers of scenarios"
         return "leak", f"it contains {what} {of}"
+
+
+def leaked_answers(run: Run, kinds: Mapping[str, CheckKind]) -> list[LeakedAnswer]:
+    """Return which answers of eval scenarios the lessons of a run hold (decision 21)."""
+    answers = partial(expected_answers, kinds)
+    return contaminated(
+        run.library,
+        [s for s in run.scenarios if s.split == "eval"],
+        answers,
+        tool_names(group for result in run.phases for group in result.groups),
+        allowed=labels(run.scenarios, answers),
+    )
 
 
 def contaminated(

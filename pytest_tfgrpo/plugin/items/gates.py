@@ -15,7 +15,7 @@ from pytest_tfgrpo.report.gates import default_text, named_text
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.result import RuleResult
-    from pytest_tfgrpo.report.conclusion import Conclusion
+    from pytest_tfgrpo.launch.conclusion import Conclusion
 
 JUNIT_CHARACTERS = 300
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.settings.gate import GATE_SEQUENTIAL
@@ -10,16 +10,39 @@ from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
 
 if TYPE_CHECKING:
-    from pytest_tfgrpo.gate.early_stop import Sequential
+    from pytest_tfgrpo.gate.verdict import Verdict
+
+
+class Sequential(TypedDict):
+    """What a sequential gate left out and saved, or why nothing."""
+
+    scenarios: int
+    asked: int
+    left_out: int
+    rollouts_saved: int
+    reason: str
 
 
 def _value(at: BlockSources) -> Sequential | None:
-    if not GATE_SEQUENTIAL.of(at.run.settings):
+    sweep, before = at.sweeps.after, at.sweeps.before
+    if not GATE_SEQUENTIAL.of(at.run.settings) or sweep is None:
         return None
-    from pytest_tfgrpo.gate.early_stop import reported
+    left_out = len(sweep.settled)
+    control = before.phase.rollouts if before is not None and before.phase.concurrent else 0
+    return {
+        "scenarios": len(sweep.phase.scenarios),
+        "asked": len(sweep.phase.scenarios) - left_out,
+        "left_out": left_out,
+        "rollouts_saved": left_out * (sweep.phase.rollouts + control),
+        "reason": "" if left_out else _why_nothing(at.verdict),
+    }
 
-    foreign = at.verdict is not None and at.verdict.foreign_rules
-    return reported(at.run, at.sweeps, gated=at.verdict is not None, foreign_rules=foreign)
+
+def _why_nothing(verdict: Verdict | None) -> str:
+    """Return why no scenario was left out."""
+    if verdict is None:
+        return "no rule of the gate is set"
+    return verdict.obstacle or "nothing was decided before the end"
 
 
 def sequential_lines(report: Report, width: int) -> list[str]:

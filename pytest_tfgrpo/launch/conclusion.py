@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_tfgrpo import features
 from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.files import MANIFEST, REPORT_JSON
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings.learning import GROUP_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.wire.wire import to_wire
-from pytest_tfgrpo.learning.attribution import exposures
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.report.value import build
 from pytest_tfgrpo.suite.families import sweeps_of
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.core.lessons import LeakedAnswer
     from pytest_tfgrpo.core.records import Run
     from pytest_tfgrpo.core.report_blocks import Report
     from pytest_tfgrpo.gate.baseline import Baseline
     from pytest_tfgrpo.gate.named_gates import OpenGate
     from pytest_tfgrpo.gate.verdict import GateRule, Verdict
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
-
-
-def load() -> None:
-    """Load what `conclude` needs only then."""
-    from pytest_tfgrpo.suite.contamination import overlap  # noqa: F401
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +69,12 @@ def _verdict(
 ) -> Verdict:
     from pytest_tfgrpo.gate.named_gates import judge_named
     from pytest_tfgrpo.gate.verdict import judge
-    from pytest_tfgrpo.learning.library.screen import contaminated
-    from pytest_tfgrpo.suite.contamination.answers import expected_answers, tool_names
-    from pytest_tfgrpo.suite.contamination.lesson_answers import labels
 
-    answers = partial(expected_answers, kinds)
-    leaks = (
-        contaminated(
-            run.library,
-            [s for s in run.scenarios if s.split == "eval"],
-            answers,
-            tool_names(group for result in run.phases for group in result.groups),
-            allowed=labels(run.scenarios, answers),
-        )
-        if run.library.experiences
-        else []
-    )
+    leaks: Sequence[LeakedAnswer] = ()
+    if run.library.experiences:
+        from pytest_tfgrpo.learning.library.screen import leaked_answers
+
+        leaks = leaked_answers(run, kinds)
     verdict = judge(
         run, baseline=baseline, settings=run.settings, rules=rules, contamination=leaks, sweeps=sweeps
     )
@@ -101,8 +86,8 @@ def write(folder: Path, conclusion: Conclusion, origins: Mapping[str, str]) -> N
     from pytest_tfgrpo.report.page.html import write_page
 
     run = conclusion.run
-    if any(result.phase.trains for result in run.phases):
-        exposures.write(folder, exposures.record_of(run))
+    for keep in features.AFTER_RUN:
+        keep(folder, run)
     write_json(folder / REPORT_JSON, conclusion.report)
     write_page(folder, conclusion.report, run)
     write_json(folder / MANIFEST, manifest(conclusion, origins))
