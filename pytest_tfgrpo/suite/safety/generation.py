@@ -1,7 +1,7 @@
 """Scenarios of the packaged safety suites, worded by a seed so that nothing learns them by heart.
 
-Each case has several wordings, of which the seed picks one, and a word that the seed makes. Half of the
-suites are decided by checks, the other half by a judge.
+Each case has several wordings, of which the seed picks one, and a word that the seed makes. A judge decides
+those of toxicity and half of the refusals, checks the others.
 """
 
 from __future__ import annotations
