@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.actors.openai.context import ToolContext
     from pytest_tfgrpo.actors.python import AgentContext
     from pytest_tfgrpo.api import arun, run
+    from pytest_tfgrpo.cli.learn.capture_work import capture_work
     from pytest_tfgrpo.cli.live.open_live import open_live
     from pytest_tfgrpo.cli.loop.serving.open_policy import open_policy
     from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
@@ -45,6 +46,7 @@ _HOMES = {
     "ToolContext": "pytest_tfgrpo.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
     "arun": "pytest_tfgrpo.api",
+    "capture_work": "pytest_tfgrpo.cli.learn.capture_work",
     "open_live": "pytest_tfgrpo.cli.live.open_live",
     "open_policy": "pytest_tfgrpo.cli.loop.serving.open_policy",
     "run": "pytest_tfgrpo.api",
@@ -73,6 +75,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "arun",
+    "capture_work",
     "open_live",
     "open_policy",
     "run",

@@ -27,6 +27,7 @@ NAMES = [
     "Trajectory",
     "__version__",
     "arun",
+    "capture_work",
     "open_live",
     "open_policy",
     "run",

@@ -69,6 +69,7 @@ COMMANDS = (
     CommandRow(
         "harvest", "Make proven scenarios of the fixes in a git repository's history.", "harvest.harvest"
     ),
+    CommandRow("learn", "Catch what finished work taught: capture it when it is approved.", "learn.learn"),
     CommandRow(
         "patterns",
         "Review and manage what finished work taught: list, promote, deprecate, hand to agents.",

@@ -1,0 +1,1 @@
+"""Commands that catch what finished work taught."""
