@@ -6,14 +6,12 @@ follow from the rows, as `settle` writes them.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.python.clock import utc_now
@@ -21,7 +19,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.patterns.jobs.manifest import JobAttempt, JobManifest, JobRequeue, LearningStatus
-from pytest_tfgrpo.patterns.jobs.queue_file import QUEUE, QueuedJob, insert, rows, update
+from pytest_tfgrpo.patterns.jobs.queue_file import QUEUE, QueuedJob, insert, rows, update, write_owed
 from pytest_tfgrpo.patterns.jobs.states import (
     LEASES,
     NEW,
@@ -52,6 +50,11 @@ class WorkOutcome:
     reason: str = ""
     scenario: str = ""
     pattern: str = ""
+    broken: int = 0
+    """Tests that passed before the change and fail after it."""
+
+
+Publish: TypeAlias = Callable[[WorkOutcome], WorkOutcome]
 
 
 class JobQueue:
@@ -120,12 +123,12 @@ class JobQueue:
             if rows(db, "WHERE id = ?", (manifest.job_id,)):
                 return
             insert(db, job)
-            self._owe(db, job, NEW, trigger, by=manifest.captured.approver)
+            _owe(db, job, NEW, trigger, {"by": manifest.captured.approver})
 
     def note(self, event: str, entry: Mapping[str, Json]) -> None:
         """Have a line in the log that is no transition of a job."""
         with self.changing() as db:
-            _write_owed(db, {"event": event, **entry})
+            write_owed(db, {"event": event, **entry})
 
     def take(self, holder: str, *, only: str = "") -> QueuedJob | None:
         """Give the oldest job that waits for a worker to `holder`, a name that nobody had; None: none does.
@@ -153,16 +156,17 @@ class JobQueue:
             return done.rowcount == 1
 
     def finish(
-        self, job_id: str, holder: str, outcome: WorkOutcome, publish: Callable[[], None] | None = None
+        self, job_id: str, holder: str, outcome: WorkOutcome, publish: Publish | None = None
     ) -> QueuedJob:
         """Keep what `holder` found of its job; raises LeaseLost where it is another's by now.
 
-        `publish` moves files into the job's folder, while no other process can take the job.
+        `publish` moves files to where they are seen, while no other process can take the job, and returns
+        the outcome with what came of that.
         """
         with self.changing() as db:
             old = self._held(db, job_id, holder)
             if publish is not None:
-                publish()
+                outcome = publish(outcome)
             manifest = replace(
                 old.manifest,
                 root_cause=outcome.root_cause,
@@ -171,7 +175,18 @@ class JobQueue:
                 pattern=outcome.pattern,
             )
             ended = replace(old, holder="", lost=0, manifest=manifest)
-            return self._move(db, old, ended, outcome.trigger, by=holder)
+            more = {"broken": outcome.broken} if outcome.broken else {}
+            return self._move(db, old, ended, outcome.trigger, by=holder, more=more)
+
+    def add_pattern(self, job: QueuedJob, publish: Callable[[], str]) -> bool:
+        """Keep the name of the pattern that `publish` writes of a proven job; False where the job changed."""
+        with self.changing() as db:
+            if not rows(db, "WHERE id = ? AND revision = ?", (job.id, job.revision)):
+                return False
+            manifest = replace(job.manifest, pattern=publish(), reason="")
+            update(db, replace(job, manifest=manifest, revision=job.revision + 1))
+            write_owed(db, {"event": "pattern", "job": job.id, "pattern": manifest.pattern})
+            return True
 
     def lose(self, job_id: str, beat: int) -> QueuedJob | None:
         """End a lease that was not renewed since `beat`; None where it was, or the job has moved."""
@@ -203,7 +218,9 @@ class JobQueue:
                 manifest(old.manifest), root_cause=None, reason="", requeues=(*old.manifest.requeues, how)
             )
             released = replace(old, manifest=changed, lost=0)
-            self._move(db, old, released, "requeue", by=how.approver, why=how.reason)
+            digests = {"tarball_sha256": how.tarball_sha256, "scenario_sha256": how.scenario_sha256}
+            more = {"reason": how.reason} | {name: digest for name, digest in digests.items() if digest}
+            self._move(db, old, released, "requeue", by=how.approver, more=more)
 
     def release(self, job_id: str, approver: str) -> None:
         """Let a job that an agent proposed be worked; raises SettingError where it does not wait for that."""
@@ -215,7 +232,7 @@ class JobQueue:
                 raise SettingError(f"{approver!r} proposed job {job_id}; another, a person, approves it")
             manifest = replace(old.manifest, released_by=approver)
             update(db, replace(old, waits=False, manifest=manifest, revision=old.revision + 1))
-            _write_owed(db, {"event": "released", "job": job_id, "by": approver})
+            write_owed(db, {"event": "released", "job": job_id, "by": approver})
 
     def note_seen(self, job_id: str, reviewer: str) -> None:
         """Keep that a person has seen the diff of a job's tests."""
@@ -224,7 +241,7 @@ class JobQueue:
             values = (job_id, reviewer, utc_now())
             done = db.execute("INSERT OR IGNORE INTO seen (job, reviewer, at) VALUES (?, ?, ?)", values)
             if done.rowcount:
-                _write_owed(db, {"event": "tests_seen", "job": job_id, "by": reviewer})
+                write_owed(db, {"event": "tests_seen", "job": job_id, "by": reviewer})
 
     def tests_seen_by(self, job_id: str) -> tuple[str, ...]:
         """Return who has seen the diff of a job's tests."""
@@ -239,7 +256,7 @@ class JobQueue:
             if not db.execute("DELETE FROM jobs WHERE id = ? AND revision = ?", values).rowcount:
                 return False
             db.execute("DELETE FROM seen WHERE job = ?", (job.id,))
-            _write_owed(db, {"event": "pruned", "job": job.id, **entry})
+            write_owed(db, {"event": "pruned", "job": job.id, **entry})
             return True
 
     def _known(self, db: sqlite3.Connection, job_id: str) -> QueuedJob:
@@ -262,7 +279,7 @@ class JobQueue:
         trigger: LearningTrigger,
         *,
         by: str,
-        why: str = "",
+        more: Mapping[str, Json] | None = None,
     ) -> QueuedJob:
         """Store a transition with the line that it owes; raises SettingError where it is not in the table."""
         try:
@@ -274,31 +291,20 @@ class JobQueue:
             manifest = _attempt_ended(manifest, "" if trigger in ("lose", "give_up") else status)
         moved = replace(new, manifest=manifest, revision=old.revision + 1)
         update(db, moved)
-        self._owe(db, moved, old.status, trigger, by=by, why=why)
+        _owe(db, moved, old.status, trigger, {"by": by, **(more or {})})
         return moved
 
-    def _owe(
-        self,
-        db: sqlite3.Connection,
-        job: QueuedJob,
-        before: str,
-        trigger: LearningTrigger,
-        *,
-        by: str,
-        why: str = "",
-    ) -> None:
-        manifest = job.manifest
-        entry: dict[str, Json] = {
-            "event": trigger, "job": job.id, "from": before, "to": job.status.value, "by": by,
-            "reason": why or manifest.reason,
-        }  # fmt: skip
-        if manifest.root_cause is not None:
-            entry["root_cause"] = manifest.root_cause.value
-        if trigger == "requeue":
-            how = manifest.requeues[-1]
-            digests = {"tarball_sha256": how.tarball_sha256, "scenario_sha256": how.scenario_sha256}
-            entry |= {name: digest for name, digest in digests.items() if digest}
-        _write_owed(db, entry, alert="owed" if needs_person(before, trigger) else "")
+
+def _owe(
+    db: sqlite3.Connection, job: QueuedJob, before: str, trigger: LearningTrigger, more: Mapping[str, Json]
+) -> None:
+    """Owe the line of a transition, and an alert where a person is needed."""
+    manifest = job.manifest
+    entry: dict[str, Json] = {"event": trigger, "job": job.id, "from": before, "to": job.status.value}
+    entry["reason"] = manifest.reason
+    if manifest.root_cause is not None:
+        entry["root_cause"] = manifest.root_cause.value
+    write_owed(db, {**entry, **more}, alert="owed" if needs_person(before, trigger) else "")
 
 
 def reviewers_of_tests(folder: Path, job_id: str) -> tuple[str, ...]:
@@ -313,12 +319,3 @@ def _attempt_ended(manifest: JobManifest, status: str) -> JobManifest:
     *earlier, last = manifest.attempts
     last = replace(last, ended_at=utc_now(), status=status, reason=manifest.reason)
     return replace(manifest, attempts=(*earlier, last))
-
-
-def _write_owed(db: sqlite3.Connection, entry: Mapping[str, Json], alert: str = "") -> None:
-    """Owe a line to the log, and an alert."""
-    value = {"id": str(uuid.uuid4()), "time": utc_now(), **entry}
-    db.execute(
-        "INSERT INTO owed (entry, logged, alert, failure) VALUES (?, 0, ?, '')",
-        (json.dumps(value, ensure_ascii=True, sort_keys=True), alert),
-    )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import uuid
+from collections.abc import Mapping
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.jobs.manifest_file import parse_manifest
 from pytest_tfgrpo.storage.database import DatabaseKind
@@ -94,3 +97,12 @@ def update(db: sqlite3.Connection, job: QueuedJob) -> None:
 
 def _text(manifest: JobManifest) -> str:
     return json.dumps(to_wire(manifest), ensure_ascii=True, sort_keys=True)
+
+
+def write_owed(db: sqlite3.Connection, entry: Mapping[str, Json], alert: str = "") -> None:
+    """Owe a line to the log, and an alert."""
+    value = {"id": str(uuid.uuid4()), "time": utc_now(), **entry}
+    db.execute(
+        "INSERT INTO owed (entry, logged, alert, failure) VALUES (?, 0, ?, '')",
+        (json.dumps(value, ensure_ascii=True, sort_keys=True), alert),
+    )

@@ -64,12 +64,12 @@ def test_nothing_of_a_worker_whose_lease_was_lost_is_kept(queue):
     assert not queue.renew(job_id(), "w1")
     published = []
     with pytest.raises(LeaseLost, match="nothing of this attempt is kept"):
-        queue.finish(job_id(), "w1", PROVEN, lambda: published.append(1))
+        queue.finish(job_id(), "w1", PROVEN, lambda one: published.append(1) or one)
     queue.take("w2")
     with pytest.raises(LeaseLost):
-        queue.finish(job_id(), "w1", PROVEN, lambda: published.append(1))
+        queue.finish(job_id(), "w1", PROVEN, lambda one: published.append(1) or one)
     assert published == []
-    queue.finish(job_id(), "w2", PROVEN, lambda: published.append(2))
+    queue.finish(job_id(), "w2", PROVEN, lambda one: published.append(2) or one)
     assert (published, status_of(queue)) == ([2], "validated")
     lost, ended = queue.find(job_id()).manifest.attempts
     assert (lost.status, ended.status) == ("", "validated")
@@ -105,7 +105,7 @@ def test_a_worker_that_stops_loses_no_lease(queue):
 def test_files_that_cannot_be_published_leave_the_job_running(queue):
     queue.take("w1")
 
-    def full():
+    def full(_outcome):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
