@@ -73,10 +73,15 @@ class Screen:
 
     def refuse(self, experience: Experience) -> tuple[str, str] | None:
         """Return (code, reason) why `experience` must stay out of the library, or None."""
-        if wrong := self._form(experience):
-            return wrong
-        text = bare(experience.summary32)
-        return self._injection(text, experience.domain) or self._leak(text)
+        return self._form(experience) or self.refuse_text(experience.summary32, experience.domain)
+
+    def refuse_text(self, text: str, domain: str, *, code: bool = False) -> tuple[str, str] | None:
+        """Return (code, reason) why agents of `domain` must not read a text of any length, or None.
+
+        In `code` tags and lines of signs are no way out of its place: it stands in a fence.
+        """
+        plain = bare(text)
+        return self._injection(plain, domain, delimited=not code) or self._leak(plain)
 
     def _form(self, experience: Experience) -> tuple[str, str] | None:
         count = len(experience.summary32.split())
@@ -99,7 +104,7 @@ class Screen:
                 return "control_character", f"it contains the character U+{ord(character):04X}"
         return None
 
-    def _injection(self, text: str, domain: str) -> tuple[str, str] | None:
+    def _injection(self, text: str, domain: str, *, delimited: bool) -> tuple[str, str] | None:
         if secret := find_secret(text):
             return "secret", f"it contains what looks like a secret ({secret})"
         if MARK in text:
@@ -113,7 +118,7 @@ class Screen:
                 return "scorer", f"it contains {words!r}, which addresses the scorer of the answers"
             if scorer := find_scorer(reading, self._topics[domain]):
                 return "scorer", f"it names {scorer!r}, and no task of its domain is about scoring"
-        if delimiter := _DELIMITER.search(text):
+        if delimited and (delimiter := _DELIMITER.search(text)):
             return (
                 "delimiter",
                 f"it contains {delimiter[0].strip()!r}, which could end its place in the prompt",

@@ -66,7 +66,7 @@ class Shelf:
         folder = self.place(status)
         if not folder.is_dir():
             return
-        for path in sorted(folder.iterdir())[:MOST]:
+        for path in sorted(folder.iterdir(), key=lambda path: path.stem)[:MOST]:
             if path.name.endswith(SUFFIX) and not path.name.startswith("."):
                 yield _read(path, status)
 

@@ -1,0 +1,225 @@
+"""Moves on the shelf: the table, the log before the file, nothing overwritten, git, and kills in between."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pattern_shelves import make_body, make_evidence, make_pattern, put
+from support.repositories import git
+
+from pytest_tfgrpo.core.errors import PatternError, StoreError
+from pytest_tfgrpo.patterns.shelf import moves
+from pytest_tfgrpo.patterns.shelf.lint import fix, lint
+from pytest_tfgrpo.patterns.shelf.moves import (
+    MOVES,
+    ShelfDecision,
+    comment,
+    move,
+    restamp,
+    unfinished,
+    write_candidate,
+)
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
+from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
+from pytest_tfgrpo.patterns.shelf.shelf import Shelf
+
+ADA = ShelfDecision(by="ada", reason="it is so")
+NAME = "read-rows-at-once"
+SCREENS = PatternScreens()
+
+
+@pytest.mark.parametrize(("event", "status"), list(product(MOVES, PatternStatus)))
+def test_a_pattern_moves_by_the_table_alone(
+    tmp_path: Path, event: moves.ShelfMove, status: PatternStatus
+) -> None:
+    shelf = put(tmp_path, make_pattern(status=status))
+    source, target = MOVES[event]
+    if status is not source:
+        with pytest.raises(PatternError, match=f"cannot be {event}: it lies in {status.value}"):
+            move(shelf, NAME, event, ADA)
+        assert shelf.log.entries() == []
+        return
+    assert move(shelf, NAME, event, ADA) == shelf.pattern(NAME) == make_pattern(status=target)
+    (entry,) = shelf.log.entries()
+    assert {key: entry[key] for key in ("event", "by", "reason", "from", "to", "stamp")} == {
+        "event": event,
+        "by": "ada",
+        "reason": "it is so",
+        "from": source.value,
+        "to": target.value,
+        "stamp": make_pattern().stamp,
+    }
+    assert lint(shelf, SCREENS) == []
+
+
+@pytest.mark.parametrize(
+    "decision", [replace(ADA, by=" "), replace(ADA, reason=""), replace(ADA, reason="a\nb")]
+)
+def test_who_decides_says_who_and_why(tmp_path: Path, decision: ShelfDecision) -> None:
+    shelf = put(tmp_path, make_pattern())
+    for act in (lambda: move(shelf, NAME, "promoted", decision), lambda: comment(shelf, NAME, decision)):
+        with pytest.raises(PatternError, match="printable characters"):
+            act()
+    assert not shelf.log.path.exists()
+
+
+def of_job(job: str, **changes: Any) -> Pattern:
+    return make_pattern(**{"evidence": make_evidence(job=job), **changes})
+
+
+def test_a_candidate_gets_a_free_name_an_id_and_its_relations(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path)
+    (tmp_path / "shop.py").write_text("def total(rows):\n    return sum(row.price for row in rows)")
+    first, second = write_candidate(shelf, of_job("1")), write_candidate(shelf, of_job("2"))
+    assert write_candidate(shelf, of_job("1", title="Again")) == first
+    assert [file.name for file in shelf.files()] == [NAME, f"{NAME}-2"]
+    assert first.id != second.id
+    assert second.parents == (first.id,)
+    move(shelf, NAME, "rejected", ADA)
+    third = write_candidate(shelf, of_job("3"))
+    assert (third.name, third.reintroduced, third.parents) == (f"{NAME}-3", first.id, (second.id,))
+    long = write_candidate(shelf, of_job("4", name="a" * 64))
+    assert write_candidate(shelf, of_job("5", name="a" * 64)).name == "a" * 62 + "-2"
+    assert long.stamp == shelf.pattern("a" * 64).stamp
+    assert lint(shelf, SCREENS) == []
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern())
+    there = shelf.place(PatternStatus.ACTIVE, NAME)
+    there.parent.mkdir()
+    there.symlink_to("/nowhere")
+    with pytest.raises(PatternError, match="several patterns"):
+        move(shelf, NAME, "promoted", ADA)
+    assert shelf.pattern  # the candidate is where it was
+    assert shelf.place(PatternStatus.CANDIDATE, NAME).is_file()
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("step", ["rename", "write", "log"])
+def test_a_move_that_was_cut_short_is_found_and_finished(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+
+    def kill(*_: object, **__: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        if step == "rename":
+            patched.setattr(Path, "rename", kill)
+        elif step == "write":
+            patched.setattr(moves, "write_text", kill)
+        else:
+            patched.setattr(moves, "note", kill)
+        with pytest.raises(KilledError):
+            move(shelf, NAME, "promoted", ADA)
+    if step == "log":  # nothing was decided
+        assert lint(shelf, SCREENS) == []
+        assert shelf.pattern(NAME).status is PatternStatus.CANDIDATE
+        return
+    assert len(unfinished(shelf)) == 1
+    assert any("a move was cut short" in line for line in lint(shelf, SCREENS))
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: moved to where the log has it"]
+    assert shelf.find(NAME).status is shelf.pattern(NAME).status is PatternStatus.ACTIVE
+    assert lint(shelf, SCREENS) == []
+
+
+def test_a_candidate_whose_log_was_cut_off_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = put(
+        tmp_path, make_pattern(), make_pattern("other", id="p-000000000001", status=PatternStatus.ACTIVE)
+    )
+    found = lint(shelf, SCREENS)
+    assert ["--fix" in line for line in found] == [True, False]
+    assert "nobody decided that; put it into candidates" in found[1]
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: noted in the log"]
+    assert len(lint(shelf, SCREENS)) == 1
+
+
+def test_a_file_moved_by_hand_goes_back_to_where_the_log_has_it(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    shelf.place(PatternStatus.ACTIVE).mkdir()
+    shelf.place(PatternStatus.CANDIDATE, NAME).rename(shelf.place(PatternStatus.ACTIVE, NAME))
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: moved to where the log has it"]
+    assert shelf.find(NAME).status is PatternStatus.CANDIDATE
+    shelf.place(PatternStatus.CANDIDATE, NAME).unlink()
+    assert "has no file any more" in lint(shelf, SCREENS)[0]
+
+
+def test_an_edited_pattern_is_stamped_again_only_if_it_passes(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    path = shelf.place(PatternStatus.CANDIDATE, NAME)
+    text = path.read_text()
+    path.write_text(text.replace("in memory.", "there, see @x."))
+    assert "load a file" in lint(shelf, SCREENS)[0]
+    assert list(fix(shelf, SCREENS, ADA)) == []
+    path.write_text(text.replace("in memory.", "there."))
+    assert "was changed since it was screened" in lint(shelf, SCREENS)[0]
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: screened and stamped"]
+    assert lint(shelf, SCREENS) == []
+    assert shelf.log.entries()[-1]["event"] == "stamped"
+
+
+def test_a_changed_log_stops_every_decision(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    comment(shelf, NAME, ADA)
+    shelf.log.path.write_bytes(shelf.log.path.read_bytes().replace(b"job", b"jab", 1))
+    for act in (lambda: move(shelf, NAME, "promoted", ADA), lambda: comment(shelf, NAME, ADA)):
+        with pytest.raises(StoreError, match="line 2"):
+            act()
+    assert shelf.find(NAME).status is PatternStatus.CANDIDATE
+    assert "line 2" in lint(shelf, SCREENS)[0]
+
+
+def test_a_shelf_that_leads_out_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "in/.agent/patterns").mkdir(parents=True)
+    (tmp_path / "in/.agent/patterns/active").symlink_to(tmp_path / "out")
+    with pytest.raises(PatternError, match="is a link"):
+        Shelf(tmp_path / "in")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    git(tmp_path, "init", "-q")
+    hook = tmp_path / ".git/hooks/post-index-change"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
+    hook.chmod(0o755)
+    yield tmp_path
+    assert not (tmp_path / "hooked").exists()
+
+
+def test_git_sees_a_move_of_a_tracked_file_as_one(repository: Path) -> None:
+    shelf = put(repository)
+    write_candidate(shelf, make_pattern())
+    write_candidate(shelf, of_job("2", name="other", body=make_body(problem="Else.", solution="Else.")))
+    git(repository, "-c", "core.hooksPath=/dev/null", "add", f".agent/patterns/candidates/{NAME}.md")
+    git(repository, "-c", "core.hooksPath=/dev/null", "commit", "-qm", "x")
+    move(shelf, NAME, "promoted", ADA)
+    move(shelf, "other", "rejected", ADA)
+    staged = git(
+        repository, "-c", "core.hooksPath=/dev/null", "status", "--porcelain", "--", ".agent"
+    ).splitlines()
+    assert staged[0] == f"R  .agent/patterns/candidates/{NAME}.md -> .agent/patterns/active/{NAME}.md"
+    assert all(row.startswith("??") for row in staged[1:])
+    (repository / ".git/index.lock").touch()
+    with pytest.raises(PatternError, match=r"git mv failed .*lint --fix"):
+        move(shelf, NAME, "deprecated", ADA)
+    (repository / ".git/index.lock").unlink()
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: moved to where the log has it"]
+    assert shelf.find(NAME).status is PatternStatus.DEPRECATED
+
+
+def test_restamp_keeps_what_a_reader_does_not_get(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern())
+    assert restamp(shelf, NAME, ADA) == make_pattern()

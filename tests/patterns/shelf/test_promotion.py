@@ -1,0 +1,115 @@
+"""Promotion: each reason that keeps a pattern from agents, alone and all together."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pattern_shelves import make_body, make_evidence, make_pattern, put
+
+from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus, TrialResult
+from pytest_tfgrpo.patterns.shelf.pattern_file import stamped
+from pytest_tfgrpo.patterns.shelf.promotion import (
+    PatternJob,
+    PatternReview,
+    decide,
+    gone_lines,
+    promotion_refusals,
+)
+from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
+
+ADA = ShelfDecision(by="ada", reason="it is so")
+NAME = "read-rows-at-once"
+JOB = PatternJob(
+    job=make_evidence().job, status="validated", commit="2" * 40, diff_sha256="4" * 64, tests_seen_by=("ada",)
+)
+REVIEW = PatternReview(screens=PatternScreens(), job=JOB)
+
+
+def tried(pattern: Pattern, outcome: Any) -> Pattern:
+    trial = TrialResult(
+        outcome=outcome, gain=0.1, low=0.0, high=0.2, families=12, pattern_stamp=pattern.stamp
+    )
+    return replace(pattern, trial=trial)
+
+
+def why_not(root: Path, pattern: Pattern, **changes: Any) -> list[str]:
+    put(root, pattern)
+    return [line.partition(":")[0] for line in promotion_refusals(root, pattern, replace(REVIEW, **changes))]
+
+
+def test_what_was_proven_seen_screened_and_tried_is_promoted(tmp_path: Path) -> None:
+    shelf = put(tmp_path, tried(make_pattern(), "helps"))
+    assert decide(shelf, NAME, "promoted", ADA, REVIEW).status is PatternStatus.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("pattern", "changes", "places"),
+    [
+        (make_pattern(), {}, ["trial"]),
+        (make_pattern(), {"untested": True}, []),
+        (tried(make_pattern(), "inconclusive"), {}, []),
+        (tried(make_pattern(), "harms"), {"untested": True}, ["trial"]),
+        (stamped(replace(tried(make_pattern(), "harms"), title="Other")), {"untested": True}, []),
+        (stamped(replace(tried(make_pattern(), "helps"), title="Other")), {}, ["trial"]),
+        (replace(make_pattern(), title="Edited"), {"untested": True}, ["stamp"]),
+        (make_pattern(title="See @x"), {"untested": True}, ["title"]),
+        (make_pattern(body=make_body(excerpt="gone = 1")), {"untested": True}, ["excerpt"]),
+        (make_pattern(body=make_body(files=("../shop.py",))), {"untested": True}, ["excerpt"]),
+        (make_pattern(evidence=None), {"untested": True}, ["evidence"]),
+        (make_pattern(), {"untested": True, "job": None}, ["evidence"]),
+        (make_pattern(), {"untested": True, "job": replace(JOB, status="validation_failed")}, ["evidence"]),
+        (make_pattern(), {"untested": True, "job": replace(JOB, diff_sha256="5" * 64)}, ["evidence"]),
+        (make_pattern(), {"untested": True, "job": replace(JOB, commit="5" * 40)}, ["evidence"]),
+        (make_pattern(), {"untested": True, "job": replace(JOB, tests_seen_by=())}, ["tests"]),
+    ],
+)
+def test_each_reason_against_a_promotion(
+    tmp_path: Path, pattern: Pattern, changes: dict[str, Any], places: list[str]
+) -> None:
+    if pattern.body.files == ("shop.py",):
+        put(tmp_path, pattern)
+    (tmp_path / "shop.py").write_text(make_body().excerpt)
+    found = promotion_refusals(tmp_path, pattern, replace(REVIEW, **changes))
+    assert [line.partition(":")[0] for line in found] == places
+
+
+def test_all_reasons_are_said_at_once_and_nothing_moves(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern(title="See @x", evidence=None))
+    (tmp_path / "shop.py").write_text("")
+    review = replace(REVIEW, agents={"bot"})
+    with pytest.raises(PatternError) as caught:
+        decide(shelf, NAME, "promoted", replace(ADA, by="bot"), review)
+    said = str(caught.value).splitlines()
+    assert [line.split()[0] for line in said[1:]] == ["'bot'", "evidence:", "title:", "excerpt:", "trial:"]
+    assert shelf.find(NAME).status is PatternStatus.CANDIDATE
+    assert shelf.log.entries() == []
+
+
+@pytest.mark.parametrize("event", ["rejected", "promoted"])
+def test_only_a_person_decides(tmp_path: Path, event: Any) -> None:
+    shelf = put(tmp_path, tried(make_pattern(), "helps"))
+    with pytest.raises(PatternError, match="'ada' is an agent: it may comment"):
+        decide(shelf, NAME, event, ADA, replace(REVIEW, agents={"ada"}))
+    with pytest.raises(PatternError, match=r"not among the approvers of learn\.toml: bo, cy"):
+        decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("cy", "bo")))
+    decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("ada",)))
+
+
+def test_what_is_restored_passes_what_is_promoted(tmp_path: Path) -> None:
+    shelf = put(tmp_path, make_pattern())
+    move(shelf, NAME, "rejected", ADA)
+    with pytest.raises(PatternError, match="cannot be restored:\n  trial: "):
+        decide(shelf, NAME, "restored", ADA, REVIEW)
+    assert decide(shelf, NAME, "restored", ADA, replace(REVIEW, untested=True)).status is PatternStatus.ACTIVE
+
+
+def test_an_excerpt_is_looked_for_in_its_own_files(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.py").write_text("a = 1")
+    (tmp_path / "in/link.py").symlink_to(tmp_path / "secret.py")
+    (tmp_path / "in/a.py").write_text("    b = 2\n")
+    body = make_body(files=("link.py", "a.py", "none.py"), excerpt="a = 1\n\nb = 2")
+    assert gone_lines(tmp_path / "in", body) == ["a = 1"]
