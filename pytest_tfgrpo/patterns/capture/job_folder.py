@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pytest_tfgrpo.core.files import sync_folder, write_pieces
+from pytest_tfgrpo.core.file_writing import write_pieces
+from pytest_tfgrpo.core.files import sync_folder
 from pytest_tfgrpo.sandbox.removal import remove
 
 DIFF, PROMPT, HISTORY, TARBALL, LOGS = "diff.patch", "prompt.md", "history.jsonl", "snapshot.tar.gz", "logs"

@@ -9,7 +9,7 @@ from support.patterns.working import Proof, ToldGit, tools
 from support.repositories import Repository, git
 
 from pytest_tfgrpo.core.errors import ModelError, StoreError
-from pytest_tfgrpo.core.files import write_text
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.patterns.jobs.crew import CrewPlan, work_queue
 from pytest_tfgrpo.patterns.jobs.manifest import JobRequeue, LearningStatus

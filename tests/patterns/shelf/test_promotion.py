@@ -30,7 +30,7 @@ REVIEW = PatternReview(screens=PatternScreens(), job=JOB)
 
 def tried(pattern: Pattern, outcome: Any) -> Pattern:
     trial = TrialResult(
-        outcome=outcome, gain=0.1, low=0.0, high=0.2, families=12, pattern_stamp=pattern.stamp
+        outcome=outcome, gain=0.1, low=0.0, high=0.2, scenarios=12, families=12, pattern_stamp=pattern.stamp
     )
     return replace(pattern, trial=trial)
 
