@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.cli.parsers import Parser, add_command
+from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, person, words
+
+DECISIONS = (
+    ("promote", "promoted", "Give a candidate to agents; it says all that keeps it from that."),
+    ("reject", "rejected", "Put a candidate away that no agent shall read."),
+    ("deprecate", "deprecated", "Take a pattern from agents that is obsolete or harmful."),
+    ("restore", "restored", "Give a deprecated pattern back to agents, as promote does."),
+)
 
 
 def patterns(parser: Parser) -> None:
     """Add the commands of the group."""
     group = parser.add_group()
-    about = "List the patterns of the repository by status: name, whether it was tried, lesson."
+    _add_reading(group)
+    for name, event, about in DECISIONS:
+        command = add_command(group, name, "patterns.decisions:decide", about)
+        command.set_defaults(event=event, untested=False)
+        command.add_argument("name", metavar="NAME")
+        add_person(command, "reason", "why, for the log")
+        if name in ("promote", "restore"):
+            command.add_argument("--untested", action="store_true", help="although no trial measured it")
+        add_suite(command)
+        add_repository(command)
+        command.add_task()
+    about = "Say something about a pattern, as a person or an agent, for who decides."
+    command = add_command(group, "comment", "patterns.decisions:comment", about)
+    command.add_argument("name", metavar="NAME")
+    add_person(command, "text", "what to say")
+    add_repository(command)
+
+
+def _add_reading(group: Subparsers) -> None:
+    about = "List the patterns of the repository by status: name, what a trial found, lesson."
     command = add_command(group, "list", "patterns.listing:list_", about)
     command.add_argument("--json", action="store_true", help="print whole patterns, a line each")
     add_repository(command)
@@ -16,9 +42,36 @@ def patterns(parser: Parser) -> None:
     command = add_command(group, "show", "patterns.listing:show", about)
     command.add_argument("name", metavar="NAME")
     add_repository(command)
-    about = "Check the files of all patterns and their log; exit 1 if something is wrong."
-    command = add_command(group, "lint", "patterns.lint:lint_command", about)
+    about = "Print how a pattern differs from another, else from its last commit, else from its parents."
+    command = add_command(group, "diff", "patterns.listing:diff", about)
+    command.add_argument("name", metavar="NAME")
+    command.add_argument("other", metavar="OTHER", nargs="?")
     add_repository(command)
+    about = "List the patterns whose name, title, lesson, description and tags have all of some words."
+    command = add_command(group, "search", "patterns.listing:search", about)
+    command.add_argument("words", metavar="WORD", nargs="+")
+    add_repository(command)
+    about = "Check and screen all patterns, and check their log; exit 1 if something is wrong."
+    command = add_command(group, "lint", "patterns.lint:lint_command", about)
+    command.add_argument(
+        "--fix", action="store_true", help="finish what was cut short, stamp what was edited"
+    )
+    command.add_argument("--by", type=person, metavar="ID", help="who reviewed what was edited")
+    add_suite(command)
+    add_repository(command)
+
+
+def add_person(command: Parser, what: str, about: str) -> None:
+    """Add who decides, and why."""
+    command.add_argument("--by", type=person, required=True, metavar="ID", help="who you are, for the log")
+    command.add_argument(f"--{what}", type=words, required=True, metavar="TEXT", help=about)
+
+
+def add_suite(command: Parser) -> None:
+    """Add the suite whose answers no pattern may hold."""
+    command.add_argument(
+        "--suite", metavar="DIR", help="scenarios whose answers, but those of eval, no pattern may hold"
+    )
 
 
 def add_repository(command: Parser) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf
-from pytest_tfgrpo.core.errors import PatternError
-from pytest_tfgrpo.patterns.shelf.lint import lint
-from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
+from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf, screens_of
+from pytest_tfgrpo.core.errors import PatternError, SettingError
+from pytest_tfgrpo.patterns.shelf.lint import fix, lint
+from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision
+
+REVIEWED = "reviewed after an edit"
 
 
 def lint_command(arguments: Arguments) -> Iterator[str]:
-    """Yield what is wrong; raises PatternError if anything is."""
-    shelf = open_shelf(arguments)
-    found = lint(shelf, PatternScreens())
+    """Yield what is wrong, after mending it if that is wanted; raises PatternError if anything is left."""
+    shelf, screens = open_shelf(arguments), screens_of(arguments)
+    if arguments.fix:
+        if arguments.by is None:
+            raise SettingError("--fix needs --by: the log keeps who reviewed what was edited")
+        yield from fix(shelf, screens, ShelfDecision(by=arguments.by, reason=REVIEWED))
+    found = lint(shelf, screens)
     yield from found
     if found:
         raise PatternError(f"{len(found)} problems in {shelf.folder}; each line above says what to do")

@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.patterns.shelf.moves import MOVES, ShelfDecision, ShelfMove, move
-from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamp_of
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
@@ -93,7 +93,7 @@ def promotion_refusals(root: Path, pattern: Pattern, review: PatternReview) -> I
     trial = pattern.trial
     if trial is not None and trial.pattern_stamp == stamp:
         if trial.outcome == "harms":
-            yield f"trial: it harms, by {trial.gain:+.3f} ({trial.low:+.3f} to {trial.high:+.3f}); reject it"
+            yield f"trial: it harms, {measured(trial)}; reject it"
     elif not review.untested:
         yield (
             f"trial: it was not tried as it is; run 'tfgrpo patterns trial {pattern.name}', or add --untested"
@@ -131,3 +131,10 @@ def _lines(root: Path, path: str) -> list[str]:
         return read_plain(place, SOURCE_MAX).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
+
+
+def measured(trial: TrialResult) -> str:
+    """Return the gain that a trial measured, with its interval, in words."""
+    gain = "no gain" if trial.gain is None else f"{trial.gain:+.3f}"
+    known = "" if trial.low is None or trial.high is None else f" ({trial.low:+.3f} to {trial.high:+.3f})"
+    return f"{gain}{known} on {trial.scenarios} scenarios of {trial.families} families"

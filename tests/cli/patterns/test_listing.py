@@ -5,19 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-from support.pattern_shelves import make_pattern, put
+from support.patterns.shelves import make_pattern, put
+from support.repositories import git
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus, TrialResult
-
-
-@pytest.fixture(autouse=True)
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "src").mkdir()
-    monkeypatch.chdir(tmp_path / "src")
-    (tmp_path / ".git").mkdir()
-    return tmp_path
 
 
 def test_patterns_are_listed_by_status(repository: Path, golden: Callable[[str, str], None]) -> None:
@@ -44,9 +36,11 @@ def test_a_pattern_is_shown(repository: Path) -> None:
     assert "did you mean 'read-rows-at-once'?" in tfgrpo("patterns", "show", "read-rows-at-one", code=1)
 
 
-def test_lint_names_what_is_wrong_with_files(repository: Path) -> None:
+def test_lint_names_and_mends_what_is_wrong_with_files(repository: Path) -> None:
     put(repository, make_pattern())
-    assert tfgrpo("patterns", "lint") == "1 patterns, nothing wrong\n"
+    assert "--fix needs --by" in tfgrpo("patterns", "lint", "--fix", code=1)
+    said = tfgrpo("patterns", "lint", "--fix", "--by", "ann")
+    assert said == "read-rows-at-once: noted in the log\n1 patterns, nothing wrong\n"
     folder = repository / ".agent/patterns"
     text = (folder / "candidates/read-rows-at-once.md").read_text()
     (folder / "active").mkdir()
@@ -56,3 +50,31 @@ def test_lint_names_what_is_wrong_with_files(repository: Path) -> None:
     assert "5 problems" in errors
     shelf = tfgrpo("patterns", "show", "read-rows-at-once", code=1)
     assert "several patterns 'read-rows-at-once'" in shelf
+
+
+def test_patterns_are_found_by_words(repository: Path) -> None:
+    put(
+        repository, make_pattern(), make_pattern("dates", id="p-000000000001", lesson="Store dates as dates.")
+    )
+    assert "dates" in tfgrpo("patterns", "search", "dates", "stored")
+    assert "read-rows" not in tfgrpo("patterns", "search", "date", "stores")
+    assert "no pattern is about 'moon'" in tfgrpo("patterns", "search", "moon")
+
+
+def test_patterns_are_compared(repository: Path) -> None:
+    other = make_pattern(
+        "dates", id="p-000000000001", lesson="Store dates as dates.", parents=("p-0123456789ab",)
+    )
+    put(repository, make_pattern(), other)
+    rows = tfgrpo("patterns", "diff", "dates").splitlines()
+    assert rows[:2] == ["--- read-rows-at-once", "+++ dates"]
+    assert '+lesson: "Store dates as dates."' in rows
+    assert tfgrpo("patterns", "diff", "dates", "dates") == "dates does not differ from dates\n"
+    assert "neither committed nor has parents" in tfgrpo("patterns", "diff", "read-rows-at-once", code=1)
+    (repository / ".git").rmdir()
+    git(repository, "init", "-q")
+    git(repository, "add", ".agent")
+    git(repository, "commit", "-qm", "x")
+    path = repository / ".agent/patterns/candidates/dates.md"
+    path.write_text(path.read_text().replace("as dates.", "as days."))
+    assert '+lesson: "Store dates as days."' in tfgrpo("patterns", "diff", "dates").splitlines()

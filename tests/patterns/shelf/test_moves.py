@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pattern_shelves import make_body, make_evidence, make_pattern, put
+from support.patterns.shelves import make_body, make_evidence, make_pattern, put
 from support.repositories import git
 
 from pytest_tfgrpo.core.errors import PatternError, StoreError

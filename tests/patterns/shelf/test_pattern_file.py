@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.pattern_shelves import EXCERPT, make_body, make_evidence, make_pattern
+from support.patterns.shelves import EXCERPT, make_body, make_evidence, make_pattern
 
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternStatus, TrialResult
@@ -34,9 +34,11 @@ numbers = st.floats(-1, 1)
 trials = st.builds(
     TrialResult,
     outcome=st.sampled_from(["helps", "harms", "inconclusive"]),
-    gain=numbers,
-    low=numbers,
+    gain=st.none() | numbers,
+    low=st.none() | numbers,
     high=numbers,
+    scenarios=st.integers(0, 99),
+    why=st.sampled_from(["", "too few families: 4"]),
     families=st.integers(0, 99),
     needed=st.none() | st.integers(0, 10**6),
     cost_usd=st.none() | st.floats(0, 1e6),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pattern_shelves import make_body, make_evidence, make_pattern, put
+from support.patterns.shelves import make_body, make_evidence, make_pattern, put
 
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move
@@ -30,7 +30,7 @@ REVIEW = PatternReview(screens=PatternScreens(), job=JOB)
 
 def tried(pattern: Pattern, outcome: Any) -> Pattern:
     trial = TrialResult(
-        outcome=outcome, gain=0.1, low=0.0, high=0.2, scenarios=12, families=12, pattern_stamp=pattern.stamp
+        outcome=outcome, gain=0.1, low=0.0, high=0.2, scenarios=24, families=12, pattern_stamp=pattern.stamp
     )
     return replace(pattern, trial=trial)
 

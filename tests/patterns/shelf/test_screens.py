@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.builders import make_scenario
-from support.pattern_shelves import make_body, make_pattern
+from support.patterns.shelves import make_body, make_pattern
 
 from pytest_tfgrpo.patterns.shelf.duplicates import near, with_relations
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
