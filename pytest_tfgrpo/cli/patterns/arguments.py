@@ -26,6 +26,14 @@ def patterns(parser: Parser) -> None:
         add_suite(command)
         add_repository(command)
         command.add_task()
+    about = "Write the active patterns as skills for agents, and remove the skills of those that are not."
+    command = add_command(group, "sync", "patterns.sync:sync", about)
+    command.add_argument(
+        "--check", action="store_true", help="write nothing; print what would change, and exit 1"
+    )
+    command.add_argument("--docs", action="store_true", help="begin docs/patterns/index.md with links")
+    command.add_argument("--force", action="store_true", help="also write over skills that somebody edited")
+    add_repository(command)
     about = "Say something about a pattern, as a person or an agent, for who decides."
     command = add_command(group, "comment", "patterns.decisions:comment", about)
     command.add_argument("name", metavar="NAME")

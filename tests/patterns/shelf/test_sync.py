@@ -1,0 +1,201 @@
+"""Sync: what is written for agents, and that nothing else is touched."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.patterns.shelves import make_body, make_pattern, put
+
+from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
+from pytest_tfgrpo.patterns.shelf.shelf import Shelf
+from pytest_tfgrpo.patterns.shelf.skill_text import is_as_written, is_ours, skill_text
+from pytest_tfgrpo.patterns.shelf.sync import (
+    BEGIN,
+    END,
+    LINES_MAX,
+    SKILL_FOLDERS,
+    SyncPlaces,
+    apply,
+    changes,
+    with_lines,
+)
+
+ADA = ShelfDecision(by="ada", reason="it is so")
+NAME = "read-rows-at-once"
+
+
+def active(name: str = NAME, **changes: Any) -> Pattern:
+    return make_pattern(name, **{"status": PatternStatus.ACTIVE, **changes})
+
+
+def synced(shelf: Shelf, places: SyncPlaces = SyncPlaces(), **more: Any) -> list[tuple[str, str]]:  # noqa: B008
+    """Sync, and return what was done to which file."""
+    found = changes(shelf, places, **more)
+    apply(found)
+    return [(change.action, str(change.path.relative_to(shelf.root))) for change in found]
+
+
+def test_the_skill_of_a_pattern(golden: Callable[[str, str], None]) -> None:
+    text = skill_text(active())
+    golden("pattern-skill.md", text)
+    assert is_as_written(text)
+
+
+def test_active_patterns_alone_become_skills_and_what_leaves_is_removed(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active(), make_pattern("new", id="p-000000000001"))
+    files = [f"{folder}/{NAME}/SKILL.md" for folder in SKILL_FOLDERS]
+    assert synced(shelf) == [("add", path) for path in files]
+    assert (tmp_path / files[0]).read_text() == skill_text(active())
+    assert synced(shelf) == []
+    put(tmp_path, active(title="Rows"))
+    assert synced(shelf) == [("change", path) for path in files]
+    move(shelf, NAME, "deprecated", ADA)
+    assert synced(shelf) == [("remove", path) for path in files]
+    assert list((tmp_path / SKILL_FOLDERS[0]).iterdir()) == []
+
+
+def test_a_folder_that_is_no_longer_wanted_loses_its_skills(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active())
+    synced(shelf)
+    assert synced(shelf, SyncPlaces(skills=(SKILL_FOLDERS[0],))) == [
+        ("remove", f"{SKILL_FOLDERS[1]}/{NAME}/SKILL.md")
+    ]
+
+
+EDITS: list[Callable[[str], str]] = [
+    lambda text: text.replace("one query", "two queries", 1),
+    lambda text: text + "More.\n",
+    lambda text: text.replace("description: ", "allowed-tools: Bash\ndescription: "),
+]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_skill_that_somebody_edited_is_left_unless_forced(
+    tmp_path: Path, edit: Callable[[str], str]
+) -> None:
+    shelf = put(tmp_path, active())
+    synced(shelf)
+    path = tmp_path / SKILL_FOLDERS[0] / NAME / "SKILL.md"
+    path.write_text(edit(path.read_text()))
+    assert is_ours(path.read_text())
+    (kept,) = changes(shelf, SyncPlaces())
+    assert (kept.action, kept.why.partition(";")[0]) == ("keep", "somebody edited it")
+    before = path.read_text()
+    synced(shelf)
+    assert path.read_text() == before
+    move(shelf, NAME, "deprecated", ADA)
+    assert [action for action, _ in synced(shelf)] == ["keep", "remove"]
+    move(shelf, NAME, "restored", ADA)
+    synced(shelf, force=True)
+    assert path.read_text() == skill_text(active())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mine", "---\nname: x\n---\n\nmine", "---\nmetadata: [\n---\n\nmine", "---\n- a\n---\n\n"]
+)
+def test_what_others_wrote_is_never_touched(tmp_path: Path, text: str) -> None:
+    shelf = put(tmp_path, active())
+    for name in (NAME, "other"):
+        path = tmp_path / SKILL_FOLDERS[0] / name / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert [action for action, _ in synced(shelf, force=True)] == ["keep", "add"]
+    move(shelf, NAME, "deprecated", ADA)
+    assert [action for action, _ in synced(shelf, force=True)] == ["remove"]
+    assert path.read_text() == text
+    assert not is_ours(text)
+
+
+@pytest.mark.parametrize(
+    "place", [".claude", ".claude/skills", f".claude/skills/{NAME}", "AGENTS.md", "docs"]
+)
+def test_links_that_lead_out_are_refused(tmp_path: Path, place: str) -> None:
+    root, out = tmp_path / "in", tmp_path / "out"
+    root.mkdir()
+    out.mkdir()
+    shelf = put(root, active())
+    (root / place).parent.mkdir(parents=True, exist_ok=True)
+    (root / place).symlink_to(out)
+    with pytest.raises(PatternError, match=r"leads out of|is a link"):
+        changes(shelf, SyncPlaces(agents_md="AGENTS.md", docs=True))
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["../x.md", "/etc/x.md", "a/../../x.md", "."])
+def test_places_lie_in_the_repository(tmp_path: Path, place: str) -> None:
+    with pytest.raises(PatternError, match="leads out of"):
+        changes(put(tmp_path, active()), SyncPlaces(agents_md=place))
+
+
+def test_skill_folders_that_are_one_by_a_link_are_written_once(tmp_path: Path) -> None:
+    (tmp_path / ".agents/skills").mkdir(parents=True)
+    (tmp_path / ".claude").symlink_to(".agents")
+    shelf = put(tmp_path, active())
+    assert synced(shelf) == [("add", f".agents/skills/{NAME}/SKILL.md")]
+    assert synced(shelf, SyncPlaces(skills=(".agents/skills",))) == []
+
+
+def test_lines_in_a_memory_file_stand_between_markers(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active())
+    places = SyncPlaces(skills=(), agents_md="AGENTS.md")
+    path = tmp_path / "AGENTS.md"
+    path.write_text("# Ours\n")
+    assert synced(shelf, places) == [("change", "AGENTS.md")]
+    assert path.read_text() == f"# Ours\n\n{BEGIN}\n* {active().lesson} ({NAME})\n{END}\n"
+    path.write_text(path.read_text() + "\nMore.\n")
+    put(tmp_path, active(lesson="Read once."))
+    synced(shelf, places)
+    assert path.read_text() == f"# Ours\n\n{BEGIN}\n* Read once. ({NAME})\n{END}\n\nMore.\n"
+    move(shelf, NAME, "deprecated", ADA)
+    synced(shelf, places)
+    assert path.read_text() == "# Ours\nMore.\n"
+    for broken in (f"{END}\n{BEGIN}", BEGIN, f"{BEGIN}{END}" * 2):
+        path.write_text(broken)
+        with pytest.raises(PatternError, match="must stand there once each"):
+            changes(shelf, places)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 32), max_size=90), st.text("ab\n", max_size=9))
+def test_lines_keep_within_their_bytes_and_leave_the_rest(lengths: list[int], old: str) -> None:
+    plain = active()
+    patterns = [
+        replace(plain, name=f"n{n}", lesson="wörd " * length + "end") for n, length in enumerate(lengths)
+    ]
+    text = with_lines(old, patterns, Path("x"))
+    assert with_lines(text, patterns, Path("x")) == text
+    assert text.startswith(old.rstrip())
+    section = text[text.index(BEGIN) :].strip() if patterns else ""
+    assert len(section.encode()) <= LINES_MAX
+    shown = section.count("end (n") if patterns else 0
+    more = f"* {len(patterns) - shown} more in " if shown < len(patterns) else "\x00"
+    assert (more in section) is (shown < len(patterns))
+    assert with_lines(text, [], Path("x")).strip() == old.strip()
+
+
+def test_docs_get_links_alone(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active(title="Rows [at] once"))
+    places = SyncPlaces(skills=())
+    assert synced(shelf, places) == []
+    assert synced(shelf, replace(places, docs=True)) == [("add", "docs/patterns/index.md")]
+    page = tmp_path / "docs/patterns/index.md"
+    assert f"* [Rows \\[at\\] once](../../.agent/patterns/active/{NAME}.md): Read all" in page.read_text()
+    move(shelf, NAME, "deprecated", ADA)
+    assert synced(shelf, places) == [("remove", "docs/patterns/index.md")]
+    page.parent.mkdir(parents=True)
+    page.write_text("# Mine\n")
+    assert synced(shelf, places) == []
+    with pytest.raises(PatternError, match="was not written by"):
+        changes(shelf, replace(places, docs=True))
+
+
+def test_an_excerpt_reaches_the_skill_in_a_fence_that_holds(tmp_path: Path) -> None:
+    text = skill_text(active(body=make_body(excerpt="x = '```'\n---\n\ny")))
+    assert "\n````python\n" in text
+    assert is_as_written(text)
