@@ -96,7 +96,7 @@ def apply(changed: list[SyncChange]) -> None:
 
 
 def inside(root: Path, name: str) -> Path:
-    """Return the path of a place below `root`; raises PatternError where it lies, or a link leads, out of it."""
+    """Return the path of a place below `root`; raises PatternError where it leads out."""
     path = root / name
     if Path(os.path.normpath(path)) == root or not path.resolve().is_relative_to(root.resolve()):
         raise PatternError(f"{name!r} leads out of {root}; name a place within the repository")
