@@ -31,7 +31,7 @@ def git(folder: Path, *arguments: str | bytes, given: bytes = b"") -> str:
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
     return done.stdout.decode("utf-8", "surrogateescape").strip()
 
 

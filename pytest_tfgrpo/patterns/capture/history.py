@@ -86,10 +86,12 @@ def _lines(file: BinaryIO) -> Iterator[bytes | None]:
     room = FILE_MAX
     while room > 0 and (line := file.readline(min(LINE_MAX, room))):
         room -= len(line)
-        is_whole = line.endswith(b"\n") or len(line) < LINE_MAX
+        if line.endswith(b"\n") or len(line) < LINE_MAX:
+            yield line
+            continue
+        yield None
         while not line.endswith(b"\n") and room > 0 and (line := file.readline(min(LINE_MAX, room))):
             room -= len(line)
-        yield line if is_whole else None
 
 
 def _row(raw: bytes) -> Any:

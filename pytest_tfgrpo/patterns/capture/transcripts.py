@@ -69,9 +69,9 @@ class Transcript:
         """Read one row; return whether its form is known."""
         if not isinstance(row, dict):
             return False
-        kind = row.get("type")
-        if kind is None:
-            return isinstance(row.get("command"), str) and self._own(row)
+        if "type" not in row:
+            return bool(text(row.get("command")).strip()) and self._own(row)
+        kind = text(row.get("type"))
         if kind in ("assistant", "user"):
             return self._claude(row, row.get("message"))
         if kind in ("item.started", "item.updated", "item.completed"):
@@ -139,7 +139,7 @@ class Transcript:
             return False
         id_ = text(payload.get("call_id"))
         match payload.get("type"):
-            case "function_call" if payload.get("name") in CALLS:
+            case "function_call" if text(payload.get("name")) in CALLS:
                 self._call(id_, _loaded(payload.get("arguments")), at)
             case "local_shell_call":
                 self._call(id_, payload.get("action"), at)
