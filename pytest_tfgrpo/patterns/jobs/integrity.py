@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.files import LARGEST, read_plain
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import few, line
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
@@ -16,6 +17,17 @@ from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, WorkSnapshot
 
 DIFF, TARBALL, RECIPE = "diff.patch", "snapshot.tar.gz", "manual.harvest.toml"
 """In the folder of a job: what was changed, the tree after it, and what a person signed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeSnapshot:
+    """A snapshot and its files."""
+
+    work: WorkSnapshot
+    files: tuple[str, ...]
+    """Changed paths, sorted."""
+    diff: bytes
+    tarball: bytes
 
 
 class SnapshotGit(Protocol):
@@ -29,8 +41,15 @@ class SnapshotGit(Protocol):
         """Return what git says of the working tree."""
         ...
 
-    def archive(self, repository: Path, commit: str, /) -> bytes:
-        """Return the tarball of a commit."""
+    def rebuild(self, snapshot: WorkSnapshot, repository: Path, /) -> MadeSnapshot:
+        """Return the files of a snapshot, made again from its commit, whose reference is there again."""
+        ...
+
+    def retake(self, manifest: JobManifest, out: Path, /) -> MadeSnapshot:
+        """Take the snapshot of a job that has none from the working tree as it is now, without `out`.
+
+        Raises SettingError where that cannot be, also SnapshotError and OSError.
+        """
         ...
 
     def drop(self, repository: Path, ref: str, /) -> None:
@@ -53,7 +72,7 @@ def broken(manifest: JobManifest, folder: Path, git: SnapshotGit) -> list[str]:
 
 def _broken_objects(manifest: JobManifest, snapshot: WorkSnapshot) -> Iterator[str]:
     with GitObjects(Path(manifest.captured.repository)) as objects:
-        yield from broken_commit(objects, snapshot)
+        yield from _broken_commit(objects, snapshot)
         comparison = TreeComparison(objects)
         comparison.send([(snapshot.base_tree, snapshot.tree)])
         [files] = comparison.receive()
@@ -65,7 +84,7 @@ def _broken_objects(manifest: JobManifest, snapshot: WorkSnapshot) -> Iterator[s
             yield f"its trees do not differ in the captured files alone: {few(odd, 3)}"
 
 
-def broken_commit(objects: GitObjects, snapshot: WorkSnapshot) -> Iterator[str]:
+def _broken_commit(objects: GitObjects, snapshot: WorkSnapshot) -> Iterator[str]:
     """Yield what does not hold of a snapshot's reference and commit."""
     try:
         at = objects.resolve(snapshot.ref)

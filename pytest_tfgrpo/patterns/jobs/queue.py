@@ -207,6 +207,11 @@ class JobQueue:
             freed = replace(old, holder="", lost=lost, manifest=manifest)
             return self._move(db, old, freed, "give_up", by=old.holder)
 
+    def require(self, job_id: str, trigger: LearningTrigger) -> None:
+        """Raise SettingError unless a trigger leads on from where a job stands."""
+        with self.reading() as db:
+            _next(self._known(db, job_id), trigger)
+
     def requeue(self, job_id: str, how: JobRequeue, manifest: Callable[[JobManifest], JobManifest]) -> None:
         """Put a job back into the queue as a person decided; raises SettingError where it is not for that.
 
@@ -249,14 +254,15 @@ class JobQueue:
             found = db.execute("SELECT reviewer FROM seen WHERE job = ? ORDER BY at", (job_id,))
             return tuple(reviewer for (reviewer,) in found.fetchall())
 
-    def remove(self, job: QueuedJob, entry: Mapping[str, Json]) -> bool:
-        """Take an ended job off the queue unless it has changed; False where it has."""
+    def remove(self, job: QueuedJob, away: Callable[[], None]) -> bool:
+        """Take a job off the queue, once `away` has moved its files, unless it has changed: False then."""
         with self.changing() as db:
             values = (job.id, job.revision)
             if not db.execute("DELETE FROM jobs WHERE id = ? AND revision = ?", values).rowcount:
                 return False
+            away()
             db.execute("DELETE FROM seen WHERE job = ?", (job.id,))
-            write_owed(db, {"event": "pruned", "job": job.id, **entry})
+            write_owed(db, {"event": "pruned", "job": job.id})
             return True
 
     def _known(self, db: sqlite3.Connection, job_id: str) -> QueuedJob:
@@ -282,10 +288,7 @@ class JobQueue:
         more: Mapping[str, Json] | None = None,
     ) -> QueuedJob:
         """Store a transition with the line that it owes; raises SettingError where it is not in the table."""
-        try:
-            status = leads_to(old.status, trigger)
-        except ValueError as error:
-            raise SettingError(f"job {old.id}: {error}; `tfgrpo learn show {old.id[:8]}` has more") from None
+        status = _next(old, trigger)
         manifest = replace(new.manifest, status=status)
         if old.status is LearningStatus.RUNNING:
             manifest = _attempt_ended(manifest, "" if trigger in ("lose", "give_up") else status)
@@ -293,6 +296,13 @@ class JobQueue:
         update(db, moved)
         _owe(db, moved, old.status, trigger, {"by": by, **(more or {})})
         return moved
+
+
+def _next(job: QueuedJob, trigger: LearningTrigger) -> LearningStatus:
+    try:
+        return leads_to(job.status, trigger)
+    except ValueError as error:
+        raise SettingError(f"job {job.id}: {error}; `tfgrpo learn show {job.id[:8]}` has more") from None
 
 
 def _owe(

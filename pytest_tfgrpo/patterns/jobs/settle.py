@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.files import MANIFEST
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.alerts import AlertCall, call_owed
-from pytest_tfgrpo.patterns.jobs.manifest_file import write_manifest
+from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest, write_manifest
 from pytest_tfgrpo.patterns.jobs.queue import LOG_FILE, JobQueue
 from pytest_tfgrpo.patterns.jobs.queue_file import rows
 
@@ -18,12 +19,26 @@ def settle(queue: JobQueue, call: AlertCall | None) -> list[str]:
     `call` is the command of alerts; None: there is none. Raises StoreError where the queue itself fails.
     """
     warnings = list[str]()
-    for work in (_write_manifests, _complete_log):
+    for work in (_adopt, _write_manifests, _complete_log):
         try:
             warnings += work(queue)
         except StoreError as error:
             warnings.append(str(error))
     return warnings + call_owed(queue, call)
+
+
+def _adopt(queue: JobQueue) -> list[str]:
+    """Put jobs into the queue whose capture was killed just before."""
+    warnings, known = list[str](), {job.id for job in queue.jobs()}
+    for path in queue.folder.glob(f"*/{MANIFEST}"):
+        name = path.parent.name
+        if name in known or name.startswith("."):
+            continue
+        try:
+            queue.add(read_manifest(path.parent))
+        except (StoreError, ValueError) as error:
+            warnings.append(f"{path} is of no job in the queue: {error}; put {queue.path.name} back")
+    return warnings
 
 
 def _write_manifests(queue: JobQueue) -> list[str]:

@@ -8,7 +8,7 @@ from support.patterns.jobs import job_id, log_of, manifest, queue_with
 from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.alerts import alert_counts
 from pytest_tfgrpo.patterns.jobs.manifest import LearningStatus
-from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest
+from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest, write_manifest
 from pytest_tfgrpo.patterns.jobs.queue import WorkOutcome
 from pytest_tfgrpo.patterns.jobs.settle import settle
 
@@ -136,3 +136,20 @@ def test_without_a_command_nobody_is_called_later(queue):
     settle(queue, None)
     assert settle(queue, lambda _data: "called") == []
     assert dict(alert_counts(queue)) == {"unset": 1}
+
+
+def test_a_job_whose_capture_was_killed_before_the_queue_knew_it_is_taken_up(queue):
+    write_manifest(queue.folder_of(job_id(1)), manifest(1))
+    (queue.folder_of(job_id(2)) / "logs").mkdir(parents=True)
+    assert settle(queue, None) == []
+    assert [job.id for job in queue.jobs()] == [job_id(), job_id(1)]
+
+
+def test_a_manifest_that_no_row_knows_is_not_taken_for_a_new_job(queue):
+    write_manifest(queue.folder_of(job_id(1)), manifest(1, status=LearningStatus.VALIDATED))
+    (queue.folder / "odd").mkdir()
+    (queue.folder / "odd" / "manifest.json").write_text("{")
+    warnings = settle(queue, None)
+    assert len(warnings) == 2
+    assert any("a new job cannot be 'validated'" in one for one in warnings)
+    assert len(queue.jobs()) == 1

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_tfgrpo.core.errors import SnapshotError
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.harvest.fixes import RootCause
+from pytest_tfgrpo.patterns.jobs.integrity import MadeSnapshot
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus, WorkSnapshot
 from pytest_tfgrpo.patterns.jobs.worker import WorkTools
 
@@ -35,11 +38,28 @@ class ToldGit:
     def status(self, _repository: Path) -> str:
         return "# branch.head main\n"
 
-    def archive(self, _repository: Path, commit: str) -> bytes:
-        return f"archive of {commit}".encode()
+    def rebuild(self, snapshot: WorkSnapshot, _repository: Path) -> MadeSnapshot:
+        raise SnapshotError(f"there is no commit {snapshot.commit!r}")
+
+    def retake(self, _manifest: JobManifest, _out: Path) -> MadeSnapshot:
+        raise SnapshotError("it failed again")
 
     def drop(self, _repository: Path, ref: str) -> None:
         self.dropped.append(ref)
+
+
+class RemadeGit(ToldGit):
+    """A `SnapshotGit` that makes any snapshot again, with another tarball."""
+
+    def rebuild(self, snapshot: WorkSnapshot, _repository: Path) -> MadeSnapshot:
+        work = replace(snapshot, tarball_sha256=stamp_bytes(b"tar"))
+        return MadeSnapshot(work=work, files=("prices.py",), diff=b"diff", tarball=b"tar")
+
+    def retake(self, manifest: JobManifest, _out: Path) -> MadeSnapshot:
+        ref = f"refs/learning/{manifest.job_id}"
+        ids = dict.fromkeys(("commit", "base", "tree", "base_tree"), "a" * 40)
+        digest = stamp_bytes(b"diff")
+        return self.rebuild(WorkSnapshot(ref=ref, diff_sha256=digest, tarball_sha256="", **ids), Path())
 
 
 def tools(
