@@ -470,10 +470,15 @@ class TestRetention:
     def test_files_go_and_names_stay(self, policies: Policies) -> None:
         for n in range(9):
             add(policies, n, adds(lesson(n)))
+            for kind in ("rl-logs", "rl-viz"):
+                policies.files.write(f"{kind}/job-{n}/x", b"x")
             if n == 1:
                 policies.pin("v3", True, **ADA)
         assert self.removed(policies) == ["v4", "v5"]  # v2 is the best: of equal ones the first
         assert not folder(policies, "v4").exists()
+        for kind in ("rl-logs", "rl-viz"):
+            kept = [n for n in range(9) if policies.files.read(f"{kind}/job-{n}/x")]
+            assert kept == [0, 1, 4, 5, 6, 7, 8]
         assert folder(policies, "v3").exists()
         assert policies.pin("v3", False, **ADA).pinned is False
         assert policies.prune(NOON) == ["v3"]

@@ -18,6 +18,7 @@ from pytest_tfgrpo.production.training.jobs.limits import JobLimits
 from pytest_tfgrpo.production.training.jobs.request_intake import CONSUMER
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed, status_event, status_of
 from pytest_tfgrpo.production.training.jobs.work import EVIDENCE_FILE, CutEvidence, JobWork, OpenWork
+from pytest_tfgrpo.production.training.versions.retention import remove_old_jobs
 from pytest_tfgrpo.production.view.view import TRAINING
 from pytest_tfgrpo.storage.lease import TTL_S, Lease
 
@@ -30,6 +31,8 @@ GRACE_S = 30.0
 """That a process has to end in order, before it is killed."""
 HANDOVER_S = 10.0
 """That another service has to take up a process; where it does not share the folder, both run meanwhile."""
+_TIDY_S = 86_400.0
+"""Between two looks at folders of old jobs."""
 _LOOK_S, _IDLE_S = 0.5, 2.0
 """Between two looks at the job, and at the queue where there is none."""
 
@@ -57,10 +60,10 @@ class TrainingRunner:
         self._lease = Lease(bus, LEASE, jobs.owner, ttl_s=ttl_s, clock=clock)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tfgrpo-cut")
         self._now: _RunningJob | None = None
-        self._look_at = float("-inf")
+        self._look_at = self._tidy_at = float("-inf")
 
     def step(self) -> int:
-        """Go on with the job; returns 1 where it changed state. Raises BusError, after which it goes on."""
+        """Go on with the job; returns 1 where it changed state. Raises BusError, OSError; then it goes on."""
         if not self._lease.hold():
             self._leave()
             return 0
@@ -69,6 +72,10 @@ class TrainingRunner:
         if self._clock() < self._look_at:
             return 0
         self._look_at = self._clock() + _LOOK_S
+        if self._clock() >= self._tidy_at:
+            self._tidy_at = self._clock() + _TIDY_S
+            going_on = {job.id for job in self._jobs.listed() if not job.ended}
+            remove_old_jobs(self._folder, going_on=going_on, now=self._wall())
         return self._take_next() if self._now is None else self._go_on(self._now)
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.deployment.serving import FIRST, Serving
-from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, PACKS, Artifacts
+from pytest_tfgrpo.production.training.versions.artifacts import CHECKPOINTS, CURVES, LOGS, PACKS, Artifacts
 from pytest_tfgrpo.production.training.versions.card import card_text
 from pytest_tfgrpo.production.training.versions.policy import POLICY, PolicyVersion, first_version, policy_of
 from pytest_tfgrpo.production.training.versions.retention import to_remove
@@ -273,7 +273,7 @@ class Policies:
         return [name for name in gone if self._remove(name)]
 
     def _remove(self, name: str) -> bool:
-        """Remove the files of a version; False where it is used by now."""
+        """Remove the files of a version, and the logs of its job; False where it is used by now."""
         while True:
             put, (serving, unchanged) = self.put_of(name), self._deployments.unchanged()
             if put is None or name in serving.used:
@@ -282,6 +282,8 @@ class Policies:
             with suppress(RevisionConflict):
                 self._store.publish([], [unchanged, replace(put, value=_encoded(row))])
                 self.files.remove(f"{CHECKPOINTS}/{name}")
+                for kind in (LOGS, CURVES) if row.job else ():
+                    self.files.remove(f"{kind}/{row.job}")
                 return True
 
     def add_first(self, run: Run) -> None:

@@ -1,9 +1,12 @@
-"""Which versions go: those that nobody uses and that are old, or too many."""
+"""What goes by age: versions that nobody uses, also where they are too many, and the folders of jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
 
 from pytest_tfgrpo.production.training.versions.rows import VersionRow
 
@@ -26,3 +29,21 @@ def to_remove(rows: Sequence[VersionRow], *, used: frozenset[str], best: str | N
     old = [row.name for row in idle if datetime.fromisoformat(row.at) < limit]
     kept = [row.name for row in idle if row.name not in old]
     return [*old, *kept[: max(0, len(kept) - IDLE)]]
+
+
+def remove_old_jobs(folder: Path, *, going_on: Collection[str], now: float) -> None:
+    """Remove the folders of jobs that are old by the clock `now`, with the texts of production in them.
+
+    Raises OSError.
+    """
+    for path in folder.glob("*"):
+        old = path.stat().st_mtime < now - AGE.total_seconds()
+        if old and _is_job(path.name) and path.name not in going_on:
+            shutil.rmtree(path)
+
+
+def _is_job(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -460,6 +461,19 @@ def test_a_service_that_closes_lets_the_next_one_resume_at_once(
     other.go(6)
     assert other.process.flag("--tfgrpo-resume")
     assert states(queue.bus) == ["queued", "running", "running"]
+
+
+def test_folders_of_jobs_go_after_ninety_days(queue: Queue) -> None:
+    old, new, waits = (derived_id("job", name) for name in ("old", "new", "one"))
+    for name, days in ((old, 91), (new, 89), (waits, 91), ("rl-checkpoints", 91)):
+        (queue.folder / name / "out").mkdir(parents=True)
+        os.utime(queue.folder / name, (queue.clock() - days * 86_400,) * 2)
+    queue.jobs.submit(request())
+    queue.go(1)
+    assert {path.name for path in queue.folder.iterdir()} == {new, waits, "rl-checkpoints"}
+    queue.clock.now += 2 * 86_400
+    queue.go(1)
+    assert {path.name for path in queue.folder.iterdir()} == {waits, "rl-checkpoints"}
 
 
 def refusing(error: Exception) -> Callable[[Mapping[str, Json], Path], None]:
