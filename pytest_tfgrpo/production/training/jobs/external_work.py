@@ -20,6 +20,7 @@ from pytest_tfgrpo.production.training.jobs.process import (
     StartProcess,
     find_process,
     is_left,
+    start_or_find,
 )
 from pytest_tfgrpo.production.training.jobs.run_end import end_of
 from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed
@@ -67,7 +68,8 @@ class ExternalWork:
             self._look()
         if found is None and self._said.get("status") not in ("completed", "failed"):
             write_json(self._folder / REQUEST_FILE, job.request.payload)
-            found = start([*command, str(self._folder / REQUEST_FILE)], self._folder, cwd=self._folder)
+            whole = [*command, str(self._folder / REQUEST_FILE)]
+            found = start_or_find(start, whole, self._folder, cwd=self._folder)
         self._process: JobProcess | None = found
 
     def look(self) -> JobOutcome | None:

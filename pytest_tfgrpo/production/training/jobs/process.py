@@ -11,6 +11,7 @@ import os
 import secrets
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from typing import Protocol
 LOCK = "process.lock"
 LOG = "output.log"
 KEEPER = "process.keeper"
+_GLANCES, _GLANCE_S = 10, 0.01
+"""How often the lock is tried, as who only looks holds it for a moment, and the pause in between."""
 
 
 class JobProcess(Protocol):
@@ -62,7 +65,7 @@ class ProcessStarter:
         """Start a command whose output goes to the folder's log; raises OSError, also where one runs."""
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
             os.ftruncate(handle, 0)
             (folder / KEEPER).unlink(missing_ok=True)
             with (folder / LOG).open("ab") as log:
@@ -153,6 +156,28 @@ def find_process(folder: Path) -> JobProcess | None:
     return FoundProcess(folder) if is_held(folder) else None
 
 
+def start_or_find(start: StartProcess, command: Sequence[str], folder: Path, *, cwd: Path) -> JobProcess:
+    """Start a process, or return the one that another service started just now; raises OSError."""
+    try:
+        return start(command, folder, cwd=cwd)
+    except BlockingIOError:
+        found = find_process(folder)
+        if found is None:
+            raise
+        return found
+
+
+def _lock(handle: int) -> None:
+    for left in reversed(range(_GLANCES)):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if not left:
+                raise
+            time.sleep(_GLANCE_S)
+
+
 def _keeper(folder: Path) -> str:
     """Return what names who found the process last; empty where nobody did since it was started."""
     try:
@@ -170,7 +195,7 @@ def is_held(folder: Path) -> bool:
     """Return whether a process lives in a job's folder."""
     try:
         with closing(os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC), "rb")) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
     except BlockingIOError:

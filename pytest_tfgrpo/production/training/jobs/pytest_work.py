@@ -17,6 +17,7 @@ from pytest_tfgrpo.production.training.jobs.process import (
     StartProcess,
     find_process,
     is_left,
+    start_or_find,
 )
 from pytest_tfgrpo.production.training.jobs.run_end import (
     end_of,
@@ -142,7 +143,8 @@ class PytestWork:
         if self._job.request.epochs is not None:
             flags.append(f"--tfgrpo-epochs={self._job.request.epochs}")
         command = [sys.executable, "-m", "pytest", "--tfgrpo", "-p", "no:cacheprovider", *flags]
-        return self._start([*command, *self._plan.args], self._folder, cwd=self._plan.project)
+        whole = [*command, *self._plan.args]
+        return start_or_find(self._start, whole, self._folder, cwd=self._plan.project)
 
     def _run(self) -> Path:
         run = newest_run(self._folder / OUT)

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class Queue:
         self.started = FakeStarter()
         self.plan = PytestPlan(project=folder, **plan)
         self.limits = JobLimits(timeout_s=24 * HOUR)
+        self.stack = ExitStack()
         self.ahead_s = 0.0
         """How far the time of the day is ahead of the clock that only goes on."""
         self.runner = self.open(cut)
@@ -414,6 +415,21 @@ def test_a_service_that_was_only_slow_leaves_its_process_to_who_found_it(
     assert queue.process.signals == []
     assert other.started.made == []
     assert states(queue.bus) == ["queued", "running", "running", "completed"]
+
+
+def test_a_process_that_another_service_started_just_now_fails_no_job(queue: Queue) -> None:
+    def refuse(process: FakeProcess) -> None:
+        queue.stack.enter_context(living(process.folder))
+        raise BlockingIOError("it is held")
+
+    queue.started.then = refuse
+    queue.jobs.submit(request())
+    with queue.stack:
+        queue.go()
+        assert states(queue.bus) == ["queued", "running"]
+        queue.write_run(end="complete")
+    queue.go()
+    assert states(queue.bus) == ["queued", "running", "completed"]
 
 
 def test_a_service_goes_on_with_its_process_if_the_one_that_took_its_lease_is_gone(

@@ -1,16 +1,18 @@
 """Processes of jobs: one in a folder, found again by who did not start it."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.production.training.jobs.process import LOG, ProcessStarter, find_process
+from pytest_tfgrpo.production.training.jobs.process import LOCK, LOG, ProcessStarter, find_process
 
 SLEEPS = [sys.executable, "-c", "import time; print('here', flush=True); time.sleep(100)"]
 
@@ -35,6 +37,17 @@ def test_it_has_the_folder_to_itself_and_its_output_is_kept(tmp_path: Path) -> N
     running.interrupt()
     until(running.ended)
     assert find_process(tmp_path) is None
+
+
+def test_who_only_looks_keeps_nobody_from_starting_it(tmp_path: Path) -> None:
+    (tmp_path / LOCK).touch()
+    with (tmp_path / LOCK).open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        assert find_process(tmp_path) is None
+        threading.Timer(0.05, fcntl.flock, (look, fcntl.LOCK_UN)).start()
+        process = ProcessStarter(os.environ)([sys.executable, "-c", ""], tmp_path, cwd=tmp_path)
+    until(process.ended)
+    assert process.code == 0
 
 
 def test_whoever_found_it_last_looks_after_it(tmp_path: Path) -> None:

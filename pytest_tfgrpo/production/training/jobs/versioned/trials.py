@@ -23,6 +23,7 @@ from pytest_tfgrpo.production.training.jobs.process import (
     StartProcess,
     find_process,
     is_left,
+    start_or_find,
 )
 from pytest_tfgrpo.production.training.jobs.pytest_work import MOST_DEATHS
 from pytest_tfgrpo.production.training.jobs.run_end import end_of, read_report
@@ -231,7 +232,8 @@ class VersionTrials:
         if process is None:
             (folder / LOG).unlink(missing_ok=True)
             left = max(0.0, self.plan.budget_usd - self.trained_usd - self.spent_usd())
-            process = self._start([*command, f"--tfgrpo-budget-usd={left:g}"], folder, cwd=self._project)
+            whole = [*command, f"--tfgrpo-budget-usd={left:g}"]
+            process = start_or_find(self._start, whole, folder, cwd=self._project)
         self._process = process
         while not process.ended():
             if self._stop.wait(_LOOK_S):
