@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, person, words
+from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, person, positive, words
 
 DECISIONS = (
     ("promote", "promoted", "Give a candidate to agents; it says all that keeps it from that."),
@@ -26,6 +26,16 @@ def patterns(parser: Parser) -> None:
         add_suite(command)
         add_repository(command)
         command.add_task()
+    about = "Measure a pattern: your agent with it beside your agent without it, on dev scenarios."
+    command = add_command(group, "trial", "patterns.trial:trial", about)
+    command.add_argument("name", metavar="NAME")
+    command.add_argument("--suite", default=".", metavar="PATH", help="scenarios to try on (default: here)")
+    about = "as a lesson in prompts (default), or as a skill in workspaces"
+    command.add_argument("--delivery", choices=("prompt", "skill"), default="prompt", help=about)
+    about = "of each scenario and agent (default: 4)"
+    command.add_argument("--rollouts", type=positive, default=4, metavar="N", help=about)
+    add_repository(command)
+    command.add_task()
     about = "Write the active patterns as skills for agents, and remove the skills of those that are not."
     command = add_command(group, "sync", "patterns.sync:sync", about)
     command.add_argument(

@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.patterns.shelf.duplicates import with_relations
 from pytest_tfgrpo.patterns.shelf.git_files import git_add, git_move, is_tracked
-from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamped, write_pattern
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf, ShelfFile
 
@@ -34,7 +34,7 @@ MOVES: Mapping[ShelfMove, tuple[PatternStatus, PatternStatus]] = {
     "restored": (PatternStatus.DEPRECATED, PatternStatus.ACTIVE),
 }
 """All moves that there are: from where, to where."""
-WRITTEN, COMMENT, STAMPED, ESCAPED = "written", "comment", "stamped", "escaped"
+WRITTEN, COMMENT, STAMPED, ESCAPED, TRIED = "written", "comment", "stamped", "escaped", "tried"
 """Further events of the log, which move nothing."""
 PROGRAM = "tfgrpo"
 """Who writes candidates."""
@@ -117,6 +117,24 @@ def restamp(shelf: Shelf, name: str, decision: ShelfDecision) -> Pattern:
         note(shelf, STAMPED, pattern, decision)
         _carry(shelf, file.path, pattern)
     return pattern
+
+
+def record_trial(shelf: Shelf, name: str, trial: TrialResult) -> Path:
+    """Write what a trial found into the file of a pattern, and log it; returns the file."""
+    with locked(shelf):
+        file = shelf.find(name)
+        if file.pattern is None:
+            raise PatternError(file.error)
+        pattern = replace(file.pattern, status=file.status, trial=trial)
+        note(shelf, TRIED, pattern, ShelfDecision(by=PROGRAM, reason=trial.outcome), delivery=trial.delivery)
+        _carry(shelf, file.path, pattern)
+    return file.path
+
+
+def trials_of(shelf: Shelf, pattern: Pattern) -> int:
+    """Return how often a pattern was tried as it is now."""
+    same = {"event": TRIED, "id": pattern.id, "stamp": pattern.stamp}
+    return sum(same.items() <= entry.items() for entry in shelf.log.entries())
 
 
 def note(

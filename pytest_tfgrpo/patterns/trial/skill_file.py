@@ -6,15 +6,15 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.patterns.shelf.pattern import Pattern
+from pytest_tfgrpo.patterns.shelf.skill_text import skill_text
+from pytest_tfgrpo.patterns.shelf.sync import SKILL, SKILL_FOLDERS
 
-SKILL_FOLDERS = (".agents/skills", ".claude/skills")
-"""Where coding agents look for skills, in the root of a project."""
-SKILL = "SKILL.md"
 
-
-def skill_overlay(name: str, text: str, folder: Path) -> tuple[Attachment, ...]:
-    """Write the file of a skill into `folder` and return where it lies in workspaces; raises OSError."""
-    path, data = folder / f"{name}.{SKILL}", text.encode()
+def skill_overlay(pattern: Pattern, folder: Path) -> tuple[Attachment, ...]:
+    """Write the skill of a pattern into `folder` and return where it lies in workspaces; raises OSError."""
+    name = pattern.name
+    path, data = folder / SKILL, skill_text(pattern).encode()
     path.write_bytes(data)
     return tuple(
         Attachment(name=f"{place}/{name}/{SKILL}", path=path, sha256=stamp_bytes(data), overlay=True)

@@ -58,10 +58,10 @@ class TrialPlan:
     delivery: Delivery = "prompt"
     rollouts: int = 1
     """Of each scenario and agent."""
+    looks: int = 1
+    """Trials of the pattern as it is, with this one."""
     out: Path
     """Folder of the two runs."""
-    skill: str = ""
-    """Text of the skill's file, for that delivery."""
 
 
 class TrialRuns(NamedTuple):
@@ -92,7 +92,7 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str]) -> TrialRuns:
             save_library(folder / f"{agent}.json", library)
             own = scenarios
             if plan.delivery == "skill" and agent == WITH:
-                overlay = skill_overlay(plan.pattern.name, plan.skill, folder)
+                overlay = skill_overlay(plan.pattern, folder)
                 own = [replace(scenario, overlay=overlay) for scenario in scenarios]
             settings = _settings(plan, agent, folder / f"{agent}.json")
             requests.append(_request(plan, settings, own, environ, budget))
@@ -100,7 +100,7 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str]) -> TrialRuns:
     rollouts = [rollout for phase in runs[1].phases for group in phase.groups for rollout in group.rollouts]
     carried = sum(plan.delivery == "skill" or lesson.id in one.experiences for one in rollouts)
     result = replace(
-        verdict(*runs),
+        verdict(runs[0], runs[1], looks=plan.looks),
         delivery=plan.delivery,
         suite=combined_stamp({scenario.stamp for scenario in scenarios}),
         tried_at=utc_now(),

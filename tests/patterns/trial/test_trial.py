@@ -81,7 +81,7 @@ def test_a_lesson_that_helps_one_that_harms_and_an_idle_one_are_told_apart(
 
 
 def test_a_skill_lies_in_the_workspace_of_one_agent_and_is_never_graded(project: Path) -> None:
-    found = tried(project, "Irrelevant.", delivery="skill", skill="Use split_words.")
+    found = tried(project, "Count the words with split_words.", delivery="skill")
     assert (found.result.outcome, found.result.delivery) == ("helps", "skill")
     assert found.carried == found.rollouts
 
@@ -126,3 +126,12 @@ def test_nine_families_settle_nothing_and_ten_do() -> None:
     fewer = [replace(s, family="same") if s.id in ("s0", "s1") else s for s in without.scenarios]
     nine = verdict(replace(without, scenarios=tuple(fewer)), replace(ten, scenarios=tuple(fewer)))
     assert (nine.outcome, nine.families, nine.why) == ("inconclusive", 9, "only 9 families, 10 are needed")
+
+
+def test_who_tries_again_until_it_helps_needs_more_to_show_it() -> None:
+    before = {f"s{n}": [0.0] for n in range(10)}
+    after = {**before, **{f"s{n}": [1.0] for n in range(6)}}
+    runs = make_run(None, before), make_run(None, after, run_id="other")
+    assert [verdict(*runs, looks=looks).outcome for looks in (1, 2)] == ["helps", "inconclusive"]
+    worse = [verdict(*runs[::-1], looks=looks).outcome for looks in (1, 2)]
+    assert worse == ["harms", "harms"]
