@@ -447,8 +447,12 @@ PRIVATE = {
         "020 7946 0958",
         "06 12 34 56 78",
         "030/9018203",
+        "0049 30 901820",
     ],
-    "card": ["4111 1111 1111 1111", "378282246310005", "5555-5555-5555-4444", "6011000990139424"],
+    "card": [
+        *("4111 1111 1111 1111", "378282246310005", "5555-5555-5555-4444", "6011000990139424"),
+        *("3530111333300000", "30569309025904", "2223003122003222", "6250941006528599"),
+    ],
     "iban": ["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432", "NO93 8601 1117 947"],
 }
 
@@ -482,6 +486,8 @@ def test_personal_data_is_taken_out_where_it_is_asked_for_and_left_else(kind: st
         "std::chrono::abs",
         "call(12345678)",
         "order 4155552671",
+        "+49 (0) 30 901",
+        "ann.@example.org",
         "10:20:30",
     ],
 )
@@ -495,6 +501,18 @@ def test_what_only_looks_like_personal_data_stays(text: str) -> None:
 )
 def test_a_telephone_number_by_its_name_has_7_to_15_digits(number: str, taken: bool) -> None:
     assert (Redactor().value("home_phone", number) == "[redacted:phone]") is taken
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("phone", "mobile", "mobil", "telefon", "telefono", "teléfono", "fax", "whatsapp", "msisdn"),
+        *("tel", "cell", "handy", "sms", "call", "ring", "dial", "call me at", "reach me on", "phone number"),
+    ],
+)
+def test_a_telephone_number_without_separators_is_known_by_the_words_before_it(name: str) -> None:
+    assert Redactor().text(f"{name}: 5550143") == f"{name}: [redacted:phone]"
+    assert Redactor().text(f"un{name}ed 5550143") == f"un{name}ed 5550143"
 
 
 @pytest.mark.parametrize("address", ["224.0.0.1", "0.0.0.0", "127.0.0.1", "::1", "ff02::1", "::"])
@@ -521,6 +539,7 @@ def test_with_a_key_equal_values_have_equal_placeholders_however_they_are_writte
     assert shown == redactor.text("bob@example.org") == redactor.text("bob%40example.org")
     assert shown not in (redactor.text("eve@example.org"), other.text("bob@example.org"))
     assert redactor.text("4111 1111 1111 1111") == redactor.text("4111111111111111")
+    assert redactor.text("DE89 3704 0044 0532 0130 00") == redactor.text("DE89370400440532013000")
     assert redactor.text("token=abc123") != redactor.text("token=abc124")
 
 
@@ -540,6 +559,8 @@ def test_a_value_is_judged_with_its_key() -> None:
     assert redactor.value("token", "abcdefgh") == "abcdefgh"
     assert redactor.value("home_phone", "5550143").startswith("[redacted:phone:")
     assert redactor.value("", "me@example.org").startswith("[redacted:email:")
+    phone, named = (redactor.value(key, "5550143") for key in ("home_phone", "password"))
+    assert phone[-7:] != named[-7:], "nobody sees that two kinds have one value"
     shown = redactor.value("password", "hunter2")
     assert redactor.value("password", shown) == shown
 
@@ -576,6 +597,12 @@ def test_a_repeated_text_is_searched_once_and_counted_each_time(monkeypatch: pyt
     monkeypatch.setattr(Redactor, "redacted", None)
     assert redactor.text("mail me@example.org") == first
     assert redactor.counts == {"email": 2}
+
+
+def test_each_value_of_a_text_counts() -> None:
+    redactor = Redactor()
+    redactor.text("from me@example.org to you@example.org, +14155552671")
+    assert redactor.counts == {"email": 2, "phone": 1}
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
