@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -88,6 +91,25 @@ def test_a_transaction_that_fails_stores_nothing() -> None:
             db.executemany("INSERT INTO a VALUES (1 / ?)", [(1,), ()])
         assert not db.in_transaction
         assert db.execute("SELECT * FROM a").fetchall() == []
+
+
+def test_who_writes_waits_for_the_transaction_of_another(path: Path) -> None:
+    shelf, begun = kind(FIRST), Event()
+    with closing(shelf.open(path)) as db, closing(shelf.open(path)) as other, ThreadPoolExecutor(1) as pool:
+
+        def write() -> None:
+            begun.set()
+            with transaction(other):
+                other.execute("INSERT INTO a VALUES (2)")
+
+        db.execute("BEGIN IMMEDIATE")
+        late = pool.submit(write)
+        begun.wait()
+        time.sleep(0.02)
+        db.execute("INSERT INTO a VALUES (1)")
+        db.execute("COMMIT")
+        late.result()
+        assert db.execute("SELECT x FROM a").fetchall() == [(1,), (2,)]
 
 
 def test_a_place_where_no_file_can_be_is_named_with_what_to_do(tmp_path: Path) -> None:
