@@ -48,6 +48,14 @@ def http_error(code: int) -> urllib.error.HTTPError:
         foreign("openai", "APIConnectionError"),
         foreign("openai", "RateLimitError"),
         foreign("anthropic", "InternalServerError"),
+        foreign(
+            "httpcore", "RemoteProtocolError", type("ProtocolError", (Exception,), {"__module__": "httpcore"})
+        ),
+        foreign("httpcore._exceptions", "TimeoutException"),
+        foreign("http.client", "IncompleteRead"),
+        foreign("botocore.exceptions", "HTTPClientError"),
+        foreign("pyreqwest.exceptions", "RequestTimeoutError"),
+        foreign("websockets.exceptions", "ConnectionClosedError"),
         ExceptionGroup("both", [ConnectionError("a"), TimeoutError("b")]),
     ],
     ids=lambda error: f"{type(error).__module__}.{type(error).__name__}",

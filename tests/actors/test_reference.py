@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.projects_in_archives import write_archive
 
-from pytest_tfgrpo.actors.reference import ReferenceActor
+from pytest_tfgrpo.actors.reference import ReferenceActor, removed_files
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
@@ -46,3 +46,12 @@ def test_a_removed_file_outside_of_the_workspace_is_refused(
     with pytest.raises(ProviderError, match="cannot use the reference of 'count-words'"):
         fixed(tmp_path, make_call, "../archives/a.base.tar.gz", **{"shop.py": "3"})
     assert (tmp_path / "archives" / "a.base.tar.gz").exists()
+
+
+def test_a_provenance_that_cannot_be_read_is_no_fix_that_removes_nothing(tmp_path: Path) -> None:
+    assert removed_files(tmp_path / "none.json") == []
+    with pytest.raises(OSError, match="directory"):
+        removed_files(tmp_path)
+    (tmp_path / "p.json").write_text('{"removed": "old.py"}')
+    with pytest.raises(ValueError, match="removed must be a list of names"):
+        removed_files(tmp_path / "p.json")

@@ -9,8 +9,9 @@ import pytest
 
 from pytest_tfgrpo.actors.command.command_output import trajectory_of
 from pytest_tfgrpo.actors.command.running_program import RunningProgram
+from pytest_tfgrpo.actors.events.claude import read_claude
 from pytest_tfgrpo.actors.output import read_output
-from pytest_tfgrpo.core.errors import AgentFailure
+from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 
 FRAME = {"kind": "model", "name": "m", "tokens": 5, "cost_usd": 0.02}
 LINE = json.dumps({"frame": FRAME})
@@ -31,6 +32,7 @@ def ended(stdout: str, status: int = 0, *, overflowed: bool = False) -> RunningP
             "oversize",
             "the answer has 1001 bytes, more than 1000",
         ),
+        (json.dumps({"answer": "x" * 1001}), 3, False, "crash", "the program ended with status 3; "),
         (json.dumps({"answer": 3}), 0, False, "garbage", "the answer must be a string, not 3"),
         (json.dumps({"answer": "3"}), 3, False, "crash", "the program ended with status 3; "),
         (json.dumps({"answer": "3"}), -9, False, "crash", "the program was killed by SIGKILL; "),
@@ -51,3 +53,10 @@ def test_an_output_that_cannot_be_used_keeps_the_calls_in_it(
     assert str(failed.value).startswith(message)
     assert overflowed or str(failed.value).endswith(" why")
     assert [(frame.name, frame.cost_usd) for frame in failed.value.frames] == [("m", 0.02)]
+
+
+def test_a_program_that_was_not_set_up_says_what_it_printed_as_errors(make_call: Any) -> None:
+    for status in (0, 3):
+        with pytest.raises(ProviderError, match=r"why$") as failed:
+            trajectory_of(ended("", status), read_claude, make_call(), 1.0)
+        assert failed.value.code == "spawn"

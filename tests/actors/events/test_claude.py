@@ -93,6 +93,23 @@ def test_what_a_turn_used_is_counted_once_however_many_events_repeat_it() -> Non
     assert first.tokens == 38
 
 
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("tool_use", "tool_calls"),
+        ("refusal", "content_filter"),
+        ("of tomorrow", ""),
+    ],
+)
+def test_a_turn_says_why_it_ended(reason: str, finish: str) -> None:
+    turn = said(words("Done."))
+    turn["message"]["stop_reason"] = reason
+    assert [frame.finish for frame in read(INIT, turn, result()).frames] == [finish]
+
+
 def test_the_closing_events_totals_are_the_sums_over_the_frames() -> None:
     trajectory = read(INIT, said(words("a"), out=8), said(words("b"), id_="m2", out=2), result())
     assert trajectory.tokens == 6 + 40 + 14 + 30
@@ -204,6 +221,9 @@ def test_what_the_agent_did_not_manage_is_its_failure_with_its_cost(
         ("authentication_failed", result(is_error=True, result="?"), "auth"),
         ("rate_limit", result(is_error=True, result=""), "rate_limit"),
         ("server_error", result(is_error=True, result="?"), "server"),
+        ("billing_error", result(is_error=True, result="?"), "auth"),
+        ("overloaded", result(is_error=True, result="?"), "rate_limit"),
+        ("invalid_request", result(is_error=True, result="?"), "rejected"),
         ("", result("error_during_execution", errors=["aborted"]), "provider"),
         ("", result("error_of_tomorrow"), "provider"),
     ],

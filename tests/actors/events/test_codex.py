@@ -88,6 +88,7 @@ def test_tokens_of_a_later_turn_hold_those_of_the_earlier() -> None:
     [
         (command("0", "x", aggregated_output="no", exit_code=2, status="failed"),
          "command_execution", "no", "it ended with status 2"),
+        (command("0", "x", exit_code=-9), "command_execution", "", "it ended with status -9"),
         (command("0", "x", status="declined"), "command_execution", "", "it was declined"),
         (item("0", "file_change", changes=[], status="failed"), "file_change", "", "it was failed"),
         (item("0", "mcp_tool_call", server="docs", tool="search", arguments={"q": 1}, status="completed",
@@ -132,9 +133,10 @@ def test_tools_used_at_once_are_joined_by_id() -> None:
 )
 def test_a_turn_that_failed_is_not_the_agents_fault(text: str, code: str) -> None:
     failed = {"type": "turn.failed", "error": {"message": text}}
-    caught = fault(*START, message("0", "I look."), {"type": "error", "message": text}, failed)
+    notice = {"type": "error", "message": "Reconnecting... 1/5"}
+    caught = fault(*START, message("0", "I look."), notice, failed)
     assert (type(caught), caught.code) == (ProviderError, code)
-    assert text in str(caught)
+    assert text in str(caught), "the last word, and not a notice before it"
     assert len(caught.frames) == 1
 
 

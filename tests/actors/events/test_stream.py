@@ -94,6 +94,7 @@ def test_a_result_is_the_text_of_its_blocks(value: Any, text: str) -> None:
     [
         ("", "provider", False),
         ("HTTP 429", "rate_limit", False),
+        ("HTTP 529", "rate_limit", False),
         ("HTTP 1429", "provider", False),
         ("Overloaded, api key fine", "rate_limit", False),
         ("your usage limit", "rate_limit", False),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.model_actor import Bench, script, wants
 
-from pytest_tfgrpo.actors.openai import pictures
+from pytest_tfgrpo.actors.openai import files, pictures
 from pytest_tfgrpo.actors.openai.files import LISTED, READ_CHARS, list_files, read_file
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.scenarios import Attachment, Task
@@ -17,13 +17,14 @@ from pytest_tfgrpo.sandbox.paths import write_untrusted
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 JPEG = b"\xff\xd8\xff\xe0pixels"
-GIF = b"GIF89apixels"
+GIF, OLD_GIF = b"GIF89apixels", b"GIF87apixels"
 WEBP = b"RIFF\x10\0\0\0WEBPVP8 "
 FILE_TOOLS = ["list_files", "read_file", "write_file"]
 
 
 def test_pictures_go_along_with_the_task_in_their_order(bench: Bench) -> None:
-    workspace = bench.workspace(a_png=PNG, b_jpg=JPEG, c_gif=GIF, d_webp=WEBP)
+    sound = b"RIFF\x10\0\0\0WAVEfmt "
+    workspace = bench.workspace(a_png=PNG, b_jpg=JPEG, c_gif=GIF, d_webp=WEBP, e_gif=OLD_GIF, f_wav=sound)
     bench.ask(script("3"), workspace=workspace)
     request = bench.model.requests[0]
     assert [(i.media_type, i.data) for i in request.messages[-1].images] == [
@@ -31,8 +32,9 @@ def test_pictures_go_along_with_the_task_in_their_order(bench: Bench) -> None:
         ("image/jpeg", JPEG),
         ("image/gif", GIF),
         ("image/webp", WEBP),
+        ("image/gif", OLD_GIF),
     ]
-    assert request.tools == ()
+    assert [spec.name for spec in request.tools] == FILE_TOOLS, "for the sound"
     assert not (bench.root / "work").exists()
 
 
@@ -65,16 +67,16 @@ def test_too_large_pictures_are_refused_before_anything_is_paid(
 ) -> None:
     monkeypatch.setattr(pictures, "PICTURES_MAX_BYTES", 20)
     bench.workspace(a_png=PNG, b_png=PNG, c_txt=b"x" * 100)
-    files = [
+    attached = [
         Attachment(name=name, path=bench.root / "attached" / name, sha256="")
         for name in ("a.png", "c.txt", "b.png")
     ]
     task = Task(id="look-1", domain="d", prompt="p")
-    bench.actor().require([(task, files[:2])])
+    bench.actor().require([(task, attached[:2])])
     with pytest.raises(
         ActorError, match="scenario 'look-1': the pictures have 28 bytes together, more than 20"
     ):
-        bench.actor().require([(task, files)])
+        bench.actor().require([(task, attached)])
     outcome = bench.ask(script("3"), workspace=bench.workspace(a_png=PNG, b_png=PNG))
     assert (outcome.status, bench.model.requests) == ("error", [])
 
@@ -123,6 +125,15 @@ def test_of_many_files_500_are_listed(bench: Bench) -> None:
     (folder / "more").touch()
     cut = list_files(SimpleNamespace(workspace=folder))  # type: ignore[arg-type]
     assert (len(cut), cut[-1]) == (LISTED + 1, "and more")
+
+
+def test_what_is_written_is_limited_by_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WRITE_MAX_BYTES", 5)
+    context: Any = SimpleNamespace(workspace=tmp_path)
+    assert files.write_file(context, "a", "bêta") == "5 bytes written"
+    with pytest.raises(ValueError, match="the content has 6 bytes, more than 5"):
+        files.write_file(context, "a", "bêtâ")
+    assert (tmp_path / "a").read_text() == "bêta"
 
 
 def test_a_long_file_is_read_in_parts(bench: Bench) -> None:
