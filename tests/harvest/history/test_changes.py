@@ -1,6 +1,7 @@
 """Changes of a range, as git has them and nothing of the repository decides."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,10 @@ def test_a_range_leaves_its_start_out_and_a_limit_keeps_the_newest(repository: R
         repository.commit({"a": str(n)}, f"c{n}")
     assert messages(repository, "main~3..main") == ["c5", "c4", "c3"]
     assert messages(repository, "main~3..") == ["c5", "c4", "c3"]
+    repository.commit(
+        {"b": "1"}, "side", branch="side", parents=[git(repository.folder, "rev-parse", "main")]
+    )
+    assert messages(repository, "..side") == ["side"], "without a start it is where the repository stands"
     assert messages(repository, "main", limit=2) == ["c5", "c4"]
     assert messages(repository, "main..main~2") == []
 
@@ -73,6 +78,23 @@ def test_paths_are_plain_folders_and_files_and_a_change_keeps_all_its_files(repo
     (change, _) = found(repository, paths=["a"])
     assert [f.path for f in change.files] == ["a/x", "b/x"]
     assert messages(repository, paths=["a*"]) == ["all"]
+
+
+def test_each_commit_of_a_path_is_one_also_where_both_sides_of_a_merge_say_the_same(
+    repository: Repository,
+) -> None:
+    base = repository.commit({"a": "1"}, "base")
+    side = repository.commit({"a": "2"}, "side", branch="side", parents=[base])
+    main = repository.commit({"a": "2"}, "main")
+    repository.commit({"b": "1"}, "merge", parents=[main, side])
+    assert sorted(messages(repository, each_commit=True, paths=["a"])) == ["base", "main", "side"]
+
+
+def test_a_date_beyond_the_year_9999_is_its_end(repository: Repository) -> None:
+    late = b"commit refs/heads/main\ncommitter A <a@b> 999999999999 +0000\ndata 1\nc\n"
+    git(repository.folder, "fast-import", "--quiet", given=late)
+    (change,) = found(repository)
+    assert datetime.fromtimestamp(change.committed_at, UTC) == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def test_more_changes_than_are_asked_for_at_once_keep_their_order(repository: Repository) -> None:

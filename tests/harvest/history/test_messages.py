@@ -136,6 +136,32 @@ def test_a_message_loses_what_says_nothing_of_the_fault() -> None:
     assert message_text(message) == "Keep it: this stays\n\n* a point"
 
 
+@pytest.mark.parametrize(
+    "trailer",
+    [
+        *("Acked-by: B", "Co-authored-by: B <b@c.d>", "Cc: b@c.d", "Change-Id: I0123", "Author: B"),
+        *("Bug: 12", "Bug-Url: https://b.c/12", "Ref: #3", "Refs: #3", "Closes : #3", "Fixes: #3"),
+        *(
+            "Resolves: #3",
+            "PR-URL: https://b.c/3",
+            "Issue: 3",
+            "Ticket: 3",
+            "git-svn-id: x@3",
+            "Thanks-to: B",
+        ),
+        *("PR #3.", "fixup! Read prices", "squash! Read prices", "See merge request a/b!3"),
+        "Generated with [a tool](https://b.c)",
+    ],
+)
+def test_a_trailer_is_no_part_of_what_a_message_says(trailer: str) -> None:
+    assert message_text(f"Read prices\n\nThey differ.\n\n{trailer}\n") == "Read prices\n\nThey differ."
+
+
+@pytest.mark.parametrize("number", ["(#7)", "(gh-7)", "(GH-7)", "(a/b#7)"])
+def test_what_is_said_again_with_the_number_of_a_request_is_said_once(number: str) -> None:
+    assert change_text(change("Merge branch 'x'", ("Fix dates", f"Fix dates {number}"))) == "Fix dates"
+
+
 def test_what_several_merged_changes_say_is_said_once() -> None:
     merged = ("Fix dates\n\nSay it once.", "Lint\n\n* Fix dates (#7)", "Say it once\n\nLint", "Lint")
     assert change_text(change("Merge branch 'ada'", merged)) == "Fix dates\n\nSay it once.\n\nLint"

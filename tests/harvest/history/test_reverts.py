@@ -44,3 +44,12 @@ def test_one_revert_by_its_effect_hides_one_change() -> None:
     again, undone = change(3, "Fix it once more", ("a", "b")), change(4, "Clean up", ("b", "a"))
     assert reverted(fix, partly, again, undone) == [3]
     assert reverted(fix, change(2, "Go back", ("b", "a")), again, undone) == [1, 3]
+
+
+def test_a_revert_by_id_hides_the_commit_of_that_id_and_none_that_begins_alike() -> None:
+    fix, other = change(1, "Fix", ("a", "b")), change(2, "Other", ("c", "d"))
+    whole, start = f"{1:040x}", f"{1:040x}"[:12]
+    for named in (whole, start):
+        assert reverted(fix, other, change(3, f"Undo\n\nThis reverts commit {named}.")) != []
+    far = "0" * 7 + "9" * 33
+    assert reverted(fix, other, change(3, f"Undo\n\nThis reverts commit {far}.")) == []
