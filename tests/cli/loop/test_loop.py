@@ -12,6 +12,7 @@ from support.loop_events import feedback, judged, publish, trajectory
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.core.events import derived_id
+from pytest_tfgrpo.production import forget
 from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.evaluation.evaluator import Evaluator
 from pytest_tfgrpo.production.service.limits import ListeningAddress, ServiceLimits
@@ -156,6 +157,21 @@ def test_files_are_taken_in_once_and_a_mistake_takes_in_nothing(project: Path) -
     assert "no-such-file" in tfgrpo("loop", "import", recorded, "no-such-file", code=1)
     for scale in ("stars", "stars=1", "=1..5", "stars=1..", "stars=a..b"):
         assert "must be NAME=LOW..HIGH" in tfgrpo("loop", "import", recorded, "--scale", scale, code=2)
+
+
+def test_a_scale_may_be_of_a_score_with_any_name(project: Path) -> None:
+    recorded = str(RECORDED / "strands.jsonl")
+    assert "accepted: 12" in tfgrpo("loop", "import", recorded, "--scale", "a=b=1..5")
+
+
+def test_who_forgets_somebody_is_on_record_and_a_blank_id_is_nobodys(
+    served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forget, "_PAUSE_S", 0.0)
+    for flags in (["--user", " "], ["--session", "\t"]):
+        assert "an empty id is nobody's" in tfgrpo("loop", "forget", *flags, code=1)
+    assert "forgot" in tfgrpo("loop", "forget", "--session", "chat-3", "--actor", "ada")
+    assert " ada forget session " in " ".join(tfgrpo("loop", "audit", "list").split())
 
 
 def test_imported_traces_are_evaluated_without_a_service(project: Path) -> None:
