@@ -39,6 +39,14 @@ def test_a_run_is_guarded_though_another_one_that_was_given_up_ends_while_it_beg
     assert os._exit is really
 
 
+def test_each_way_to_end_a_process_at_once_is_guarded_while_a_run_goes_on_and_is_itself_again() -> None:
+    ways = ("_exit", "execv", "execve")
+    before = [getattr(os, name) for name in ways]
+    with guard_exits():
+        assert [getattr(os, name).really for name in ways] == before
+    assert [getattr(os, name) for name in ways] == before
+
+
 @pytest.mark.parametrize(
     ("name", "ours", "runs", "left"),
     [("_exit", 0, 1, [3, 7]), ("execv", 0, 1, [3]), ("_exit", 1, 1, [7]), ("_exit", 0, 0, [7])],
