@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from support.buses import BusPlace
-from support.loop_events import LATER, feedback, judged, publish, trajectory
+from support.loop_events import LATER, feedback, judged, publish, rewarded, trajectory
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
@@ -19,6 +19,7 @@ from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
 from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view import view as view_module
 from pytest_tfgrpo.production.view.queries import payload_at
 from pytest_tfgrpo.production.view.removal import remove_before, remove_traces
 from pytest_tfgrpo.production.view.rows import row_of
@@ -298,3 +299,37 @@ def test_what_the_bus_has_let_go_of_goes_after_ten_minutes(bus: Bus, tmp_path: P
         view.catch_up(bus)
         assert view.rows("SELECT * FROM refused") == []
         assert view.position("RL_TRAJECTORIES") == 4
+
+
+def test_a_stream_is_read_whole_however_many_events_a_transaction_takes(
+    bus: Bus, view: LoopView, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(view_module, "_AT_ONCE", 2)
+    publish(bus, [trajectory(name) for name in "abcde"])
+    assert view.catch_up(bus) == 5
+    assert (queries.stored(view)["RL_TRAJECTORIES"], view.position("RL_TRAJECTORIES")) == (5, 5)
+
+
+def test_only_a_reward_that_was_computed_here_is_that_of_a_trajectory(bus: Bus, view: LoopView):
+    publish(
+        bus, [trajectory("a"), trajectory("b")], [judged("j", "a", style=0.9), judged("k", "b", style=0.9)]
+    )
+    publish(bus, [rewarded("b", 0.25), rewarded("b", 0.5, revision=2)])
+    view.catch_up(bus)
+    assert [row.total for row in queries.trajectories(view)] == [None, 0.5]
+
+
+def test_what_was_taken_out_of_dead_letters_counts_too(bus: Bus, view: LoopView):
+    data = b"write to [redacted:email:0a1b2c]"
+    bus.publish([dead_event(DeadLetter(code="schema", message="m", data=data), LATER)])
+    view.catch_up(bus)
+    assert queries.redacted(view) == {"email": 1}
+
+
+def test_to_forget_takes_out_what_was_no_event_by_its_place(bus: Bus, view: LoopView):
+    bad = [replace(trajectory("a"), id=derived_id(f"bad {n}"), data=b"{}") for n in range(2)]
+    publish(bus, [*bad, trajectory("b")])
+    view.catch_up(bus)
+    view.forget("session", "of nobody", [], {"RL_TRAJECTORIES": [1, 3]})
+    assert view.rows("SELECT seq FROM refused") == [(2,)]
+    assert queries.stored(view)["RL_TRAJECTORIES"] == 0
