@@ -21,7 +21,7 @@ from pytest_tfgrpo.production.trust.audit_chain import (
     verify_audit,
     verify_records,
 )
-from pytest_tfgrpo.production.trust.audit_records import note
+from pytest_tfgrpo.production.trust.audit_records import note, read_ref
 from pytest_tfgrpo.storage.event_store import BusEvent, TablePut
 
 
@@ -164,6 +164,8 @@ def test_records_from_before_the_chain_are_counted_and_the_last_of_them_is_cover
     new = replace(linked(record(4), old[-1]), sequence=4)
     assert (verify_records([*old, new], 4).unlinked, where(verify_records([*old, new], 4))) == (3, None)
     assert where(verify_records([*old[:2], changed(old[2]), new], 4)) == (3, old[2].id)
+    foreign = replace(record(5), sequence=5)
+    assert where(verify_records([*old, new, foreign], 5)) == (5, foreign.id), "once there is a chain"
 
 
 def test_an_anchor_shows_a_chain_that_was_made_again() -> None:
@@ -180,6 +182,12 @@ def test_an_anchor_shows_a_chain_that_was_made_again() -> None:
     assert where(verify_records([], 0, anchor)) == (1, "")
     late = verify_records(records[4:], 6, anchor)
     assert (late.anchored, late.broken) == (False, None)
-    for text in ("", "4", "0:" + "a" * 64, "4:" + "A" * 64, "4:" + "a" * 63):
+    for text in ("", "4", "0:" + "a" * 64, "4:" + "A" * 64, "4:" + "a" * 63, "4:" + "a" * 65):
         with pytest.raises(SettingError, match="must be a head such as"):
             head_of(text)
+
+
+def test_what_stands_for_a_trajectory_that_was_read_is_one_however_its_id_is_written() -> None:
+    key = record(1).id
+    assert read_ref(key.upper()) == read_ref(key) != read_ref(record(2).id)
+    assert key not in read_ref(key)

@@ -28,6 +28,9 @@ def test_the_command_prints_the_policy_of_the_configured_store(
     assert found["TrainerTrains"]["Resource"][0] == "arn:aws:s3:::models/agent/rl-checkpoints/*"
     assert found["TrainerLists"]["Condition"]["StringLike"]["s3:prefix"][0] == "agent/rl-checkpoints"
     assert found["ReaderReads"]["Action"] == ["s3:GetObject"]
+    assert found["TrainerTrains"]["Action"] == [
+        f"s3:{one}" for one in ("GetObject", "PutObject", "AbortMultipartUpload", "DeleteObject")
+    ]
     assert len(found["ReaderReads"]["Principal"]["AWS"]) == 2
 
 
