@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -22,8 +24,9 @@ from pytest_tfgrpo.production.training.jobs.process import (
     is_left,
     start_or_find,
 )
+from pytest_tfgrpo.production.training.jobs.pytest_work import MOST_DEATHS
 from pytest_tfgrpo.production.training.jobs.run_end import end_of
-from pytest_tfgrpo.production.training.jobs.status import JobOutcome, failed
+from pytest_tfgrpo.production.training.jobs.status import JobErrorCode, JobOutcome, failed
 
 REQUEST_FILE = "request.json"
 MOST_BYTES = 64 << 20
@@ -38,7 +41,8 @@ _RELAYED = frozenset({"running", "completed", "failed"})
 class ExternalWork:
     """The trainer's process, and what it says; see `JobWork`.
 
-    Where the service died meanwhile it goes on with the process; where that died too, it starts it again.
+    Where the service died meanwhile it goes on with the process; where that died, it starts it again, unless
+    the process said that it completed.
     """
 
     def __init__(
@@ -56,6 +60,8 @@ class ExternalWork:
                 "that does, or ask for the algorithm 'tfgrpo'"
             )
         self._job, self._folder, self._scrubber = job, folder.absolute(), scrubber
+        self._start = partial(start_or_find, start, [*command, str(self._folder / REQUEST_FILE)])
+        self._deaths = 0
         self._log = self._folder / LOG
         self._read, self._rest = 0, b""
         self._said: Mapping[str, Json] = {}
@@ -67,9 +73,7 @@ class ExternalWork:
         if found is None and self._log.exists():
             self._look()
         if found is None and self._said.get("status") not in ("completed", "failed"):
-            write_json(self._folder / REQUEST_FILE, job.request.payload)
-            whole = [*command, str(self._folder / REQUEST_FILE)]
-            found = start_or_find(start, whole, self._folder, cwd=self._folder)
+            found = self._begin()
         self._process: JobProcess | None = found
 
     def look(self) -> JobOutcome | None:
@@ -83,7 +87,22 @@ class ExternalWork:
             return None
         while self._look():
             pass
-        return self._outcome(None if self._process is None else self._process.code)
+        code = None if self._process is None else self._process.code
+        if self._was_killed(code):
+            self._deaths += 1
+            if self._deaths < MOST_DEATHS:
+                self._process = self._begin()
+                return None
+        return self._outcome(code)
+
+    def _begin(self) -> JobProcess:
+        write_json(self._folder / REQUEST_FILE, self._job.request.payload)
+        return self._start(self._folder, cwd=self._folder)
+
+    def _was_killed(self, code: int | None) -> bool:
+        """Return whether a signal ended it amid its work, which nobody here sent."""
+        at_work = self._said.get("status") not in ("completed", "failed")
+        return at_work and not self._stopped and code is not None and code < 0
 
     def parts(self) -> Mapping[str, Json]:
         """See `JobWork`."""
@@ -115,7 +134,7 @@ class ExternalWork:
 
     def _outcome(self, code: int | None) -> JobOutcome:
         said, parts = self._said.get("status"), self.parts()
-        if said == "completed" and not code:
+        if said == "completed" and (code is None or code <= 0):  # a signal came when its work was done
             return JobOutcome(trigger="finish", parts={**parts, "artifacts": self._said["artifacts"]})
         if self._stopped:
             return JobOutcome(trigger="cancel", parts=parts)
@@ -130,7 +149,8 @@ class ExternalWork:
         )
         if said == "completed":
             message = f"the trainer said 'completed' and {ended}"
-        return failed("UNKNOWN" if self._said else "INFRA", message, output, parts)
+        kind: JobErrorCode = "UNKNOWN" if self._said else "INFRA"
+        return failed("OOM" if code == -signal.SIGKILL else kind, message, output, parts)
 
     def _look(self) -> bool:
         """Read on in what it prints; return whether there was more."""

@@ -102,7 +102,6 @@ def test_a_line_that_is_no_status_of_this_job_is_refused_and_counted(
     [
         ([RUNS], 0, "its last status was not", "UNKNOWN"),
         ([DONE], 3, "said 'completed'", "UNKNOWN"),
-        ([], -9, "code -9", "INFRA"),
         (["50 %|##"], 0, "its last status was not", "INFRA"),
     ],
 )
@@ -117,6 +116,27 @@ def test_a_trainer_that_lies_or_breaks_fails_the_job(
     assert (outcome.trigger, error["code"]) == ("fail", wanted)
     assert message in error["message"]
     assert "anna@" not in error["traceback"]
+
+
+def test_a_trainer_that_is_killed_is_started_again_twice(trainer: Trainer) -> None:
+    for death in range(3):
+        assert len(trainer.started.made) == death + 1
+        assert trainer.work.look() is None
+        trainer.say(RUNS)
+        trainer.started.made[-1].end(-9)
+        outcome = trainer.work.look()
+        assert (outcome is None) == (death < 2)
+    assert outcome is not None
+    assert (outcome.trigger, outcome.parts["error"]["code"]) == ("fail", "OOM")
+    assert "ended with code -9" in outcome.parts["error"]["message"]
+
+
+def test_a_trainer_that_is_killed_once_its_work_is_done_has_done_it(trainer: Trainer) -> None:
+    trainer.say(DONE)
+    trainer.started.made[0].end(-9)
+    outcome = trainer.work.look()
+    assert outcome is not None
+    assert (outcome.trigger, outcome.parts["artifacts"]) == ("finish", DONE["artifacts"])
 
 
 def test_a_trainer_says_itself_why_it_failed(trainer: Trainer) -> None:
