@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,22 @@ from support.repositories import git
 OURS = "refs/learning/"
 
 
+@dataclass
+class Sink:
+    """A queue that only remembers."""
+
+    jobs: list[JobManifest] = field(default_factory=list)
+    notes: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def add(self, manifest: JobManifest, /) -> None:
+        self.jobs.append(manifest)
+
+    def note(self, event: str, entry: Mapping[str, Any], /) -> None:
+        self.notes.append((event, entry))
+
+
 def captured(
-    folder: Path, jobs: list[JobManifest] | None = None, sleep: Any = lambda _: None, **options: Any
+    folder: Path, sink: Sink | None = None, sleep: Any = lambda _: None, **options: Any
 ) -> JobManifest | None:
     """Capture the work in a repository; the output folder is beside it."""
     place = folder.parent / "out" / "task" / "learning"
@@ -23,7 +39,7 @@ def captured(
         **{"repository": folder, "learning": place, "task_id": "task", "approver": "ann", **options}
     )
     environ = {"HOME": str(folder.parent), "GIT_CONFIG_NOSYSTEM": "1"}
-    return capture(request, environ, (jobs if jobs is not None else []).append, sleep)
+    return capture(request, environ, sink or Sink(), sleep)
 
 
 def learning(folder: Path) -> Path:

@@ -11,10 +11,10 @@ from typing import Any
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.history.git_shadow import locate
-from pytest_tfgrpo.patterns.capture.capture import LOG, CaptureRequest, capture
+from pytest_tfgrpo.patterns.capture.capture import CaptureRequest, capture
 from pytest_tfgrpo.patterns.capture.history import WorkHistory, history_of, read_history
-from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.manifest import LEARNING, CaptureTrigger, JobManifest, TestAuthor
+from pytest_tfgrpo.patterns.jobs.queue import JobQueue
 
 
 def capture_work(
@@ -52,10 +52,8 @@ def capture_work(
         criteria=criteria,
         history=_history(history, root),
     )
-    log = ChainedLog(request.learning / LOG)
-    return capture(
-        request, os.environ, lambda job: log.append({"event": job.status.value, "job": job.job_id})
-    )
+    with JobQueue(request.learning) as queue:
+        return capture(request, os.environ, queue)
 
 
 def _history(given: str | Path | Iterable[Mapping[str, Json]], root: Path) -> WorkHistory:

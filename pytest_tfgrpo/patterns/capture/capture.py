@@ -7,15 +7,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import SnapshotError, describe
-from pytest_tfgrpo.core.file_writing import write_json
-from pytest_tfgrpo.core.files import MANIFEST
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.harvest.fixes import RootCause
 from pytest_tfgrpo.harvest.history.git_shadow import locate
 from pytest_tfgrpo.patterns.capture.git_writer import open_writer
@@ -33,7 +30,6 @@ from pytest_tfgrpo.patterns.capture.job_folder import (
 )
 from pytest_tfgrpo.patterns.capture.screen import RefusedChange
 from pytest_tfgrpo.patterns.capture.snapshot import take_snapshot
-from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.manifest import (
     REFS,
     CapturedWork,
@@ -42,18 +38,30 @@ from pytest_tfgrpo.patterns.jobs.manifest import (
     LearningStatus,
     TestAuthor,
 )
+from pytest_tfgrpo.patterns.jobs.manifest_file import write_manifest
 from pytest_tfgrpo.privacy.redact import redact
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.core.wire.wire import Json
     from pytest_tfgrpo.harvest.history.git_shadow import RepositoryPlace
     from pytest_tfgrpo.patterns.capture.snapshot import TakenSnapshot
 
 WAITS_S = (0.5, 1.0)
 """Before the second and the third try."""
-LOG = "log.jsonl"
-"""Of all jobs, beside their folders."""
 NOTHING = "nothing has changed"
 CRITERIA = "## Acceptance criteria"
+
+
+class JobSink(Protocol):
+    """The queue of jobs, as a capture needs it."""
+
+    def add(self, manifest: JobManifest, /) -> None:
+        """Take a job whose folder is there; raises StoreError."""
+        ...
+
+    def note(self, event: str, entry: Mapping[str, Json], /) -> None:
+        """Have a line in the log; raises StoreError."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +91,10 @@ class CaptureRequest:
 def capture(
     request: CaptureRequest,
     environ: Mapping[str, str],
-    add: Callable[[JobManifest], object],
+    queue: JobSink,
     sleep: Callable[[float], object] = time.sleep,
 ) -> JobManifest | None:
-    """Capture finished work, `add` the job to the queue and return it; None where nothing has changed.
+    """Capture finished work, put the job into the queue and return it; None where nothing has changed.
 
     A job with a secret or a large file is ``refused``, one whose snapshot failed three times is
     ``snapshot_failed``; neither has a snapshot. Raises SettingError with advice where the work is not
@@ -109,15 +117,9 @@ def capture(
     )
     written = _try(request, place, job, environ, sleep)
     if written is None:
-        entry = {
-            "event": "skipped",
-            "reason": NOTHING,
-            "approver": request.approver,
-            "trigger": request.trigger,
-        }
-        ChainedLog(request.learning / LOG).append(entry)
+        queue.note("skipped", {"reason": NOTHING, "approver": request.approver})
     else:
-        add(written)
+        queue.add(written)
     return written
 
 
@@ -159,7 +161,7 @@ def _write(request: CaptureRequest, job: JobManifest, taken: TakenSnapshot | Non
         files |= {DIFF: taken.diff, TARBALL: taken.tarball}
     with staged_folder(request.learning, job.job_id) as folder:
         write_files(folder, files)
-        write_json(folder / MANIFEST, to_wire(job))
+        write_manifest(folder, job)
         try:
             if taken is not None:
                 taken.publish()

@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.captures import captured, job_of, kept, learning, objects_of, refs_of, staged_tree, tree_of
+from support.captures import Sink, captured, job_of, kept, learning, objects_of, refs_of, staged_tree, tree_of
 from support.repositories import Repository, git
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.tree_files import tree_files
-from pytest_tfgrpo.patterns.chained_log import ChainedLog
-from pytest_tfgrpo.patterns.jobs.manifest import JobManifest
 from pytest_tfgrpo.sandbox.archives import read_archive
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -44,9 +42,9 @@ def names(folder: Path) -> list[str]:
 
 def test_a_job_has_all_that_the_work_was(shop: Path) -> None:
     work_on(shop)
-    jobs: list[JobManifest] = []
-    job = job_of(shop, jobs=jobs, prompt="Fix x.\n", criteria="x is 3", tests_by="person")
-    assert jobs == [job]
+    sink = Sink()
+    job = job_of(shop, sink=sink, prompt="Fix x.\n", criteria="x is 3", tests_by="person")
+    assert (sink.jobs, sink.notes) == ([job], [])
     snapshot, folder = job.snapshot, learning(shop) / job.job_id
     assert snapshot is not None
     assert job.captured.files == ("a.py", "b/new\n\udcff.py", "gone.py")
@@ -92,13 +90,11 @@ def test_a_capture_leaves_the_repository_as_it_was(shop: Path, tmp_path: Path) -
 
 def test_where_nothing_changed_there_is_no_job(shop: Path) -> None:
     (shop / "ignored.log").write_text("no\n")
-    jobs: list[JobManifest] = []
-    known = objects_of(shop)
-    assert captured(shop, jobs) is None
-    assert (jobs, refs_of(shop), objects_of(shop)) == ([], [], known)
-    (entry,) = ChainedLog(learning(shop) / "log.jsonl").entries()
-    assert (entry["event"], entry["approver"]) == ("skipped", "ann")
-    assert names(learning(shop)) == [".gitignore", "log.jsonl"]
+    sink, known = Sink(), objects_of(shop)
+    assert captured(shop, sink) is None
+    assert (sink.jobs, refs_of(shop), objects_of(shop)) == ([], [], known)
+    assert sink.notes == [("skipped", {"reason": "nothing has changed", "approver": "ann"})]
+    assert names(learning(shop)) == [".gitignore"]
 
 
 def test_a_secret_refuses_the_work_and_is_nowhere(shop: Path) -> None:
