@@ -28,8 +28,9 @@ class CapturedJob:
         self.repository = Repository(folder / "shop")
         self.first = self.repository.commit(base, "First")
         self.commit = self.repository.commit(change, "Snapshot", branch="taken", parents=[self.first])
-        self.folder = folder / "job"
-        self.folder.mkdir()
+        self.files = tuple(sorted(str(name) for name in change))
+        self.folder = folder / "jobs" / "job"
+        self.folder.mkdir(parents=True)
         self.write(PROMPT)
 
     def write(self, prompt: str, history: Sequence[RanCommand] = ()) -> None:
@@ -58,6 +59,7 @@ class CapturedJob:
             repository=str(self.repository.folder),
             created_at="2026-01-02T03:04:05Z",
             approver="ada",
+            files=self.files,
         )
         return JobManifest(job_id=JOB, captured=captured, snapshot=snapshot)
 

@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pytest_tfgrpo.scoring.runners.edits.changed_tests import (
     FAILED,
@@ -24,8 +25,10 @@ from pytest_tfgrpo.scoring.runners.edits.changed_tests import (
 from pytest_tfgrpo.scoring.runners.edits.edits import (
     ASSERTED,
     COMPUTED,
+    EXPECTED,
     FIRST,
     LITERALS,
+    OTHERS,
     EditChoice,
     choices_of,
     level,
@@ -40,6 +43,8 @@ ENOUGH = 3
 """Proven changes of a function among which a check draws."""
 TRIES = 3
 """How often what is left is tried in two forms, where tests failed that were not changed."""
+SIDES = 4
+"""How many sides of comparisons are tried where no expected value is a literal."""
 MOST = 30
 """Functions that have changes; of more they are drawn."""
 ASSERTION = re.compile("assert |Failed: |AssertionError: (?:assert |.* (?:!=|not|is|in) )")
@@ -51,13 +56,21 @@ UNSURE = (LITERALS, COMPUTED, ASSERTED)
 _random = secrets.SystemRandom()
 
 
+class ProvenChanges(NamedTuple):
+    """What trying changes of tests has shown."""
+
+    changes: tuple[LineChange, ...]
+    lenient: tuple[str, ...]
+    """Tests of the fix that pass whatever value they expect, though they compare one with an answer."""
+
+
 def proven_changes(
     texts: Texts,
     before: Texts,
     fixed: Collection[str],
     kept: Collection[str],
     run: Callable[[Texts], SuiteRun],
-) -> tuple[LineChange, ...]:
+) -> ProvenChanges:
     """Return changes of the tests `fixed` that were tried with the true fix.
 
     `texts` are the files of tests, by name, and `before` what they were; `kept` are the other tests that a
@@ -76,7 +89,10 @@ def proven_changes(
         for one in trying:
             one.judge(ran)
     changes = [change for one in tried for change in one.proven()]
-    return still_proven(texts, changes, listed, run)
+    lenient = {id_ for one in tried for id_ in one.lenient()}
+    return ProvenChanges(
+        still_proven(texts, changes, listed, run), tuple(sorted(lenient.intersection(fixed)))
+    )
 
 
 def _other_files(texts: Texts, ids: Iterable[str]) -> Iterator[Target]:
@@ -98,6 +114,7 @@ class _Tried:
         if not target.functions:
             self._left = text_choices(data, before)
         self._found: list[tuple[LineChange, EditChoice]] = []
+        self._indifferent, self._compared = False, 0
         self._choice = EditChoice([], FIRST)
         self.trying = LineChange(file=target.file, lines=(), fails=())
 
@@ -105,7 +122,8 @@ class _Tried:
         """Take the next change to be tried; return whether there is one that may show more, or is wanted."""
         most, count = self._most()
         least = most + (count >= ENOUGH)
-        self._left = [choice for choice in self._left if level(choice.told) >= least]
+        also = (OTHERS,) if self._may_be_lenient() else ()
+        self._left = [c for c in self._left if level(c.told) >= least or c.told in also]
         while self._left:
             self._choice = self._left.pop(0)
             if not self._target.functions or parses(self._data, self._choice.edits):
@@ -113,6 +131,11 @@ class _Tried:
                 self.trying = LineChange(file=self._target.file, lines=lines, fails=())
                 return True
         return False
+
+    def _may_be_lenient(self) -> bool:
+        """Return whether more values to compare with have to be tried to know it."""
+        shown = any(choice.told == EXPECTED for _, choice in self._found)
+        return bool(self._target.functions) and not shown and self._compared < SIDES
 
     def _most(self) -> tuple[int, int]:
         """Return how much the strongest changes show, and how many they are."""
@@ -125,6 +148,10 @@ class _Tried:
         One by which a test hangs is left: each check would wait for it.
         """
         told = self._told_by(ran)
+        passed = {ran.outcomes.get(id_) for id_ in self._target.ids} == {CaseOutcome.PASSED}
+        compared = (EXPECTED, OTHERS) if self._target.functions else (EXPECTED,)
+        self._indifferent |= passed and self._choice.told in compared
+        self._compared += self._choice.told == OTHERS
         if told is not None:
             self._found.append((self.trying, self._choice._replace(told=told)))
         if told != self._choice.told:  # another value there will hardly do: other places come first
@@ -142,6 +169,11 @@ class _Tried:
         self.trying = replace(self.trying, fails=fails)
         asserted = all(ASSERTION.match(ran.messages.get(id_, "")) for id_ in fails)
         return FIRST if self._choice.told in UNSURE and not asserted else self._choice.told
+
+    def lenient(self) -> tuple[str, ...]:
+        """Return the tests, where another value to compare with was tried and none made them fail."""
+        shown = any(choice.told == EXPECTED or not self._target.functions for _, choice in self._found)
+        return self._target.ids if self._indifferent and not shown else ()
 
     def proven(self) -> list[LineChange]:
         """Return the proven changes that show most."""

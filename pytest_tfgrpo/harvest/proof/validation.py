@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.harvest.fixes import FixValidation, ProofDoubts, RootCause, ValidationRun
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees, TreeName
-from pytest_tfgrpo.harvest.proof.proven_changes import proven_changes, still_proven
+from pytest_tfgrpo.harvest.proof.proven_changes import ProvenChanges, proven_changes, still_proven
 from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
@@ -152,16 +152,17 @@ class _Series:
         self.files = files
         before = self.runs["base_with_tests"][0].run.messages
         proven = result.fail_to_pass()
+        changes, lenient = self._changes(proven, result.pass_to_pass())
         return FixValidation(
             fail_to_pass=proven,
             pass_to_pass=result.pass_to_pass(),
-            changes=self._changes(proven, result.pass_to_pass()),
+            changes=changes,
             wavering=result.wavering()[:NAMED],
-            doubts=ProofDoubts(broken=result.broken()[:NAMED]),
+            doubts=ProofDoubts(broken=result.broken()[:NAMED], lenient=lenient),
             messages={test: line(before[test], 500) for test in proven if test in before},
         )
 
-    def _changes(self, fixed: Sequence[str], kept: Sequence[str]) -> tuple[LineChange, ...]:
+    def _changes(self, fixed: Sequence[str], kept: Sequence[str]) -> ProvenChanges:
         """Return changes of the tests that make them fail after the fix."""
         tree = self.trees.tree("fix")
         named = {test.partition("::")[0] for test in fixed}
@@ -179,7 +180,7 @@ class _Series:
             return ran
 
         if self.plan.changes is not None:
-            return still_proven(texts, self.plan.changes, (*fixed, *kept), run)
+            return ProvenChanges(still_proven(texts, self.plan.changes, (*fixed, *kept), run), ())
         before = {name: entry.data for name, entry in self.trees.base.items() if name in texts}
         return proven_changes(texts, before, fixed, kept, run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_tfgrpo.harvest.prompt.statement import MESSAGE, statement_of
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 from pytest_tfgrpo.harvest.proof.tests_to_run import files_to_run, nearest_tests
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, WorkSnapshot
+from pytest_tfgrpo.patterns.synthesis.recipe_sources import FoundCommand, named_tests
 
 PROMPT = "prompt.md"
 """In the folder of a job: what was asked for, then the acceptance criteria."""
@@ -46,21 +48,25 @@ def captured_change(
 
 
 def captured_candidate(
-    change: HistoryChange, rules: CandidateRules, named: tuple[str, ...], objects: GitObjects
-) -> FixCandidate | HarvestRow:
-    """Return the candidate of a change, or the row that says why it is none.
+    change: HistoryChange, rules: CandidateRules, found: Sequence[FoundCommand], objects: GitObjects
+) -> tuple[FixCandidate | HarvestRow, str]:
+    """Return the candidate of a change, or the row that says why it is none; and where its tests are from.
 
-    Its tests are those that it changed and those that commands name; without any the nearest ones.
+    They are those that it changed and those that its first command names; without any the nearest ones.
     """
     one = candidate_of(change, replace(rules, untested=True), Reverts())
     if isinstance(one, HarvestRow):
-        return one
+        return one, ""
     tree = frozenset(entry.path for entry in objects.entries(change.tree))
-    tests = tuple(dict.fromkeys((*one.tests, *(name for name in named if name in tree))))
-    if not tests and not one.protected:
-        found = files_to_run((), one.sources, tree, rules.tests, ".")
-        tests = found or nearest_tests(one.sources, tree, rules.tests)
-    return replace(one, tests=tests)
+    named = [name for name in named_tests(found, tree) if name not in one.tests]
+    if one.tests or named:
+        sources = [*(["changed tests"] if one.tests else []), *([found[0].source] if named else [])]
+        return replace(one, tests=(*one.tests, *named)), ", ".join(sources)
+    if one.protected:
+        return one, "the tests nearest to what they share"
+    near = files_to_run((), one.sources, tree, rules.tests, ".")
+    near = near or nearest_tests(one.sources, tree, rules.tests)
+    return replace(one, tests=near), "the nearest tests"
 
 
 def captured_statement(candidate: FixCandidate, trees: FixTrees, validation: FixValidation) -> Statement:

@@ -9,13 +9,15 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, RootCause
+from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
+from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, RecipePart, RootCause
 from pytest_tfgrpo.harvest.history.candidates import CandidateRules
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
-from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestTools
+from pytest_tfgrpo.harvest.job.plan import FindRecipes, HarvestPlan, HarvestTools
 from pytest_tfgrpo.harvest.job.progress import WorkerProgress
 from pytest_tfgrpo.harvest.job.worker import HarvestWorker
 from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
+from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.synthesis.captured_fix import (
     captured_candidate,
@@ -23,6 +25,8 @@ from pytest_tfgrpo.patterns.synthesis.captured_fix import (
     captured_statement,
     read_prompt,
 )
+from pytest_tfgrpo.patterns.synthesis.own_tests import judge_own_tests
+from pytest_tfgrpo.patterns.synthesis.recipe_sources import CapturedRecipes, found_commands
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 STATUSES = {
@@ -39,6 +43,8 @@ class ProofTools:
     harvest: HarvestTools
     domain: str
     """Of the scenario."""
+    knowledge: RecipeKnowledge = RecipeKnowledge()
+    """The project's ``harvest.toml``, and the Pythons of this machine."""
     isolation: Isolation = "bwrap"
     rules: CandidateRules = CandidateRules()
     """Globs of tests and of protected files, from the project's ``harvest.toml``."""
@@ -67,19 +73,23 @@ def prove(job: JobManifest, folder: Path, tools: ProofTools) -> JobProof:
     """
     if job.snapshot is None:
         return _failed(RootCause.SNAPSHOT_INTEGRITY, "the job has no snapshot")
-    repository = Path(job.captured.repository)
+    prompt = read_prompt(folder)
+    found = found_commands(job, folder, prompt)
     try:
-        with GitObjects(repository) as objects:
-            change = captured_change(job, job.snapshot, read_prompt(folder), objects)
-            candidate = captured_candidate(change, tools.rules, (), objects)
+        with GitObjects(Path(job.captured.repository)) as objects:
+            change = captured_change(job, job.snapshot, prompt, objects)
+            candidate, tests = captured_candidate(change, tools.rules, found, objects)
     except (SnapshotError, SettingError) as error:
         return _failed(RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300))
     if isinstance(candidate, HarvestRow):
         return _of_row(candidate, {})
-    return _prove(candidate, repository, folder, tools)
+    recipes = CapturedRecipes(found, tools.knowledge, tools.harvest.recipes, tests)
+    return _prove(candidate, Path(job.captured.repository), folder, tools, recipes)
 
 
-def _prove(candidate: FixCandidate, repository: Path, folder: Path, tools: ProofTools) -> JobProof:
+def _prove(
+    candidate: FixCandidate, repository: Path, folder: Path, tools: ProofTools, recipes: FindRecipes
+) -> JobProof:
     plan = HarvestPlan(
         repository=repository,
         commits=candidate.change.commit,
@@ -89,15 +99,27 @@ def _prove(candidate: FixCandidate, repository: Path, folder: Path, tools: Proof
         protected=tools.rules.protected,
         isolation=tools.isolation,
     )
-    tried: dict[str, str] = {}
-    own = replace(tools.harvest, statement=captured_statement)
+    sources: dict[str, str] = {}
+
+    def environment(part: RecipePart, date: int) -> MadeEnvironment:
+        sources.clear()
+        sources.update(part.sources)
+        return tools.harvest.environment(part, date)
+
+    own = replace(
+        tools.harvest,
+        recipes=recipes,
+        environment=environment,
+        statement=captured_statement,
+        judge=judge_own_tests,
+    )
     with locked_folder(WORK) as work:
         worker = HarvestWorker(plan, own, work / "tree", (), WorkerProgress())
         try:
             found = worker.harvest(candidate)
         finally:
             worker.close()
-    return _of_row(found.row, tried)
+    return _of_row(found.row, sources)
 
 
 def _of_row(row: HarvestRow, sources: Mapping[str, str]) -> JobProof:

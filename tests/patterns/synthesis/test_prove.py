@@ -12,9 +12,9 @@ from pytest_tfgrpo.harvest.suite.provenance import read_provenance
 from pytest_tfgrpo.patterns.synthesis.prove import prove
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
-TEST = "tests/test_a.py"
-BASE: dict[Any, Any] = {"a.py": "zero", TEST: "old a.py zero\n", "README.md": "x"}
-FIX: dict[Any, Any] = {"a.py": "zero one", TEST: "old a.py zero\nhas_one a.py one\n"}
+TEST = "tests/a.test.js"
+BASE: dict[Any, Any] = {"a.js": "zero", TEST: "old a.js zero\n", "README.md": "x"}
+FIX: dict[Any, Any] = {"a.js": "zero one", TEST: "old a.js zero\nhas_one a.js one\n"}
 
 
 def test_a_job_whose_tests_fail_before_and_pass_after_has_a_scenario(tmp_path):
@@ -32,13 +32,13 @@ def test_a_job_whose_tests_fail_before_and_pass_after_has_a_scenario(tmp_path):
 @pytest.mark.parametrize(
     ("change", "status", "cause", "reason"),
     [
-        ({TEST: "t a.py zero\n"}, "validation_failed", "test_failure", "passes before the fix"),
-        ({TEST: "t a.py two\n"}, "validation_failed", "test_failure", "fails after the fix"),
-        ({TEST: "t a.py FLAKY\n"}, "validation_failed", "test_failure", "flaky"),
+        ({TEST: "t a.js zero\n"}, "validation_failed", "test_failure", "passes before the fix"),
+        ({TEST: "t a.js two\n"}, "validation_failed", "test_failure", "fails after the fix"),
+        ({TEST: "t a.js FLAKY\n"}, "validation_failed", "test_failure", "flaky"),
         ({TEST: "BREAK timeout"}, "validation_failed", "environment", "out of time"),
         ({TEST: "BREAK no_report"}, "needs_manual_scenario", "scenario_synthesis", "no report"),
-        ({"a.py": "zero"}, "validation_failed", "scenario_synthesis", "no source changed"),
-        ({"b.py": "x\n" * 1001}, "validation_failed", "scenario_synthesis", "over 1000 lines"),
+        ({"a.js": "zero"}, "validation_failed", "scenario_synthesis", "no source changed"),
+        ({"b.js": "x\n" * 1001}, "validation_failed", "scenario_synthesis", "over 1000 lines"),
     ],
 )
 def test_what_becomes_of_a_job_that_is_not_proven(tmp_path, change, status, cause, reason):
@@ -51,8 +51,8 @@ def test_what_becomes_of_a_job_that_is_not_proven(tmp_path, change, status, caus
 
 
 def test_a_change_without_tests_is_proven_by_those_that_are_named_after_its_sources(tmp_path):
-    base = {**BASE, "tests/test_b.py": "b b.py x\n", TEST: "has_one a.py one\n"}
-    job = CapturedJob(tmp_path, base, {"a.py": "zero one"})
+    base = {**BASE, "tests/b.test.js": "b b.js x\n", TEST: "has_one a.js one\n"}
+    job = CapturedJob(tmp_path, base, {"a.js": "zero one"})
     found = job.prove(text_tools(TextRunner()))
     assert found.status == "validated"
     (path,) = (job.folder / "provenance").glob("*.json")
@@ -77,6 +77,6 @@ def test_a_job_whose_commit_is_gone_fails_by_its_snapshot(tmp_path):
 
 
 def test_tests_that_a_change_breaks_are_counted(tmp_path):
-    base = {**BASE, "a.py": "zero", "tests/test_other.py": "other a.py zero\n"}
-    job = CapturedJob(tmp_path, base, {"a.py": "one", TEST: "has_one a.py one\n"})
+    base = {**BASE, "a.js": "zero", "tests/other.test.js": "other a.js zero\n"}
+    job = CapturedJob(tmp_path, base, {"a.js": "one", TEST: "has_one a.js one\n"})
     assert job.prove(text_tools(TextRunner())).broken == 1

@@ -45,7 +45,7 @@ def changes_of(folder: Path, project: Project, fix: Fix) -> list[object]:
         return run(tree, name)
 
     folder.mkdir()
-    found = proven_changes({name: fix.test.encode()}, {}, fix.fails, fix.passes, ran)  # type: ignore[arg-type]
+    found = proven_changes({name: fix.test.encode()}, {}, fix.fails, fix.passes, ran).changes  # type: ignore[arg-type]
     assert {id_ for change in found for id_ in change.fails} == {*fix.fails}
     return [_row(change) for change in found]
 

@@ -239,7 +239,7 @@ def test_a_test_is_changed_so_that_it_fails_with_the_truth_and_passes_for_who_re
     whole = ran(FIXED, {})
     kept = [id_ for id_, end in whole.outcomes.items() if end is CaseOutcome.PASSED and id_ != BUG]
     texts = {name: (tmp_path / "0" / name).read_bytes()}
-    changes = proven_changes(texts, {}, [BUG], kept, lambda changed: ran(FIXED, changed))
+    changes = proven_changes(texts, {}, [BUG], kept, lambda changed: ran(FIXED, changed)).changes
     ours = [change for change in changes if BUG in change.fails]
     assert ours
     assert ran(PEEK, {}).outcomes[BUG] is CaseOutcome.PASSED

@@ -1,0 +1,118 @@
+"""Which tests count that came with the work that they prove."""
+
+from typing import Any
+
+import pytest
+from support.captured import CapturedJob
+from support.inline_tests import InlineRunner
+from support.text_tests import text_tools
+
+from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+
+CART = "LIMIT = 1\n\n\ndef total(prices):\n    return 0\n\n\ndef count(prices):\n    return len(prices)\n"
+FIXED = CART.replace("return 0", "return sum(prices)")
+TEST = "tests/test_cart.py"
+OLD = "from shop.cart import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
+BASE: dict[Any, Any] = {"shop/__init__.py": "", "shop/cart.py": CART, TEST: OLD}
+HEAD = f"import shop.cart\nfrom shop.cart import *\n{OLD}\n\n"
+
+
+def proof_of(tmp_path, cart, test, base=None, **more):
+    """Prove a change with a test of these lines."""
+    tests = f"{HEAD}def test_new():\n    {test}\n"
+    job = CapturedJob(tmp_path, {**BASE, **(base or {})}, {"shop/cart.py": cart, TEST: tests, **more})
+    found = job.prove(text_tools(InlineRunner()))
+    if found.status == "validated":
+        (path,) = (job.folder / "provenance").glob("*.json")
+        assert read_provenance(path).validation.fail_to_pass == (f"{TEST}::test_new",)
+    return found
+
+
+NEW = CART + "\n\ndef more(n=2):\n    return n or None\n"
+CLASS = CART + "\n\nclass Cart:\n    size = 3\n\n    def __init__(self, n=1):\n        self.n = n\n"
+LAMBDA = CART + "\n\ntwice = lambda n: n * 2\n"
+YIELDS = CART + "\n\ndef each():\n    yield 1\n"
+DERIVED = CART.replace("LIMIT = 1", "LIMIT = 5\nMOST = LIMIT * 2") + "\n\ndef most():\n    return MOST\n"
+
+
+@pytest.mark.parametrize(
+    ("cart", "test"),
+    [
+        (FIXED, "assert total([1, 2]) == 3"),
+        (FIXED, "found = total([1, 2])\n    assert found - 1 == 2"),
+        (FIXED, "assert not total([1, -1]) and total([3])"),
+        (NEW, "assert more() == 2"),
+        (NEW, "assert more(0) is None"),
+        (NEW, "assert more() is not None and more(3) > 2"),
+        (NEW, "assert isinstance(more(), int)"),
+        (CLASS, "assert Cart(4).n == 4"),
+        (CLASS, "assert Cart().size == 3"),
+        (LAMBDA, "assert twice(2) == 4"),
+        (YIELDS, "assert [*each()] == [1]"),
+        (DERIVED, "assert most() == 10"),
+        (CART.replace("LIMIT = 1", "LIMIT = 4").replace("return 0", "return LIMIT"), "assert total([]) == 4"),
+    ],
+)
+def test_a_test_counts_that_calls_what_changed_and_asserts_on_it(tmp_path, cart, test):
+    assert proof_of(tmp_path, cart, test).status == "validated"
+
+
+@pytest.mark.parametrize(
+    ("cart", "test"),
+    [
+        ("VERSION = 2\n" + CART, "assert shop.cart.VERSION == 2"),
+        ("VERSION = 2\n" + FIXED, "total([1])\n    assert shop.cart.VERSION == 2"),
+        (NEW, "more()"),
+        (NEW, "more().bit_length()"),
+        (NEW, "more()\n    assert 1 == 1"),
+        (NEW, "more() + 2\n    assert count([1, 2]) == 2"),
+        (NEW, "assert shop.cart.more"),
+        (CLASS, "Cart()\n    assert Cart.size == 3"),
+        (DERIVED, "assert shop.cart.MOST == 10"),
+        ("LIST = [n for n in range(3)]\n" + CART, "assert len(shop.cart.LIST) == 3"),
+    ],
+)
+def test_a_test_that_looks_only_at_constants_or_asserts_nothing_does_not_count(tmp_path, cart, test):
+    found = proof_of(tmp_path, cart, test)
+    assert (found.status, found.root_cause) == ("validation_failed", "test_failure")
+    assert found.reason == f"no test of it counts: {TEST}::test_new (asserts nothing of what changed)"
+
+
+SAME = "class Same(int):\n    __eq__ = __ne__ = lambda *_: True\n    __hash__ = None\n\n\n"
+
+
+def test_code_that_equals_whatever_is_expected_is_refused(tmp_path):
+    found = proof_of(tmp_path, SAME + CART.replace("return 0", "return Same()"), "assert total([1, 2]) == 3")
+    assert found.reason == f"a test passes whatever value is expected: {TEST}::test_new"
+
+
+def test_only_the_tests_that_count_are_listed(tmp_path):
+    constant = "assert total([1, 2]) == 3\n\n\ndef test_version():\n    assert shop.cart.VERSION == 2"
+    assert proof_of(tmp_path, "VERSION = 2\n" + FIXED, constant).status == "validated"
+
+
+def test_a_function_of_another_module_that_uses_a_changed_constant_is_what_changed(tmp_path):
+    user = "from shop import cart\n\n\ndef limit():\n    return cart.LIMIT\n"
+    changed = CART.replace("LIMIT = 1", "LIMIT = 7")
+    test = "from shop.user import limit\n    assert limit() == 7"
+    assert proof_of(tmp_path, changed, test, {"shop/user.py": user}).status == "validated"
+
+
+def test_changed_data_that_a_test_depends_on_counts(tmp_path):
+    reads = CART.replace("return 0", "return int(Path(__file__).with_name('vat.csv').read_text())")
+    reads = f"from pathlib import Path\n\n{reads}"
+    base = {"shop/cart.py": reads, "shop/vat.csv": "1"}
+    found = proof_of(tmp_path, reads, "assert total([]) == 19", base, **{"shop/vat.csv": "19"})
+    assert found.status == "validated"
+
+
+def test_a_test_that_nobody_touched_may_look_at_what_it_likes(tmp_path):
+    wants = f"{HEAD}def test_new():\n    assert shop.cart.VERSION == 2\n"
+    job = CapturedJob(tmp_path, {**BASE, TEST: wants}, {"shop/cart.py": "VERSION = 2\n" + CART})
+    assert job.prove(text_tools(InlineRunner())).status == "validated"
+
+
+def test_a_neighbour_that_the_change_breaks_refuses_it(tmp_path):
+    found = proof_of(tmp_path, FIXED.replace("len(prices)", "0"), "assert total([1, 2]) == 3")
+    assert (found.status, found.root_cause, found.broken) == ("validation_failed", "test_failure", 1)
+    assert found.reason == f"it breaks 1 test that passed before: {TEST}::test_count"

@@ -1,0 +1,122 @@
+"""Where the recipe of captured work comes from."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.captured import PROMPT, CapturedJob
+from support.text_tests import TextRunner, text_tools
+
+from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, recipe_of
+from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
+from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.patterns.jobs.manifest import LearningStatus, RanCommand
+
+TEST = "web/a.test.js"
+BASE: dict[Any, Any] = {
+    "web/a.js": "zero", TEST: "old web/a.js zero\n", "web/b.test.js": "b web/a.js zero\n",
+    "web/package.json": "{}", "package.json": "{}",
+}  # fmt: skip
+FIX: dict[Any, Any] = {"web/a.js": "zero one", TEST: "old web/a.js zero\nhas_one web/a.js one\n"}
+
+
+def ran(command: str, code: int | None = 0, cwd: str = "") -> RanCommand:
+    return RanCommand(command=command, exit_code=code, cwd=cwd)
+
+
+def part_of(job: CapturedJob, **knowledge: Any):
+    """Prove a job; return the recipe that proved it."""
+    known = RecipeKnowledge(**knowledge)
+    tools = text_tools(TextRunner(), recipes=lambda *given: recipe_of(*given, known))
+    found = job.prove(tools, knowledge=known)
+    if found.status != "validated":
+        return found
+    recipe = read_provenance(job.folder / "provenance" / f"{found.scenario}.json").recipe
+    assert recipe.sources == found.sources
+    return recipe
+
+
+@pytest.fixture
+def job(tmp_path):
+    return CapturedJob(tmp_path, BASE, FIX)
+
+
+@pytest.mark.parametrize(
+    ("history", "prompt", "runner", "source"),
+    [
+        ([ran("vitest web/a.test.js"), ran("jest")], "", "vitest", "history 1: vitest web/a.test.js"),
+        ([ran("jest web/b.test.js", cwd=""), ran("vitest")], "", "vitest", "history 2: vitest"),
+        ([ran("jest", 1), ran("jest", None), ran("ls")], "`vitest run`", "vitest", "prompt: vitest run"),
+        ([ran("pytest")], "```sh\njest\n```\n`vitest`", "jest", "prompt: jest"),
+        ([ran("vitest; rm -rf /"), ran("npm test")], "`jest`", "jest", "prompt: jest"),
+    ],
+    ids=["names a changed file", "last", "prompt", "of another language", "shell"],
+)
+def test_the_best_command_says_how_tests_run(job, history, prompt, runner, source):
+    job.write(PROMPT + prompt, history)
+    part = part_of(job)
+    assert (part.command.runner, part.command.folder, part.sources["runner"]) == (runner, ".", source)
+    assert part.sources["tests"].startswith("changed tests")
+
+
+def test_a_command_runs_where_it_ran_and_the_tests_that_it_names_are_run_too(job):
+    job.write(PROMPT, [ran("TZ=UTC node --test --import=tsx b.test.js", cwd="web")])
+    part = part_of(job)
+    assert part.command == replace(part.command, runner="node-test", folder="web", run=("--import=tsx",))
+    assert part.variables == {"TZ": "UTC"}
+    assert part.sources["tests"] == "changed tests, history 1: TZ=UTC node --test --import=tsx b.test.js"
+
+
+def test_a_reviewed_recipe_of_the_folder_counts_more_than_a_command(job):
+    job.write(PROMPT, [ran("vitest web/a.test.js")])
+    reviewed = parse_recipes('[folder."."]\nrunner = "jest"\n')
+    part = part_of(job, reviewed=reviewed)
+    assert (part.command.runner, part.sources["runner"]) == ("jest", 'harvest.toml [folder."."] runner')
+
+
+def test_a_proven_job_of_the_same_folder_lends_its_last_good_command(job):
+    other = job.folder.parent / "other"
+    other.mkdir()
+    history = [ran("jest"), ran("vitest"), ran("jest", 1)]
+    (other / "history.jsonl").write_text("".join(json.dumps(to_wire(one)) + "\nodd\n" for one in history))
+    captured = replace(job.manifest.captured, files=("web/c.js",))
+    earlier = replace(job.manifest, job_id="1111", captured=captured, status=LearningStatus.VALIDATED)
+    for manifest, proven in (
+        (replace(earlier, status=LearningStatus.VALIDATION_FAILED), False),
+        (replace(earlier, captured=replace(captured, files=("api/c.js",))), False),
+        (earlier, True),
+    ):
+        (other / "manifest.json").write_text(json.dumps(to_wire(manifest)))
+        found = part_of(job)
+        if proven:
+            assert found.sources["runner"] == "history of job 1111, 2: vitest"
+        else:
+            assert found.status == "needs_manual_scenario"
+            assert (job.folder / f"{found.scenario}.manual.md").is_file()
+
+
+def test_manifests_that_a_change_touches_add_set_up(tmp_path):
+    package = json.dumps({"devDependencies": {"jest": "29"}})
+    job = CapturedJob(tmp_path, BASE, {**FIX, "web/package.json": package, "web/package-lock.json": "{}"})
+    part = part_of(job)
+    assert part.command.folder == "web"
+    assert part.setup == (("npm", "ci", "--no-audit", "--no-fund"),)
+    assert part.files["package.json"] == package
+
+
+def test_a_changed_list_of_requirements_is_installed(tmp_path):
+    base: dict[Any, Any] = {"a.txt": "zero", "tests/test_a.py": "old a.txt zero\n", "setup.py": ""}
+    change = {
+        "a.txt": "zero one",
+        "tests/test_a.py": "one a.txt one\n",
+        "requirements-test.txt": "attrs==23.1\n",
+    }
+    job = CapturedJob(tmp_path, base, {**change})
+    tried = []
+    tools = text_tools(TextRunner(), recipes=recipe_of)
+    environment = tools.environment
+    job.prove(replace(tools, environment=lambda part, date: tried.append(part) or environment(part, date)))
+    assert "attrs==23.1" in tried[0].dependencies
+    assert "requirements-test.txt" in tried[0].sources["dependencies"]
