@@ -172,6 +172,7 @@ BUILDERS = {
     "report/rollout.py",
     "scoring/judge/prompt.py",
     *(["harvest/prompt/statement_model.py"] if (PACKAGE / "harvest").is_dir() else []),
+    *(["patterns/authoring/prompt.py"] if (PACKAGE / "patterns").is_dir() else []),
 }
 """Modules that write what a judge, a teacher, a simulated user or a labelling person reads."""
 OTHERS = {

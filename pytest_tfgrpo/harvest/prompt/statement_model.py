@@ -1,4 +1,4 @@
-"""Statements that a language model rewrites, within the budget."""
+"""Texts that a language model writes, one at a time, within the budget: statements among them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ the task alone, in plain text, at most 200 words."""
 
 
 class StatementModel:
-    """Rewrites texts, one at a time, from any thread; a context manager."""
+    """Rewrites texts, or answers, one at a time, from any thread; a context manager."""
 
     def __init__(self, completer: Completer, models: Models | None = None) -> None:
         """`models` are closed at the end."""
@@ -60,7 +60,11 @@ class StatementModel:
             self._runner.close()
 
     def __call__(self, text: str, tests: tuple[str, ...]) -> str | None:
-        """Return a text rewritten; None where the budget is used up, or the model gave no usable answer.
+        """Return a text rewritten, as `answer` does."""
+        return self.answer(request_for(text, tests))
+
+    def answer(self, request: Request) -> str | None:
+        """Return the model's answer; None where the budget is used up, or it gave no usable one.
 
         Raises SettingError where no further call could do better: a wrong key, an unknown model.
         """
@@ -68,14 +72,14 @@ class StatementModel:
             if self.exhausted:
                 return None
             try:
-                answer = self._runner.run(self._completer.complete(request_for(text, tests)))
+                answer = self._runner.run(self._completer.complete(request))
             except BudgetError as error:
                 self.exhausted = str(error)
                 return None
             except ModelError as error:
                 self.cost_usd += error.cost_usd or 0.0
                 if error.code in MISUSE:
-                    raise SettingError(f"--statement model: {error}") from error
+                    raise SettingError(f"the model cannot write: {error}") from error
                 return None
             self.cost_usd += answer.cost_usd or 0.0
         return redact(answer.text).strip() if answer.finish == "stop" else None

@@ -172,7 +172,7 @@ def _text_faults(pattern: Pattern) -> Iterator[PatternFault]:
 def _body_faults(body: PatternBody) -> Iterator[PatternFault]:
     for heading, name in SECTIONS.items():
         text = getattr(body, name)
-        if why := _unfit(text, "\n") or _not_a_section(text):
+        if why := section_fault(text):
             yield PatternFault(place=heading, message=why)
     count = sum(len(getattr(body, name).split()) for name in SECTIONS.values())
     if count > BODY_WORDS:
@@ -185,10 +185,20 @@ def _body_faults(body: PatternBody) -> Iterator[PatternFault]:
         yield PatternFault(place="files", message="name the files that the excerpt comes from")
 
 
+def is_seen(character: str) -> bool:
+    """Return whether people see a character; of blanks the usual one counts."""
+    return character.isprintable() and not _UNSEEN.match(character)
+
+
+def section_fault(text: str) -> str:
+    """Return why a text cannot be a section; "" if it can."""
+    return _unfit(text, "\n") or _not_a_section(text)
+
+
 def _unfit(text: str, allowed: str) -> str:
     """Return which character of a text nobody sees, or "" if there is none."""
     for character in text:
-        if not (character.isprintable() or character in allowed) or _UNSEEN.match(character):
+        if character not in allowed and not is_seen(character):
             return f"it contains the character U+{ord(character):04X}, which nobody sees; take it out"
     return ""
 

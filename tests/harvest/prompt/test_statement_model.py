@@ -57,7 +57,7 @@ def test_an_outage_leaves_the_text_and_its_cost_is_counted() -> None:
 def test_a_wrong_key_is_a_usage_error() -> None:
     with (
         StatementModel(failing(ModelError("no such key", "auth"))) as model,
-        pytest.raises(SettingError, match="--statement model: no such key"),
+        pytest.raises(SettingError, match="the model cannot write: no such key"),
     ):
         model("text", TESTS)
 
