@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pytest_tfgrpo.api import run
 from pytest_tfgrpo.cli.demo.demo_service import fixtures
-from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.stamp import identify, seed_of
@@ -36,17 +33,6 @@ library = "learned.json"
 prompt_pack = "{packs}"
 library = "misled.json"
 """
-
-
-@contextmanager
-def demo_folder(into: str | None) -> Iterator[Path]:
-    """Yield the empty folder `into`, which is made, or one for the time of a demonstration."""
-    with TemporaryDirectory(prefix="tfgrpo-demo-") as temporary:
-        folder = Path(into or temporary).absolute()  # some of its programs run elsewhere
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise SettingError(f"{folder} is not empty; name a new folder")
-        yield folder
 
 
 def prepare(folder: Path, seed: int) -> int:

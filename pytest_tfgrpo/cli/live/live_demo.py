@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
+from pytest_tfgrpo.cli.demo.demo_library import prepare
 from pytest_tfgrpo.cli.demo.demo_service import POINT, DemoService, Served, open_service
+from pytest_tfgrpo.cli.demo_folder import demo_folder
 from pytest_tfgrpo.cli.live.arguments import TASKS
 from pytest_tfgrpo.cli.live.open_live import open_live
 from pytest_tfgrpo.cli.parsers import Arguments

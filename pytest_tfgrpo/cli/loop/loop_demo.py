@@ -22,7 +22,8 @@ from pathlib import Path
 from shlex import quote
 from urllib.parse import urlsplit
 
-from pytest_tfgrpo.cli.demo.demo_library import demo_folder, prepare
+from pytest_tfgrpo.cli.demo.demo_library import prepare
+from pytest_tfgrpo.cli.demo_folder import demo_folder
 from pytest_tfgrpo.cli.loop.arguments import TASKS
 from pytest_tfgrpo.cli.loop.demo_traffic import (
     DAY_NS,

@@ -57,10 +57,7 @@ def active_lessons(folder: Path, packs: Mapping[str, PromptPack]) -> list[Experi
 
     Raises StoreError naming the file and what is wrong with it.
     """
-    place = folder / ACTIVE
-    if not folder.is_dir():
-        raise StoreError(f"there is no folder {str(folder)!r}; name the one that holds {ACTIVE}/")
-    return [_lesson(path, packs) for path in sorted(place.glob("*.md"))]
+    return [_lesson(path, packs) for path in sorted((folder / ACTIVE).glob("*.md"))]
 
 
 def pattern_lesson(front: Mapping[str, Json], packs: Mapping[str, PromptPack]) -> Experience:
@@ -130,7 +127,8 @@ def join_active(
     )
     adding = [Operation(kind="add", experience=lesson, reason="an active pattern") for lesson in new]
     revision = apply(library, adding, screen=screen, cap=LIBRARY_CAP.of(settings), epoch=0)
-    return revision.library, [*_unused(revision), *_displaced(revision)]
+    missing = [] if folder.is_dir() else [f"patterns: there is no folder {str(folder)!r}, so none is read"]
+    return revision.library, [*missing, *_unused(revision), *_displaced(revision)]
 
 
 def _unused(revision: Revision) -> Iterable[str]:

@@ -96,9 +96,10 @@ def test_a_pattern_that_no_prompt_may_carry_refuses_the_run_and_names_the_file(
     assert "split-first" in str(error.value)
 
 
-def test_a_folder_that_is_not_there_is_no_empty_shelf(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no folder"):
-        joined(tmp_path / "patterns")
+def test_a_folder_that_is_not_there_yet_is_named(tmp_path: Path) -> None:
+    library, (said,) = joined(tmp_path / "patterns")
+    assert library == empty()
+    assert said.startswith("patterns: there is no folder")
 
 
 def test_a_file_without_front_matter_is_named(tmp_path: Path) -> None:

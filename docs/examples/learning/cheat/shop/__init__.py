@@ -1,0 +1,3 @@
+"""A small shop."""
+
+VERSION = 2
