@@ -19,6 +19,8 @@ from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 LEARN_FILE = "learn.toml"
 PREFIX = "TFGRPO_LEARN_"
 LARGEST = 1_000_000
+SKILL_FOLDERS = (".agents/skills", ".claude/skills")
+"""Where coding agents look for skills, in the root of a project."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +46,11 @@ class LearnSettings:
     alert_command: tuple[str, ...] = ()
     suite: str = ""
     """Relative to the root of the repository."""
+    model: str = ""
+    approvers: tuple[str, ...] = ()
+    skills: tuple[str, ...] = SKILL_FOLDERS
+    """Relative to the root of the repository, as the next one."""
+    agents_md: str = ""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -59,6 +66,14 @@ LEARN_TABLE: Mapping[str, LearnSetting] = {row.key: row for row in (
                  help="program that gets each alert as JSON on its standard input; it has 10 seconds"),
     LearnSetting(key="suite", parse=str.strip, default="",
                  help="folder of the suite that proven scenarios join; empty: none"),
+    LearnSetting(key="model", parse=str.strip, default="",
+                 help="model that writes patterns, openai:<model>; empty: a template writes them"),
+    LearnSetting(key="approvers", parse=_words, default=(),
+                 help="people who may promote, reject and deprecate patterns; empty: everybody but agents"),
+    LearnSetting(key="skills", parse=_words, default=SKILL_FOLDERS,
+                 help="folders that get a skill for each active pattern"),
+    LearnSetting(key="agents_md", parse=str.strip, default="",
+                 help="memory file that gets a line for each active pattern, such as AGENTS.md; empty: none"),
 )}
 # fmt: on
 

@@ -1,11 +1,11 @@
-"""The language model of ``tfgrpo harvest --statement model``, within the project's budget."""
+"""Language models that write texts, within the project's budget: statements, and patterns."""
 
 from __future__ import annotations
 
 import os
 
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.cli.project import Project, project_of
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.settings.agents import ACTOR, MAX_TOKENS, MODELS, TEACHER
@@ -27,6 +27,12 @@ def open_statement_model(arguments: Arguments) -> StatementModel:
             f"--statement model needs a language model, and tfgrpo_teacher is {TEACHER.of(settings)!r};"
             f" set it to {MODEL}<model>"
         )
+    return open_writer(project, spec)
+
+
+def open_writer(project: Project, spec: str) -> StatementModel:
+    """Return what writes texts by a model; raises SettingError, makes no call."""
+    settings = project.settings
     file = MODELS.of(settings)
     models = Models(
         load_models(project.root / file if file else None),

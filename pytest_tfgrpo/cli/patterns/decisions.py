@@ -16,7 +16,7 @@ def decide(arguments: Arguments) -> Iterator[str]:
     """Move a pattern as a person decides."""
     event: ShelfMove = arguments.event
     shelf = open_shelf(arguments)
-    review = review_of(arguments, shelf.pattern(arguments.name))
+    review = review_of(arguments, shelf, shelf.pattern(arguments.name))
     decision = ShelfDecision(by=arguments.by, reason=arguments.reason)
     pattern = decided(shelf, arguments.name, event, decision, review)
     path = shelf.place(pattern.status, pattern.name).relative_to(shelf.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.patterns.jobs.manifest import LEARNING, JobManifest
 from pytest_tfgrpo.patterns.jobs.queue import QUEUE_FILE, JobQueue, reviewers_of_tests
 from pytest_tfgrpo.patterns.jobs.queue_file import QueuedJob
+from pytest_tfgrpo.patterns.learn_file import load_learn_settings
 from pytest_tfgrpo.patterns.shelf.pattern import FOLDER, Pattern
 from pytest_tfgrpo.patterns.shelf.promotion import PatternJob, PatternReview
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
+from pytest_tfgrpo.patterns.shelf.sync import SyncPlaces
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
 from pytest_tfgrpo.suite.contamination.answers import expected_answers
@@ -38,7 +41,7 @@ def screens_of(arguments: Arguments) -> PatternScreens:
     return PatternScreens(collect(folder, [folder], KINDS), partial(expected_answers, KINDS))
 
 
-def review_of(arguments: Arguments, pattern: Pattern) -> PatternReview:
+def review_of(arguments: Arguments, shelf: Shelf, pattern: Pattern) -> PatternReview:
     """Return what a decision about a pattern rests on."""
     project = project_of(arguments)
     folder = project.out / project.task_id / LEARNING
@@ -52,8 +55,15 @@ def review_of(arguments: Arguments, pattern: Pattern) -> PatternReview:
         screens=screens_of(arguments),
         job=None if found is None else _job(found.manifest, reviewers_of_tests(folder, found.id)),
         untested=arguments.untested,
+        approvers=load_learn_settings(shelf.root, os.environ).approvers,
         agents={job.manifest.captured.approver for job in jobs if job.manifest.captured.trigger == "self"},
     )
+
+
+def places_of(arguments: Arguments, shelf: Shelf) -> SyncPlaces:
+    """Return what learn.toml wants to be kept up to date."""
+    settings = load_learn_settings(shelf.root, os.environ)
+    return SyncPlaces(skills=settings.skills, agents_md=settings.agents_md, docs=arguments.docs)
 
 
 def _job(manifest: JobManifest, seen_by: tuple[str, ...]) -> PatternJob:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_tfgrpo.cli.parsers import Arguments
-from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf
+from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf, places_of
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.core.texts.text import block, plural
-from pytest_tfgrpo.patterns.shelf.sync import SyncChange, SyncPlaces, apply, changes
+from pytest_tfgrpo.patterns.shelf.sync import SyncChange, apply, changes
 
 DONE = {"add": "added", "change": "changed", "remove": "removed"}
 
@@ -16,7 +16,7 @@ DONE = {"add": "added", "change": "changed", "remove": "removed"}
 def sync(arguments: Arguments) -> Iterator[str]:
     """Bring the files of agents up to date, or print what would; raises PatternError of what is left."""
     shelf = open_shelf(arguments)
-    found = changes(shelf, SyncPlaces(docs=arguments.docs), force=arguments.force)
+    found = changes(shelf, places_of(arguments, shelf), force=arguments.force)
     if arguments.check:
         yield from (block(change.diff(shelf.root)) for change in found)
         if found:

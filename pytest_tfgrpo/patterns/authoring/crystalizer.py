@@ -22,9 +22,9 @@ from pytest_tfgrpo.patterns.shelf.screens import EXCERPT, PatternScreens
 TRIES = 2
 MOST_TAGS = 5
 
-Ask = Callable[[Request], str | None]
+AskModel = Callable[[Request], str | None]
 """Returns what a model answers; None: the budget is used up, or there is no usable answer."""
-Say = Callable[[str], None]
+Tell = Callable[[str], None]
 
 
 def _quiet(_text: str) -> None:
@@ -32,7 +32,11 @@ def _quiet(_text: str) -> None:
 
 
 def crystalize(
-    subject: PatternSubject, ask: Ask | None, *, screens: PatternScreens | None = None, say: Say = _quiet
+    subject: PatternSubject,
+    ask: AskModel | None,
+    *,
+    screens: PatternScreens | None = None,
+    say: Tell = _quiet,
 ) -> Pattern:
     """Return the pattern of a subject, stamped and screened; its place on the shelf gives it its id.
 
@@ -96,7 +100,7 @@ def _refused(pattern: Pattern, screens: PatternScreens) -> str:
     return "; ".join(f"{fault.place}: {fault.message}" for fault in found)
 
 
-def _without_bad_excerpt(pattern: Pattern, screens: PatternScreens, say: Say) -> Pattern:
+def _without_bad_excerpt(pattern: Pattern, screens: PatternScreens, say: Tell) -> Pattern:
     """Return a pattern without its excerpt where that is not fit to be read by agents."""
     body = pattern.body
     alone = replace(pattern, body=replace(body, files=()))

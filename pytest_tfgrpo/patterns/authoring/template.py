@@ -27,7 +27,7 @@ NAME_MAX = 50
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PARAMETERS = re.compile(r"\[[^\]]*\]$|\([^)]*\)$")
 
-Passes = Callable[[str], bool]
+PassesScreens = Callable[[str], bool]
 
 
 def write_by_template(subject: PatternSubject, screens: PatternScreens) -> Pattern:
@@ -85,7 +85,7 @@ def name_of(title: str) -> str:
     return name or "pattern"
 
 
-def _shown(texts: Sequence[str], passes: Passes) -> list[str]:
+def _shown(texts: Sequence[str], passes: PassesScreens) -> list[str]:
     return [text for text in dict.fromkeys(texts) if text and passes(text)][:NAMED]
 
 

@@ -1,4 +1,7 @@
-"""Promotion: what keeps a pattern from going to agents, all of it at once, each with what to do."""
+"""Promotion: what keeps a pattern from going to agents, all of it at once, each with what to do.
+
+A person promotes, and an agent may comment (decision 53).
+"""
 
 from __future__ import annotations
 

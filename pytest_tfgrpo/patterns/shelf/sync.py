@@ -17,11 +17,11 @@ from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.patterns.learn_file import SKILL_FOLDERS
 from pytest_tfgrpo.patterns.shelf.pattern import FOLDER, Pattern, PatternStatus
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
 from pytest_tfgrpo.patterns.shelf.skill_text import is_as_written, is_ours, lesson_of, skill_text
 
-SKILL_FOLDERS = (".agents/skills", ".claude/skills")
 SKILL = "SKILL.md"
 DOCS = "docs/patterns/index.md"
 BEGIN, END = "<!-- patterns of tfgrpo: begin -->", "<!-- patterns of tfgrpo: end -->"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pytest_tfgrpo.core.scenarios import Attachment
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.patterns.learn_file import SKILL_FOLDERS
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern
 from pytest_tfgrpo.patterns.shelf.skill_text import skill_text
-from pytest_tfgrpo.patterns.shelf.sync import SKILL, SKILL_FOLDERS
+from pytest_tfgrpo.patterns.shelf.sync import SKILL
 
 
 def skill_overlay(pattern: Pattern, folder: Path) -> tuple[Attachment, ...]:

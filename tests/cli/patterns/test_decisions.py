@@ -90,3 +90,12 @@ def test_answers_of_a_suite_keep_a_pattern_from_agents(repository: Path) -> None
     said = tfgrpo("patterns", "promote", NAME, *WHY, "--untested", "--suite", "../suite", code=1)
     assert "lesson: it contains an answer of scenario 'paint'" in said
     assert "lesson: it contains an answer" not in tfgrpo("patterns", "lint")
+
+
+def test_learn_toml_says_who_may_decide(repository: Path) -> None:
+    (repository / "learn.toml").write_text('approvers = ["bo"]\n')
+    write_candidate(put(repository), make_pattern(evidence=evidence()))
+    said = tfgrpo("patterns", "reject", NAME, *WHY, code=1)
+    assert "'ann' is not among the approvers of learn.toml: bo" in said
+    tfgrpo("patterns", "comment", NAME, "--by", "ann", "--text", "I would reject it.")
+    tfgrpo("patterns", "reject", NAME, "--by", "bo", "--reason", "so would I")

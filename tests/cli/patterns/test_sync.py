@@ -26,3 +26,10 @@ def test_files_of_agents_are_checked_and_brought_up_to_date(repository: Path) ->
     skill.write_text(skill.read_text() + "More.\n")
     assert "SKILL.md: somebody edited it; take that over" in tfgrpo("patterns", "sync", code=1)
     assert tfgrpo("patterns", "sync", "--force") == f"changed  .claude/skills/{NAME}/SKILL.md\n"
+
+
+def test_learn_toml_says_what_is_kept_up_to_date(repository: Path) -> None:
+    put(repository, make_pattern(status=PatternStatus.ACTIVE))
+    (repository / "learn.toml").write_text('skills = []\nagents_md = "AGENTS.md"\n')
+    assert tfgrpo("patterns", "sync") == "added  AGENTS.md\n"
+    assert f"({NAME})" in (repository / "AGENTS.md").read_text()

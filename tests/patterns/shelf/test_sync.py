@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.patterns.shelves import make_body, make_pattern, put
 
 from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.patterns.learn_file import SKILL_FOLDERS
 from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
@@ -19,7 +20,6 @@ from pytest_tfgrpo.patterns.shelf.sync import (
     BEGIN,
     END,
     LINES_MAX,
-    SKILL_FOLDERS,
     SyncPlaces,
     apply,
     changes,
