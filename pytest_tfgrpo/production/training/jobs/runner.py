@@ -80,8 +80,10 @@ class TrainingRunner:
 
     def close(self) -> None:
         """Interrupt the process, whose run another service resumes, and let it take the lease at once."""
-        if self._now is not None and self._now.left is not None:
-            self._leave()
+        if self._now is not None:
+            with suppress(BusError):
+                if not self._lease.hold():
+                    self._leave()
         if self._now is not None and self._now.work is not None:
             work = self._now.work
             with suppress(TfgrpoError, OSError):

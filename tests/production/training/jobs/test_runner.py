@@ -392,7 +392,7 @@ def living(folder: Path) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("leaves", ["goes on", "closes"])
+@pytest.mark.parametrize("leaves", ["goes on", "closes", "closes before it looks"])
 def test_a_service_that_was_only_slow_leaves_its_process_to_who_found_it(
     queue: Queue, embedded: BusPlace, tmp_path: Path, clock: Clock, leaves: str
 ) -> None:
@@ -404,12 +404,14 @@ def test_a_service_that_was_only_slow_leaves_its_process_to_who_found_it(
         other.go(1)
         clock.now += 30
         other.go(1)
-        queue.go(1)
+        if leaves != "closes before it looks":
+            queue.go(1)
         other.go(7)
-        if leaves == "closes":
+        if leaves == "goes on":
+            clock.now += HANDOVER_S
+            queue.go(1)
+        else:
             queue.runner.close()
-        clock.now += HANDOVER_S
-        queue.go()
     other.write_run(end="complete")
     other.go()
     assert queue.process.signals == []
