@@ -9,7 +9,7 @@ import pytest
 from support.loop_events import publish, trajectory
 
 from pytest_tfgrpo.cli import parser as command_line
-from pytest_tfgrpo.cli.demo.demo_library import demo_folder
+from pytest_tfgrpo.cli.demo_folder import demo_folder
 from pytest_tfgrpo.cli.loop import loop_demo
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.production.bus.registry import open_bus
