@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -157,7 +158,8 @@ def _write(request: CaptureRequest, job: JobManifest, taken: TakenSnapshot | Non
         HISTORY: history_lines(request.history),
     }
     if taken is not None:
-        job = replace(job, reason="", snapshot=taken.work, captured=replace(job.captured, files=taken.files))
+        whose = replace(job.captured, files=taken.files)
+        job = replace(job, reason="", snapshot=taken.work, captured=whose)
         files |= {DIFF: taken.diff, TARBALL: taken.tarball}
     with staged_folder(request.learning, job.job_id) as folder:
         write_files(folder, files)
@@ -168,7 +170,8 @@ def _write(request: CaptureRequest, job: JobManifest, taken: TakenSnapshot | Non
             finish(folder, request.learning, job.job_id)
         except BaseException:
             if taken is not None:
-                taken.withdraw()
+                with suppress(SnapshotError):
+                    taken.withdraw()
             raise
     return job
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,9 @@ LOOSE = 100
 """Objects up to which each goes over as a file of its own; more go as one pack."""
 WRITER = ("pytest-tfgrpo", "learning@pytest-tfgrpo.invalid")
 """Author and committer of snapshots."""
-_OURS = ("core.fsync=none", "core.safecrlf=false", "core.untrackedCache=false", "core.preloadIndex=true")
+_OURS = ("core.safecrlf=false", "core.untrackedCache=false", "core.preloadIndex=true")
+_DURABLE = "committed,loose-object,reference"
+"""What git syncs to disk in the repository itself; in quarantine it is nothing."""
 _INFO = ("exclude", "attributes")
 
 
@@ -48,6 +50,7 @@ class GitWriter:
             **environment,
             "GIT_OBJECT_DIRECTORY": str(folder / "objects"),
             "GIT_INDEX_FILE": str(folder / "index"),
+            **_fsync("none"),
             **{f"GIT_{who}_NAME": name for who in ("AUTHOR", "COMMITTER")},
             **{f"GIT_{who}_EMAIL": email for who in ("AUTHOR", "COMMITTER")},
         }
@@ -67,60 +70,59 @@ class GitWriter:
 
     def run(self, *arguments: str, given: bytes = b"", in_work_tree: bool = False) -> bytes:
         """Return what git prints; raises SnapshotError with its words."""
-        tree = {"GIT_WORK_TREE": str(self.place.root)} if in_work_tree else {}
-        return self._run(arguments, {**self._environment, **tree}, given, self.place.root)
+        more = {"GIT_WORK_TREE": str(self.place.root)} if in_work_tree else {}
+        return self._run(arguments, more, given)
 
     def commit(self, tree: str, parent: str, message: str, at: int) -> str:
         """Write a commit into the quarantine and return its id."""
         dates = {f"GIT_{who}_DATE": f"{at} +0000" for who in ("AUTHOR", "COMMITTER")}
-        argv = ("commit-tree", tree, "-p", parent)
-        return object_id(self._run(argv, {**self._environment, **dates}, message.encode(), self.folder))
+        return object_id(self._run(("commit-tree", tree, "-p", parent), dates, message.encode()))
 
     def publish(self, commit: str, ref: str) -> None:
         """Let the repository have the objects, then the reference; raises SnapshotError."""
         ids = sorted(self._objects())
         pack = self.run("pack-objects", "--stdout", "-q", given="".join(f"{one}\n" for one in ids).encode())
-        real = {**self._environment, "GIT_OBJECT_DIRECTORY": str(self.place.common / "objects")}
         taker = ("unpack-objects", "-q") if len(ids) <= LOOSE else ("index-pack", "--stdin")
-        self._run(taker, real, pack, self.folder, durable=True)
-        self._run(("update-ref", "--no-deref", ref, commit, ""), real, b"", self.folder, durable=True)
+        self._write(*taker, given=pack)
+        self._write("update-ref", "--no-deref", ref, commit, "")
+
+    def point(self, ref: str, commit: str) -> None:
+        """Let a reference of ours lead to a commit; raises SnapshotError."""
+        self._write("update-ref", "--no-deref", ref, commit)
 
     def drop(self, ref: str) -> None:
         """Delete a reference of ours, if it is there; raises SnapshotError."""
-        real = {**self._environment, "GIT_OBJECT_DIRECTORY": str(self.place.common / "objects")}
-        self._run(("update-ref", "--no-deref", "-d", ref), real, b"", self.folder)
+        self._write("update-ref", "--no-deref", "-d", ref)
+
+    def _write(self, *arguments: str, given: bytes = b"") -> None:
+        """Have git write into the repository itself, to disk."""
+        self._run(
+            arguments, {"GIT_OBJECT_DIRECTORY": str(self.place.common / "objects"), **_fsync(_DURABLE)}, given
+        )
 
     def _objects(self) -> Iterator[str]:
         for found in (self.folder / "objects").glob("??/*"):
             yield found.parent.name + found.name
 
-    def _run(
-        self,
-        arguments: Iterable[str],
-        environment: Mapping[str, str],
-        given: bytes,
-        folder: Path,
-        *,
-        durable: bool = False,
-    ) -> bytes:
-        words = tuple(arguments)
-        argv = (
-            *self._argv,
-            *(("-c", "core.fsync=committed,loose-object,reference") if durable else ()),
-            *words,
-        )
+    def _run(self, arguments: tuple[str, ...], more: Mapping[str, str], given: bytes) -> bytes:
+        """Run git with `more` in its environment, in the working tree where that has one."""
         try:
             done = subprocess.run(
-                argv, env=environment, cwd=folder, input=given, capture_output=True, timeout=TIMEOUT_S
+                (*self._argv, *arguments),
+                env={**self._environment, **more},
+                cwd=more.get("GIT_WORK_TREE", self.folder),
+                input=given,
+                capture_output=True,
+                timeout=TIMEOUT_S,
             )
         except subprocess.TimeoutExpired:
             raise SnapshotError(
-                f"git {words[0]} took over {TIMEOUT_S} s in {str(self.place.root)!r}; try again"
+                f"git {arguments[0]} took over {TIMEOUT_S} s in {str(self.place.root)!r}; try again"
             ) from None
         if done.returncode != 0:
             said = done.stderr.decode("utf-8", "replace").strip()[:500].replace("\n", "; ")
             raise SnapshotError(
-                f"git {words[0]} failed in {str(self.place.root)!r}: {said!r}; correct this, then try again"
+                f"git {arguments[0]} failed in {str(self.place.root)!r}: {said!r}; correct this, try again"
             )
         return done.stdout
 
@@ -135,6 +137,10 @@ def open_writer(place: RepositoryPlace, settings: Mapping[str, str]) -> Iterator
 def object_id(printed: bytes) -> str:
     """Return the id that git prints."""
     return printed.decode("ascii").strip()
+
+
+def _fsync(parts: str) -> dict[str, str]:
+    return {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": parts}
 
 
 def _copy(source: Path, target: Path) -> None:

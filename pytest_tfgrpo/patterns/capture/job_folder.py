@@ -49,12 +49,12 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         write_pieces(folder / name, [content])
 
 
-def finish(folder: Path, learning: Path, name: str) -> Path:
-    """Move a staged folder to its place, in one step, and return that; raises OSError."""
+def finish(folder: Path, learning: Path, name: str) -> None:
+    """Move a staged folder to its place, in one step; raises OSError."""
     target = learning / name
     folder.rename(target)
-    sync_folder(learning)
-    return target
+    with suppress(OSError):
+        sync_folder(learning)
 
 
 def abandoned(learning: Path) -> Iterator[str]:

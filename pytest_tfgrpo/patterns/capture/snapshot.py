@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.tree_files import tree_files
@@ -21,6 +21,7 @@ from pytest_tfgrpo.patterns.jobs.manifest import REFS, WorkSnapshot
 from pytest_tfgrpo.sandbox.archives import ArchiveProblem, pack
 
 if TYPE_CHECKING:
+    from pytest_tfgrpo.harvest.fixes import ChangedFile
     from pytest_tfgrpo.harvest.history.git_shadow import RepositoryPlace
 
 DIFF = (
@@ -79,14 +80,6 @@ def take_snapshot(
         yield None if base.tree == tree else _taken(git, base, tree, name, at)
 
 
-def pack_tree(objects: GitObjects, tree: str) -> bytes:
-    """Return the archive of a tree, the same bytes each time; raises SnapshotError."""
-    try:
-        return pack(tree_files(objects, tree))
-    except ArchiveProblem as problem:
-        raise SnapshotError(f"no archive can hold the tree {tree}: {problem}") from None
-
-
 def _ends(
     git: GitWriter, settings: GitSettings, merge: str | None, leave_out: Path | None
 ) -> tuple[_Ends, str]:
@@ -114,23 +107,40 @@ def _head(git: GitWriter) -> _Ends:
 
 def _taken(git: GitWriter, base: _Ends, tree: str, name: str, at: int) -> TakenSnapshot:
     with GitObjects(git.folder) as objects:
-        comparison = TreeComparison(objects)
-        comparison.send([(base.tree, tree)])
-        files = comparison.receive()[0]
-        if files is None:
-            raise SnapshotError(f"a folder of tree {base.tree} is missing or damaged; fetch it")
+        files = changed_files(objects, base.tree, tree)
         screen(objects, files)
-        diff = git.run(*DIFF, base.tree, tree)
-        tarball = pack_tree(objects, tree)
+        diff, tarball = write_diff(git, base.tree, tree), pack_tree(objects, tree)
     work = WorkSnapshot(
         ref=REFS + name,
         commit=git.commit(tree, base.commit, f"Learning snapshot {name}\n", at),
         base=base.commit,
         tree=tree,
         base_tree=base.tree,
-        tarball_sha256=hashlib.sha256(tarball).hexdigest(),
-        diff_sha256=hashlib.sha256(diff).hexdigest(),
+        tarball_sha256=stamp_bytes(tarball),
+        diff_sha256=stamp_bytes(diff),
     )
-    return TakenSnapshot(
-        work=work, files=tuple(sorted(one.path for one in files)), diff=diff, tarball=tarball, git=git
-    )
+    paths = tuple(sorted(one.path for one in files))
+    return TakenSnapshot(work=work, files=paths, diff=diff, tarball=tarball, git=git)
+
+
+def changed_files(objects: GitObjects, base: str, tree: str) -> tuple[ChangedFile, ...]:
+    """Return the files in which two trees differ; raises SnapshotError."""
+    comparison = TreeComparison(objects)
+    comparison.send([(base, tree)])
+    files = comparison.receive()[0]
+    if files is None:
+        raise SnapshotError(f"a folder of tree {base} or {tree} is missing or damaged; fetch it")
+    return files
+
+
+def write_diff(git: GitWriter, base: str, tree: str) -> bytes:
+    """Return the difference of two trees, the same text each time; raises SnapshotError."""
+    return git.run(*DIFF, base, tree)
+
+
+def pack_tree(objects: GitObjects, tree: str) -> bytes:
+    """Return the archive of a tree, the same bytes each time; raises SnapshotError."""
+    try:
+        return pack(tree_files(objects, tree))
+    except ArchiveProblem as problem:
+        raise SnapshotError(f"no archive can hold the tree {tree}: {problem}") from None
