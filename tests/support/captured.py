@@ -29,7 +29,7 @@ class CapturedJob:
         self.first = self.repository.commit(base, "First")
         self.commit = self.repository.commit(change, "Snapshot", branch="taken", parents=[self.first])
         self.files = tuple(sorted(str(name) for name in change))
-        self.folder = folder / "jobs" / "job"
+        self.folder = folder / "jobs" / JOB
         self.folder.mkdir(parents=True)
         self.write(PROMPT)
 

@@ -13,6 +13,7 @@ from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HarvestRow,
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 from pytest_tfgrpo.harvest.proof.validation import RunTests, ValidationPlan
 from pytest_tfgrpo.harvest.proof.work_tree import WorkTree
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.scoring.runners.protocol import Isolation, SuiteRequest, SuiteRun
 
@@ -42,6 +43,7 @@ class HarvestPlan:
     isolation: Isolation = "bwrap"
     budget_s: float | None = None
     """Seconds after which it stops, so that another harvest goes on; None: when all is done."""
+    origin: FixOrigin = FixOrigin()
 
 
 class FindRecipes(Protocol):

@@ -238,6 +238,7 @@ class HarvestWorker:
             protected=candidate.protected,
             sources=candidate.sources,
             timeout_s=check_timeout_s(validation),
+            origin=self._plan.origin,
         )
         write_proof(self._plan.suite, provenance, environment)
         write_scenario(self._plan.suite, provenance, archives, self._plan.domain)
@@ -284,7 +285,8 @@ class HarvestWorker:
     ) -> HarvestedFix:
         """Write what a person needs to complete a scenario; raises StoreError."""
         value = partial_value(candidate, part, validation, self._plan.domain)
-        write_partial(self._plan.suite, candidate.id, value, manual_advice(candidate, part, validation))
+        advice = manual_advice(candidate, part, validation, self._plan.origin)
+        write_partial(self._plan.suite, candidate.id, value, advice)
         row = _row(candidate, HarvestStatus.NEEDS_MANUAL, cause=RootCause.SCENARIO_SYNTHESIS)
         return HarvestedFix(row=replace(row, reason=validation.reason))
 

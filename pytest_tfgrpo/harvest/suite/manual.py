@@ -8,6 +8,7 @@ from pytest_tfgrpo.core.texts.text import block
 from pytest_tfgrpo.core.wire.toml_text import toml_text
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, RecipePart
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin
 
 ADVICE = """# {id}
 
@@ -24,8 +25,8 @@ runner = "{runner}"    # {runners}, or command
 # env = {{ LANG = "C.UTF-8" }}
 ```
 
-Then run the same `tfgrpo harvest` again with `--retry`. What is known so far is in
-`{id}.scenario.partial.json`; harvest removes both files once the scenario is proven.
+Then {again}. What is known so far is in
+`{id}.scenario.partial.json`; both files go once the scenario is proven.
 
 Changed files with tests:
 
@@ -53,8 +54,13 @@ _OF_NODE = {
 _JAVASCRIPT = re.compile(r".*\.[cm]?[jt]sx?", re.DOTALL)
 
 
-def manual_advice(candidate: FixCandidate, part: RecipePart | None, validation: FixValidation) -> str:
+def manual_advice(
+    candidate: FixCandidate, part: RecipePart | None, validation: FixValidation, origin: FixOrigin
+) -> str:
     """Return what a person has to do, in Markdown."""
+    again = "run the same `tfgrpo harvest` again with `--retry`"
+    if origin.job:
+        again = f"put the job back: `tfgrpo learn requeue {origin.job}`"
     folder = "." if part is None else part.folder
     runner = "command" if part is None else part.command.runner
     tests = candidate.tests or candidate.protected
@@ -63,6 +69,7 @@ def manual_advice(candidate: FixCandidate, part: RecipePart | None, validation: 
         **(_OF_NODE if of_node else _OF_PYTHON),
         off="" if runner == "command" else "# ",
         id=candidate.id,
+        again=again,
         commit=candidate.change.commit,
         reason=block(validation.reason, 500).replace("`", "'"),
         folder=toml_text(folder),

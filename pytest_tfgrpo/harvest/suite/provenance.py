@@ -6,16 +6,29 @@ import json
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Literal
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.schema import violations
-from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
+from pytest_tfgrpo.core.wire.wire import SPARSE, from_wire, to_wire
 from pytest_tfgrpo.harvest.fixes import FixValidation, RecipePart, Statement
 
-SCHEMA = "tfgrpo.provenance/1"
+SCHEMA = "tfgrpo.provenance/2"
+"""Files of the first version have no origin: all were of a history."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixOrigin:
+    """Where a fix was found."""
+
+    source: Literal["history", "capture"] = "history"
+    job: str = field(default="", metadata=SPARSE)
+    """Of a captured one its job,"""
+    approver: str = field(default="", metadata=SPARSE)
+    """and who approved it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,12 +54,12 @@ class Provenance:
     sources: tuple[str, ...] = ()
     timeout_s: float = 600.0
     """Seconds for the tests in the check."""
-    schema: str = SCHEMA
+    origin: FixOrigin = FixOrigin()
 
 
 def write_provenance(path: Path, provenance: Provenance) -> None:
     """Write the file, whole or not at all; raises JournalError."""
-    write_json(path, to_wire(provenance))
+    write_json(path, {"schema": SCHEMA, **to_wire(provenance)})
 
 
 def read_provenance(path: Path) -> Provenance:
@@ -62,6 +75,6 @@ def read_provenance(path: Path) -> Provenance:
     if found := violations("provenance", value):
         raise StoreError(f"{path}: #{found[0].pointer}: {found[0].message}; restore the file")
     try:
-        return from_wire(Provenance, value)
+        return from_wire(Provenance, {name: one for name, one in value.items() if name != "schema"})
     except ValueError as error:
         raise StoreError(f"{path}: {error}; restore the file") from None

@@ -131,7 +131,9 @@ def write_scenario(suite: Path, provenance: Provenance, archives: FixArchives, d
     """Write the archives of a proven fix, and its scenario last; raises StoreError."""
     paths = SuitePaths(suite=suite, id=provenance.id)
     write_archives(suite, provenance.id, archives)
-    heading = f"Harvested from commit {provenance.commit}; its proof: {PROVENANCE}/{provenance.id}.json"
+    job = provenance.origin.job
+    found = f"Captured as job {job}, commit" if job else "Harvested from commit"
+    heading = f"{found} {provenance.commit}; its proof: {PROVENANCE}/{provenance.id}.json"
     _write(paths.scenario, scenario_text(scenario_value(provenance, domain), heading).encode())
     for left in (paths.partial, paths.manual):
         left.unlink(missing_ok=True)
@@ -173,7 +175,8 @@ def scenario_value(provenance: Provenance, domain: str) -> dict[str, Json]:
 
 def tags_of(provenance: Provenance) -> list[str]:
     """Return the tags of a harvested scenario."""
-    return ["harvested", *(["leak"] if provenance.prompt.cut else []),
+    found = "captured" if provenance.origin.source == "capture" else "harvested"
+    return [found, *(["leak"] if provenance.prompt.cut else []),
             *(["relaxed"] if provenance.validation.relaxed else [])]  # fmt: skip
 
 

@@ -13,11 +13,15 @@ from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
 from pytest_tfgrpo.harvest.fixes import FixCandidate, HarvestRow, HarvestStatus, RecipePart, RootCause
 from pytest_tfgrpo.harvest.history.candidates import CandidateRules
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
-from pytest_tfgrpo.harvest.job.plan import FindRecipes, HarvestPlan, HarvestTools
+from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestTools
 from pytest_tfgrpo.harvest.job.progress import WorkerProgress
+from pytest_tfgrpo.harvest.job.tools import domain_of, open_builder, open_tools, reviewed_recipes
 from pytest_tfgrpo.harvest.job.worker import HarvestWorker
 from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
+from pytest_tfgrpo.harvest.recipe.recipe_file import read_recipes
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin
+from pytest_tfgrpo.patterns.jobs.integrity import RECIPE
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.synthesis.captured_fix import (
     captured_candidate,
@@ -46,8 +50,18 @@ class ProofTools:
     knowledge: RecipeKnowledge = RecipeKnowledge()
     """The project's ``harvest.toml``, and the Pythons of this machine."""
     isolation: Isolation = "bwrap"
-    rules: CandidateRules = CandidateRules()
-    """Globs of tests and of protected files, from the project's ``harvest.toml``."""
+
+
+def open_proof_tools(repository: Path, environ: Mapping[str, str], isolation: Isolation) -> ProofTools:
+    """Return the tools of real proofs of a repository's jobs; raises SettingError."""
+    builder = open_builder(environ, isolation)
+    reviewed = reviewed_recipes(repository)
+    return ProofTools(
+        harvest=open_tools(reviewed, builder),
+        domain=domain_of(repository, "HEAD"),
+        knowledge=RecipeKnowledge(reviewed=reviewed, interpreters=builder.interpreters),
+        isolation=isolation,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,44 +89,48 @@ def prove(job: JobManifest, folder: Path, tools: ProofTools) -> JobProof:
         return _failed(RootCause.SNAPSHOT_INTEGRITY, "the job has no snapshot")
     prompt = read_prompt(folder)
     found = found_commands(job, folder, prompt)
+    signed = read_recipes(folder / RECIPE) if (folder / RECIPE).is_file() else ()
+    reviewed = (*signed, *tools.knowledge.reviewed)
+    rules = CandidateRules(
+        tests=tuple(glob for recipe in reviewed for glob in recipe.tests or ()),
+        protected=tuple(glob for recipe in reviewed for glob in recipe.protected or ()),
+    )
     try:
         with GitObjects(Path(job.captured.repository)) as objects:
             change = captured_change(job, job.snapshot, prompt, objects)
-            candidate, tests = captured_candidate(change, tools.rules, found, objects)
+            candidate, tests = captured_candidate(change, rules, found, objects)
     except (SnapshotError, SettingError) as error:
         return _failed(RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300))
     if isinstance(candidate, HarvestRow):
         return _of_row(candidate, {})
-    recipes = CapturedRecipes(found, tools.knowledge, tools.harvest.recipes, tests)
-    return _prove(candidate, Path(job.captured.repository), folder, tools, recipes)
+    own = tools.harvest.recipes
+    recipes = CapturedRecipes(found, tools.knowledge, own, tests, signed)
+    return _prove(candidate, _plan(job, folder, tools, rules), replace(tools.harvest, recipes=recipes))
 
 
-def _prove(
-    candidate: FixCandidate, repository: Path, folder: Path, tools: ProofTools, recipes: FindRecipes
-) -> JobProof:
-    plan = HarvestPlan(
-        repository=repository,
-        commits=candidate.change.commit,
+def _plan(job: JobManifest, folder: Path, tools: ProofTools, rules: CandidateRules) -> HarvestPlan:
+    captured = job.captured
+    return HarvestPlan(
+        repository=Path(captured.repository),
+        commits=job.snapshot.commit if job.snapshot else "",
         suite=folder,
         domain=tools.domain,
-        tests=tools.rules.tests,
-        protected=tools.rules.protected,
+        tests=rules.tests,
+        protected=rules.protected,
         isolation=tools.isolation,
+        origin=FixOrigin(source="capture", job=job.job_id, approver=captured.approver),
     )
+
+
+def _prove(candidate: FixCandidate, plan: HarvestPlan, tools: HarvestTools) -> JobProof:
     sources: dict[str, str] = {}
 
     def environment(part: RecipePart, date: int) -> MadeEnvironment:
         sources.clear()
         sources.update(part.sources)
-        return tools.harvest.environment(part, date)
+        return tools.environment(part, date)
 
-    own = replace(
-        tools.harvest,
-        recipes=recipes,
-        environment=environment,
-        statement=captured_statement,
-        judge=judge_own_tests,
-    )
+    own = replace(tools, environment=environment, statement=captured_statement, judge=judge_own_tests)
     with locked_folder(WORK) as work:
         worker = HarvestWorker(plan, own, work / "tree", (), WorkerProgress())
         try:

@@ -67,10 +67,14 @@ def _succeeded(folder: Path, called: str) -> Iterator[FoundCommand]:
 
 
 def _earlier(job: JobManifest, folder: Path) -> Iterator[FoundCommand]:
-    """Yield the last good commands of jobs beside this one that were proven, of the same package."""
+    """Yield the last good commands of jobs beside this one that were proven, of the same package.
+
+    `folder` is that of the job, or one of an attempt in it.
+    """
     found: list[tuple[str, str, Path]] = []
-    for path in folder.parent.glob(f"*/{MANIFEST}"):
-        other = None if path.parent == folder else _read_manifest(path)
+    own = next((one for one in (folder, *folder.parents) if one.name == job.job_id), folder)
+    for path in own.parent.glob(f"*/{MANIFEST}"):
+        other = None if path.parent == own else _read_manifest(path)
         if other is not None and other.status is LearningStatus.VALIDATED and _near(job, other):
             found.append((other.captured.created_at, other.job_id, path.parent))
     for _, id_, place in sorted(found, reverse=True)[:EARLIER]:
@@ -105,15 +109,26 @@ class CapturedRecipes:
     """Finds how the tests of captured work run: by the first command that says it, then as harvest does."""
 
     def __init__(
-        self, found: Sequence[FoundCommand], knowledge: RecipeKnowledge, own: FindRecipes, tests: str
+        self,
+        found: Sequence[FoundCommand],
+        knowledge: RecipeKnowledge,
+        own: FindRecipes,
+        tests: str,
+        signed: Sequence[FolderRecipe] = (),
     ) -> None:
-        """`own` is the harvest's own way, `tests` says where the files with tests are from."""
-        self._found, self._knowledge, self._own, self._tests = found, knowledge, own, tests
+        """`own` is the harvest's own way, `tests` says where the files with tests are from.
+
+        `signed` is what a person wrote for this job: nothing else is tried then.
+        """
+        self._found, self._own, self._tests, self._signed = found, own, tests, signed
+        self._knowledge = replace(knowledge, reviewed=(*signed, *knowledge.reviewed))
 
     def __call__(
         self, read: Callable[[str], bytes | None], names: tuple[str, ...], candidate: FixCandidate, /
     ) -> tuple[RecipePart, ...]:
         """Return the parts to try."""
+        if self._signed:
+            return recipe_of(read, names, candidate, self._knowledge)
         parts = next(filter(None, (self._of(one, read, names, candidate) for one in self._found)), ())
         known = {(part.folder, part.command) for part in parts}
         own = self._own(read, names, candidate)

@@ -8,6 +8,7 @@ from support.project_trees import candidate
 
 from pytest_tfgrpo.harvest.recipe.recipe_file import parse_recipes
 from pytest_tfgrpo.harvest.suite.manual import manual_advice, partial_value
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 
 
@@ -23,7 +24,7 @@ from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 def test_the_advice_names_the_runners_of_its_language_and_can_be_used_as_it_is(test, runner, named, runs):
     change = replace(candidate(test), protected=(test, "package.json"))
     part = None if runner is None else make_recipe(command=SuiteCommand(runner=runner))
-    text = manual_advice(change, part, make_validation(reason="no runner"))
+    text = manual_advice(change, part, make_validation(reason="no runner"), FixOrigin())
     (recipe,) = parse_recipes(text.partition("```toml\n")[2].partition("```")[0])
     assert recipe.runner == (runner or "command")
     assert f"# {named}\n" in text
@@ -36,7 +37,7 @@ def test_the_advice_says_why_and_lists_what_changed_and_what_is_known_stands_bes
         candidate("tests/test_a.py"), protected=("tests/test_a.py", "tests/data.txt"), sources=()
     )
     validation = make_validation(reason="no `runner`")
-    text = manual_advice(change, None, validation)
+    text = manual_advice(change, None, validation, FixOrigin())
     assert f"Commit `{change.change.commit}` changes tests" in text
     assert "could not be run: no 'runner'." in text
     assert "Changed files with tests:\n\n* `tests/test_a.py`\n\nChanged sources:\n\n* none\n" in text
@@ -46,4 +47,4 @@ def test_the_advice_says_why_and_lists_what_changed_and_what_is_known_stands_bes
     assert (value["tests"], value["sources"], value["recipe"]) == (list(change.tests), [], None)
     assert value["protected"] == ["tests/test_a.py", "tests/data.txt"]
     untested = replace(change, tests=())
-    assert "* `tests/data.txt`" in manual_advice(untested, None, validation)
+    assert "* `tests/data.txt`" in manual_advice(untested, None, validation, FixOrigin())

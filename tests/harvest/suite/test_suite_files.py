@@ -1,6 +1,7 @@
 """The files of a harvested suite: the scenario comes last, and splits move without touching anything else."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -9,9 +10,8 @@ from support.harvests import make_provenance, make_recipe, make_row, make_valida
 
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.wire.schema import violations
-from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.harvest.fixes import Statement
-from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.harvest.suite.provenance import read_provenance, write_provenance
 from pytest_tfgrpo.harvest.suite.suite_files import (
     FixArchives,
     SuitePaths,
@@ -65,11 +65,21 @@ def test_a_proven_fix_becomes_a_scenario_with_its_archives_and_its_proof(tmp_pat
     }
 
 
+def test_a_proof_of_the_first_version_is_one_of_a_history(tmp_path):
+    path = tmp_path / "one.json"
+    write_provenance(path, make_provenance())
+    value = json.loads(path.read_text())
+    assert (value["schema"], value.pop("origin")) == ("tfgrpo.provenance/2", {"source": "history"})
+    path.write_text(json.dumps({**value, "schema": "tfgrpo.provenance/1"}))
+    assert read_provenance(path) == make_provenance()
+
+
 def test_the_proof_reads_back_and_fits_its_schema(tmp_path):
     provenance = make_provenance(validation=make_validation(environment="e" * 64, wavering=("t::w",)))
     write_proof(tmp_path, provenance, Environment(python="3.11", lock=("a==1",)))
-    assert read_provenance(tmp_path / f"provenance/{provenance.id}.json") == provenance
-    assert violations("provenance", to_wire(provenance)) == []
+    path = tmp_path / f"provenance/{provenance.id}.json"
+    assert read_provenance(path) == provenance
+    assert violations("provenance", json.loads(path.read_text())) == []
     assert (tmp_path / f"environments/{'e' * 64}.json").is_file()
 
 
@@ -77,7 +87,7 @@ def test_the_proof_reads_back_and_fits_its_schema(tmp_path):
     ("text", "message"),
     [
         ("{", "cannot read"),
-        ('{"schema": "tfgrpo.provenance/2"}', "#"),
+        ('{"schema": "tfgrpo.provenance/9"}', "#"),
         ("[]", "#"),
     ],
 )

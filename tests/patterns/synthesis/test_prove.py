@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.captured import PROMPT, CapturedJob
+from support.captured import JOB, PROMPT, CapturedJob
 from support.repositories import remove_object
 from support.text_tests import TextRunner, text_tools
 
-from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance
 from pytest_tfgrpo.patterns.synthesis.prove import prove
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
@@ -27,6 +27,9 @@ def test_a_job_whose_tests_fail_before_and_pass_after_has_a_scenario(tmp_path):
     assert scenario["prompt"].startswith(PROMPT.strip())
     provenance = read_provenance(job.folder / "provenance" / f"{id_}.json")
     assert (provenance.commit, provenance.prompt.source) == (job.commit, "prompt")
+    assert provenance.origin == FixOrigin(source="capture", job=JOB, approver="ada")
+    assert scenario["tags"] == ["captured"]
+    assert (job.folder / f"{id_}.scenario.yaml").read_text().startswith(f"# Captured as job {JOB}, commit")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.captured import PROMPT, CapturedJob
+from support.captured import JOB, PROMPT, CapturedJob
 from support.text_tests import TextRunner, text_tools
 
 from pytest_tfgrpo.core.wire.wire import to_wire
@@ -76,6 +76,13 @@ def test_a_reviewed_recipe_of_the_folder_counts_more_than_a_command(job):
     assert (part.command.runner, part.sources["runner"]) == ("jest", 'harvest.toml [folder."."] runner')
 
 
+def test_what_a_person_signed_for_a_job_counts_more_than_all_else(job):
+    job.write(PROMPT, [ran("vitest web/a.test.js")])
+    (job.folder / "manual.harvest.toml").write_text('[folder."web"]\nrunner = "node-test"\n')
+    part = part_of(job, reviewed=parse_recipes('[folder."."]\nrunner = "jest"\n'))
+    assert (part.command.runner, part.command.folder) == ("node-test", "web")
+
+
 def test_a_proven_job_of_the_same_folder_lends_its_last_good_command(job):
     other = job.folder.parent / "other"
     other.mkdir()
@@ -94,7 +101,8 @@ def test_a_proven_job_of_the_same_folder_lends_its_last_good_command(job):
             assert found.sources["runner"] == "history of job 1111, 2: vitest"
         else:
             assert found.status == "needs_manual_scenario"
-            assert (job.folder / f"{found.scenario}.manual.md").is_file()
+            advice = (job.folder / f"{found.scenario}.manual.md").read_text()
+            assert f"Then put the job back: `tfgrpo learn requeue {JOB}`." in advice
 
 
 def test_manifests_that_a_change_touches_add_set_up(tmp_path):
