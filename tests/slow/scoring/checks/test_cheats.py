@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from support.cheats import EARLY, FILES, RUNTIME
-from support.cheats_inside import ANSWERS, RUNNERS
-from support.fixes import BASE, FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
-from support.later_cheats import LATER, RETURNS
-from support.quiet_cheats import QUIET_WAYS
+from support.cheat_tables import TABLES
+from support.cheats import FILES
+from support.cheats_inside import ANSWERS
+from support.fixes import FAIL_TO_PASS, HIDDEN, SOLVED, SmallFix
+from support.later_cheats import LATER
 from support.tools import require_tool
 
 from pytest_tfgrpo.core.errors import CheckError
@@ -20,16 +20,10 @@ def fix(tmp_path: Path) -> SmallFix:
 
 
 SAMPLE = 6
-IMPORTED = {**BASE, "tests/conftest.py": "import shop.cart\n"}
-"""A project whose code is imported before its tests are."""
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(
-    ("base", "cheats"),
-    [(BASE, RUNTIME), (IMPORTED, EARLY), (BASE, RUNNERS), (BASE, QUIET_WAYS), (BASE, {**LATER, **RETURNS})],
-    ids=["in tests", "before", "by one who knows", "put back", "later"],
-)
+@pytest.mark.parametrize(("base", "cheats"), TABLES.values(), ids=TABLES)
 def test_a_module_that_cheats_scores_nothing(tmp_path, campaign, base, cheats):
     require_tool("bwrap")
     for number, cheat in enumerate(campaign.sample(sorted(cheats), SAMPLE)):
