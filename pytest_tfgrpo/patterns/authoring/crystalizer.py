@@ -24,7 +24,7 @@ MOST_TAGS = 5
 
 AskModel = Callable[[Request], str | None]
 """Returns what a model answers; None: the budget is used up, or there is no usable answer."""
-Tell = Callable[[str], None]
+TellReader = Callable[[str], None]
 
 
 def _quiet(_text: str) -> None:
@@ -36,7 +36,7 @@ def crystalize(
     ask: AskModel | None,
     *,
     screens: PatternScreens | None = None,
-    say: Tell = _quiet,
+    say: TellReader = _quiet,
 ) -> Pattern:
     """Return the pattern of a subject, stamped and screened; its place on the shelf gives it its id.
 
@@ -100,7 +100,7 @@ def _refused(pattern: Pattern, screens: PatternScreens) -> str:
     return "; ".join(f"{fault.place}: {fault.message}" for fault in found)
 
 
-def _without_bad_excerpt(pattern: Pattern, screens: PatternScreens, say: Tell) -> Pattern:
+def _without_bad_excerpt(pattern: Pattern, screens: PatternScreens, say: TellReader) -> Pattern:
     """Return a pattern without its excerpt where that is not fit to be read by agents."""
     body = pattern.body
     alone = replace(pattern, body=replace(body, files=()))

@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
-from pytest_tfgrpo.patterns.authoring.crystalizer import AskModel, Tell, crystalize
+from pytest_tfgrpo.patterns.authoring.crystalizer import AskModel, TellReader, crystalize
 from pytest_tfgrpo.patterns.authoring.subject import FixedTest, PatternSubject
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest
 from pytest_tfgrpo.patterns.shelf.moves import write_candidate
@@ -26,7 +26,7 @@ READ = 5_000_000
 class JobAuthor:
     """Writes patterns of proven jobs; `ask` is a model's answer, None: the template writes."""
 
-    def __init__(self, ask: AskModel | None, *, screens: PatternScreens, tell: Tell) -> None:
+    def __init__(self, ask: AskModel | None, *, screens: PatternScreens, tell: TellReader) -> None:
         self._ask, self._screens, self._tell = ask, screens, tell
 
     def __call__(self, job: JobManifest, folder: Path) -> Callable[[], str]:
