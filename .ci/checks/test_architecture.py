@@ -76,7 +76,7 @@ HOMES = {
     "nats": {"production/bus/nats/link.py"},
     "opentelemetry": {
         *("telemetry/sinks/otel.py", "telemetry/traces/otlp/otlp_protobuf.py"),
-        "telemetry/traces/span_processor.py",
+        "telemetry/traces/provider.py",
     },
     "prometheus_client": {"production/sinks/prometheus/exposition.py"},
     "clickhouse_connect": {"production/sinks/warehouse/clickhouse.py"},

@@ -12,6 +12,8 @@ from pytest_tfgrpo.actors.output import total_max_bytes
 from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.protocols import ActorCall
+from pytest_tfgrpo.telemetry.traces.provider import installed_provider
+from pytest_tfgrpo.telemetry.traces.registry import spans_of_rollout
 from pytest_tfgrpo.telemetry.traces.span_counts import NO_PROVIDER, UNREADABLE_SPAN, SpanCounts
 
 if TYPE_CHECKING:
@@ -31,9 +33,7 @@ class AgentSpans:
         self._run = call.span_counts or SpanCounts()
         self._came_late = False
         if API in sys.modules:
-            from pytest_tfgrpo.telemetry.traces.rollout_spans import open_rollout_spans
-
-            self._spans = open_rollout_spans(self._run)
+            self._spans = spans_of_rollout(self._run)
 
     @property
     def unused(self) -> Mapping[str, int]:
@@ -74,8 +74,6 @@ class AgentSpans:
         """Count a call in which a tracer provider was installed: nobody knows how many spans passed by."""
         if self._came_late or API not in sys.modules:
             return
-        from pytest_tfgrpo.telemetry.traces.span_processor import installed_provider
-
         if installed_provider() is not None:
             self._came_late = self._run.wanted = True
             self._run.count(NO_PROVIDER)

@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
+from pytest_tfgrpo.telemetry.traces.registry import read_request
 from pytest_tfgrpo.telemetry.traces.span_counts import UNREADABLE_SPAN, SpanCounts
 
 if TYPE_CHECKING:
@@ -121,11 +122,8 @@ class ProgramSpans:
 
 
 def _read(request: SpanRequest, count: Callable[[str], object]) -> list[TraceSpan | RefusedSpan]:
-    from pytest_tfgrpo.telemetry.traces.otlp.otlp import read_otlp, read_otlp_logs
-
-    read = read_otlp if request.signal == "traces" else read_otlp_logs
     try:
-        return read(request.body, form=request.form, place="otlp")
+        return read_request(request.signal, request.body, request.form)
     except SettingError:  # opentelemetry-proto is missing
         count("no_protobuf")
         return []

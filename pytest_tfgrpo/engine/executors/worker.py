@@ -19,6 +19,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Trajectory
 from pytest_tfgrpo.engine.attempts.attempt import NOTHING, ask_once
 from pytest_tfgrpo.protocols import Actor, ActorCall, Session, as_conversational
+from pytest_tfgrpo.telemetry.traces.provider import within_trace
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 
 ROOM_BYTES = 2**20
@@ -136,11 +137,7 @@ def pickled(reply: WorkerReply, turn: AgentTurn) -> bytes:
 
 def _around(traceparent: str) -> AbstractContextManager[None]:
     """Return what makes spans of the agent's own children of its rollout's, where the run has telemetry."""
-    if not traceparent:
-        return NOTHING
-    from pytest_tfgrpo.telemetry.traces.span_processor import within_trace
-
-    return within_trace(traceparent)
+    return within_trace(traceparent) if traceparent else NOTHING
 
 
 def _unpickled(data: bytes) -> Actor:

@@ -12,10 +12,8 @@ import sys
 import threading
 from contextlib import suppress
 from os import _exit
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_tfgrpo.engine.executors.worker import WorkerAgent
+from pytest_tfgrpo.engine.executors.worker import WorkerAgent, pickled
 
 HEADER = struct.Struct("<8sQ")
 """What a message begins with: setup, ask, cancel, end or close, and how many bytes follow."""
@@ -42,11 +40,9 @@ def _opened(channel: socket.socket) -> WorkerAgent | None:
     if found is None:
         return None
     try:
-        import pytest_tfgrpo.engine.executors.worker as worker
-
         setup = pickle.loads(found[1])
         sys.path[:] = setup.search
-        agent = worker.WorkerAgent(setup)
+        agent = WorkerAgent(setup)
     except BaseException as error:  # noqa: BLE001 - sent to the driver
         _send(channel, pickle.dumps(f"{type(error).__name__}: {error}"))
         return None
@@ -84,8 +80,6 @@ async def _serve(channel: socket.socket, agent: WorkerAgent) -> None:
 
 
 async def _answer(channel: socket.socket, agent: WorkerAgent, data: bytes) -> None:
-    from pytest_tfgrpo.engine.executors.worker import pickled
-
     turn = pickle.loads(data)
     _send(channel, pickled(await agent.answer(turn), turn))
 

@@ -8,7 +8,10 @@ from dataclasses import replace
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.scenarios import PromptPack
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.library.retrieval import pick, raw_score, weigh_by_relevance
 from pytest_tfgrpo.production.live.config import ArmSpec
+from pytest_tfgrpo.suite.packs import builtin_pack, pack_for
+from pytest_tfgrpo.suite.prompt import merge_experiences
 
 
 class LiveArm:
@@ -57,9 +60,6 @@ class LiveArm:
 
 
 def _render(spec: ArmSpec, text: str, domain: str, *, whole: bool) -> str:
-    from pytest_tfgrpo.suite.packs import builtin_pack, pack_for
-    from pytest_tfgrpo.suite.prompt import merge_experiences
-
     pack = pack_for(spec.packs, domain) if spec.packs else replace(builtin_pack(), system="", inject=())
     lessons = () if spec.library is None else _picked(spec, pack, text, domain)
     return merge_experiences(pack if whole else replace(pack, system="", inject=()), lessons)
@@ -71,8 +71,6 @@ def _picked(spec: ArmSpec, pack: PromptPack, text: str, domain: str) -> tuple[Ex
     Where the arm has prompt packs, those learned under another one are left out (decision 13); where the
     prompt is the application's own, it has no stamp to compare.
     """
-    from pytest_tfgrpo.learning.library.retrieval import pick, raw_score, weigh_by_relevance
-
     assert spec.library is not None
     scored = [
         (score, lesson)

@@ -6,11 +6,12 @@ import atexit
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.config import DecisionPoint, LiveConfig
 from pytest_tfgrpo.production.live.intake.collector import Collector
+from pytest_tfgrpo.production.live.intake.processor import SurroundingRun, mark_choice, open_live_processor
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent, LiveRollout, LiveRules, LiveUpdate
 from pytest_tfgrpo.production.live.report import status_of
 from pytest_tfgrpo.production.live.selection.guard import Guard
@@ -18,6 +19,9 @@ from pytest_tfgrpo.production.live.selection.rewards import FailureReward, Rewar
 from pytest_tfgrpo.production.live.selection.selector import is_control, open_selector
 from pytest_tfgrpo.production.live.selection.update import Learning, compute
 from pytest_tfgrpo.production.live.store.store import LiveStore, open_live_store
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import SpanProcessor
 
 StoreOpener: TypeAlias = Callable[[Path | None, str], LiveStore]
 """Opens the store at a path, or in memory, for a namespace."""
@@ -64,6 +68,15 @@ class LiveLoop:
         """Return the choice of the selector."""
         namespace = self.config.settings.namespace
         return self._state.draw(namespace, run, attempt, point.name, place, category=category)
+
+    def span_processor(
+        self, current: Callable[[], SurroundingRun | None], swallow: Callable[[str, Exception], None]
+    ) -> SpanProcessor:
+        """Return a processor that reports agents; `current` is the run around the caller."""
+        texts = self.config.settings.text != "none"
+        return open_live_processor(self, current, texts=texts, swallow=swallow)
+
+    mark = staticmethod(mark_choice)
 
     def status(self) -> dict[str, Json]:
         """Return gate, store and selector as they are now."""

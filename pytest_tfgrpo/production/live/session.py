@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from itertools import count
 from threading import RLock
@@ -23,6 +23,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.arms import LiveArm
 from pytest_tfgrpo.production.live.config import DecisionPoint, LiveConfig
 from pytest_tfgrpo.production.live.records import ArmChoice, EventKind, LiveEvent
+from pytest_tfgrpo.telemetry.traces.provider import open_idle_processor
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -60,6 +61,18 @@ class LiveBackend(Protocol):
 
     def choose(self, point: DecisionPoint, run: str, attempt: int, place: int, category: str) -> ArmChoice:
         """Return the choice of the selector."""
+        ...
+
+    def span_processor(
+        self, current: Callable[[], LiveRun | None], swallow: Callable[[str, Exception], None]
+    ) -> SpanProcessor:
+        """Return a processor that reports agents; `current` is the run around the caller."""
+        ...
+
+    def mark(
+        self, run: str, owner: str, category: str, attempt: int, choice: Mapping[str, Json], *, version: str
+    ) -> None:
+        """Note a choice in the span that is open around it."""
         ...
 
     def status(self) -> dict[str, Json]:
@@ -125,13 +138,8 @@ class Live:
         agent is a run. Raises SettingError where the extra `otel` is missing.
         """
         if self.backend is None:
-            from pytest_tfgrpo.telemetry.traces.span_processor import open_idle_processor
-
             return open_idle_processor()
-        from pytest_tfgrpo.production.live.intake.processor import open_live_processor
-
-        texts = self.config.settings.text != "none"
-        return open_live_processor(self.backend, _open_run, texts=texts, swallow=self.swallow)
+        return self.backend.span_processor(_open_run, self.swallow)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Return whether all that was reported so far is in the store, within `timeout_s`."""
@@ -230,18 +238,16 @@ class LiveRun:
         data = choice_data(choice)
         self._send("choice", data)
         self._arms.add(choice.arms[choice.arm])
-        self._mark(data)
+        self._mark(backend, data)
         return choice
 
-    def _mark(self, choice: Mapping[str, Json]) -> None:
+    def _mark(self, backend: LiveBackend, choice: Mapping[str, Json]) -> None:
         """Note a choice in the span that is open around it, where the application uses OpenTelemetry."""
         if "opentelemetry.trace" not in sys.modules:
             return
         try:
-            from pytest_tfgrpo.production.live.intake.processor import mark_choice
-
             version = next(iter(self._arms)) if len(self._arms) == 1 else combined_stamp(self._arms)
-            mark_choice(self.key, self.owner, self.category, self._attempt, choice, version=version)
+            backend.mark(self.key, self.owner, self.category, self._attempt, choice, version=version)
         except Exception as error:  # noqa: BLE001 - nothing reaches the agent
             self._live.swallow("mark", error)
 

@@ -14,14 +14,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_steps
+from pytest_tfgrpo.telemetry.traces.provider import installed_provider, processor_type
+from pytest_tfgrpo.telemetry.traces.sdk_spans import MOST_OPEN, MOST_SPANS, converted
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
-from pytest_tfgrpo.telemetry.traces.span_processor import (
-    MOST_OPEN,
-    MOST_SPANS,
-    converted,
-    installed_provider,
-    processor_type,
-)
 from pytest_tfgrpo.telemetry.traces.turns import UNREADABLE, TraceSpan
 
 if TYPE_CHECKING:

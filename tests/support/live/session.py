@@ -1,5 +1,7 @@
 """What the tests of production/live/test_session.py share with the slow ones."""
 
+from typing import Any
+
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.config import DecisionPoint
 from pytest_tfgrpo.production.live.records import ArmChoice, LiveEvent
@@ -47,6 +49,12 @@ class Backend:
             probabilities={"bare": 0.25, "learned": 0.75},
             selector=self.selector,
         )
+
+    def span_processor(self, current: Any, swallow: Any) -> Any:
+        raise AssertionError("no test of the session opens one")
+
+    def mark(self, *_: Any, **__: Any) -> None:
+        """Note nothing."""
 
     def status(self) -> dict[str, Json]:
         if self.broken == "status":

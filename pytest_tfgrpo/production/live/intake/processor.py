@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.live.intake.spans import CHOICE_MARK, RunIdentity, events_of, mark_of, score_of
 from pytest_tfgrpo.production.live.records import LiveEvent
-from pytest_tfgrpo.telemetry.traces.span_processor import open_span_processor, recording_span
+from pytest_tfgrpo.telemetry.traces.provider import recording_span
+from pytest_tfgrpo.telemetry.traces.span_processor import open_span_processor
 from pytest_tfgrpo.telemetry.traces.turns import AgentRun
 
 if TYPE_CHECKING:
