@@ -1,6 +1,7 @@
 import copy
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,6 +103,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "no words": ("summary32", " \t"),
     "unknown polarity": ("polarity", "maybe"),
     "score over 1": ("reward", {"gt_score": 1.5, "relative_rank": 0.5}),
+    "rank over 1": ("reward", {"gt_score": 1.0, "relative_rank": 1.5}),
     "negative rank": ("reward", {"gt_score": 1.0, "relative_rank": -0.5}),
     "score as text": ("reward", {"gt_score": "1", "relative_rank": 0.5}),
     "score as truth value": ("reward", {"gt_score": True, "relative_rank": 0.5}),
@@ -115,10 +117,26 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "unknown key": ("colour", "red"),
     "parent that is no id": ("parents", ["a b"]),
     "endless latency": ("tool_stats", [{"tool": "t", "tokens": 1, "latency_ms": 1e300, "cost_usd": None}]),
+    "very many tokens": (
+        "tool_stats", [{"tool": "t", "tokens": 10**15 + 1, "latency_ms": 1.0, "cost_usd": None}]
+    ),
+    "very long": ("tool_stats", [{"tool": "t", "tokens": 1, "latency_ms": 1e15 + 1, "cost_usd": None}]),
+    "very dear": ("tool_stats", [{"tool": "t", "tokens": 1, "latency_ms": 1.0, "cost_usd": 1e15 + 0.5}]),
+    "an epoch too far": ("epoch", 10**15 + 1),
     "unknown key of a tool": (
         "tool_stats", [{"tool": "t", "tokens": 1, "latency_ms": 1.0, "cost_usd": None, "x": 1}]
     ),
 }  # fmt: skip
+
+
+def test_the_largest_numbers_are_read_as_they_are_written() -> None:
+    most = 10**15
+    stat = ToolStat(tool="t", tokens=most, latency_ms=float(most), cost_usd=float(most))
+    support = Support(groups=most - 1, rollouts=most)
+    record = replace(make_experience(), epoch=most, support=support, tool_stats=(stat,))
+    line = encode(record)
+    assert read_line(line) == record.id
+    assert load(line) == record
 
 
 @pytest.mark.parametrize(("key", "value"), SPOILED.values(), ids=SPOILED)
