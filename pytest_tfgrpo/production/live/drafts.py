@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -12,6 +13,8 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import block, line
 from pytest_tfgrpo.production.live.records import LiveRollout
 
+ROUNDING = 1e-9
+"""Rewards that differ by no more are equal."""
 SUFFIX = ".scenario.draft.yaml"
 """No scenario file's: a draft is not collected."""
 HEAD = """\
@@ -44,7 +47,7 @@ def drafts_of(rollouts: Iterable[LiveRollout], most: int) -> list[ScenarioDraft]
     found = [
         ScenarioDraft(rollout=run, reward=reward, advantage=reward - means[run.category])
         for run, reward in rewarded
-        if run.prompt and reward != means[run.category]
+        if run.prompt and not math.isclose(reward, means[run.category], abs_tol=ROUNDING)
     ]
     found.sort(key=lambda one: (-abs(one.advantage), one.rollout.sequence))
     first: dict[str | None, ScenarioDraft] = {}
