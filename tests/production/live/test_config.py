@@ -70,6 +70,14 @@ def test_truth_values_are_spelled_as_everywhere(tmp_path: Path, spelled: str) ->
             r"must be an integer .* not 0 .*live.toml: \[settings\] update_int",
         ),
         ("[settings]\ninference = 'outcome_v2'", "inference must be one of trace_v1, .*live.toml"),
+        (
+            "[settings]\ninference = 'python:rewards'",
+            "inference must be one of .*, or python:module:callable",
+        ),
+        (
+            "[settings]\nmax_blocked = 33",
+            r"must be an integer .* not 33 .*live.toml: \[settings\] max_blocked",
+        ),
         ("[settings]\nconfig = 'other.toml'", "config names this very file"),
         ("[settings]\nenabled = 2020-01-01", "live_rl_enabled must be one of"),
         ("settings = 3", "settings: must be a table, not 3"),
@@ -137,7 +145,7 @@ def test_an_arm_is_the_stamp_of_its_values_and_of_the_content_of_its_files(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("library", "'no.json'"), ("prompt_pack", "'no'"), ("library", 3)]
+    ("key", "value"), [("library", "'no.json'"), ("prompt_pack", "'no'"), ("library", 3), ("library", "''")]
 )
 def test_a_file_that_cannot_be_loaded_is_named_while_it_could_be_used(
     tmp_path: Path, key: str, value: object

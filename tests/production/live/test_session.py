@@ -261,6 +261,8 @@ def test_the_lessons_of_an_arm_are_those_for_the_task(live: Live, backend: Backe
     assert arm.lessons("zebra") == ""
     assert arm.lessons(lesson.summary32, domain="other") == ""
     assert arm.system(lesson.summary32) == fitting
+    with live.run("another") as run:
+        assert run.choose("config").lessons(lesson.summary32) == fitting, "without a category those of all"
 
 
 def test_an_arm_with_a_prompt_pack_leaves_out_lessons_of_another_one(tmp_path: Path) -> None:

@@ -116,6 +116,36 @@ def test_a_full_queue_drops_events_and_fails_their_run(store, start, monkeypatch
     assert store.refusals() == {"after_end": 1, "events_lost": 3}
 
 
+def test_a_full_queue_keeps_a_light_mark_of_each_run_once_until_that_is_read():
+    buffer, one = EventBuffer(1), Reporter("one")
+    start = one.start()
+    start = start._replace(data={**start.data, "prompt": "long", "reply": "longer"})
+    for _ in range(2):
+        buffer.put(Reporter("other").start())
+        assert [buffer.put(start), buffer.put(one.turn())] == [False, False]
+        batch = LiveBatch()
+        buffer.drain(batch)
+        assert [event.run for event in batch.events] == ["other"]
+        (lost,) = batch.lost
+        assert (lost.run, lost.data.keys() & {"prompt", "reply"}) == ("one", set())
+        assert lost.data["category"] == start.data["category"]
+
+
+def test_a_batch_has_so_many_events_at_most_also_where_some_could_not_be_written_before(monkeypatch):
+    monkeypatch.setattr(event_buffer, "BATCH", 3)
+    buffer, batch, written = EventBuffer(10), LiveBatch(), list[str]()
+    for n in range(7):
+        buffer.put(Reporter(str(n)).start())
+    while len(buffer):
+        buffer.drain(batch)
+        left = len(buffer)
+        buffer.drain(batch)
+        assert len(buffer) == left
+        written.append(" ".join(event.run for event in batch.events))
+        batch.clear()
+    assert written == ["0 1 2", "3 4 5", "6"]
+
+
 def test_runs_that_garbage_collection_ends_are_stored_whole(store, start, monkeypatch):
     monkeypatch.setattr(event_buffer, "LINGER_S", 0.0)
     collector = start(interval=999)

@@ -171,3 +171,12 @@ def test_a_whole_cycle_of_a_held_gate_changes_nothing() -> None:
 def test_a_reset_names_who_and_why(actor: str, reason: str) -> None:
     with pytest.raises(ValueError, match="needs an actor and a reason"):
         reset(GateState(), actor, reason, 1.0)
+
+
+def test_a_reset_lets_go_of_all_but_the_last_error_and_keeps_who_did_it_and_why() -> None:
+    held = GUARD.failed(ended(GateState(streak=2), run(blocked=True)), "the disk is full", 1.0)
+    assert (held.state, held.blocked) == ("hold", (True,))
+    after = reset(held, "ada", "there is room again", 2.0)
+    assert after == GateState(
+        last_error="the disk is full", since=2.0, reason="there is room again", by="ada"
+    )
