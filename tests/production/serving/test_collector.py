@@ -2,7 +2,8 @@
 
 import gzip
 import json
-from typing import Any
+import time
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from support.assemblers import Clock, assembler, drain, rest
 from support.intake import audits, stored
 from support.serving import LIVE, REFUND, FakeAnswer, FakeUpstream, LocalProxy, choice_of
 
+from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts
@@ -320,3 +322,33 @@ def test_the_thread_publishes_once_the_bus_is_back(collected: Collected, bus: Bu
     assert (publishing.published, publishing.dropped, len(tries)) == (1, 0, 2)
     assert "the disk is away" in reports[0]
     assert len({trace for trace, _ in stored(bus)}) == 1
+
+
+def test_the_wait_grows_with_each_failure_in_a_row_and_what_was_published_leaves_room(
+    collected: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([True, True, False, True, False])
+    waits: list[int] = []
+
+    class Bumpy:
+        def spans(self, spans: object) -> None:
+            if next(failures):
+                raise BusError("away")
+
+    def wait(before: int) -> float:
+        waits.append(before)
+        return 0.0
+
+    collected.upstream.answers = [done(), done()]
+    first, second = exchange(collected), exchange(collected)
+    monkeypatch.setattr(collecting, "MOST_BYTES", 3 * collecting._size(first) // 2)
+    monkeypatch.setattr(collecting, "_GATHER_S", 0.0)
+    monkeypatch.setattr(collecting, "backoff_s", wait)
+    collector = ChatCollector(lambda: cast("Intake", Bumpy()), lambda _: None)
+    collector.start()
+    for count, one in enumerate((first, second), 1):
+        collector.add(one)
+        while collector.published < count or collector._waiting:
+            time.sleep(0.001)
+    collector.close()
+    assert (waits, collector.dropped) == ([1, 2, 1], 0)

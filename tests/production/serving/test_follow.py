@@ -72,6 +72,18 @@ def texts(
     return version, " ".join(prompt.parts)
 
 
+def test_a_long_id_of_a_session_is_remembered_by_a_short_text(
+    bus: Bus, policies: Policies, follower: ServingFollower
+) -> None:
+    add_version(policies, 2, REFUND)
+    deploy(bus, "v2")
+    choice = looked(follower)
+    long = ["s" * 100_000 + end for end in "abcdefgh"]
+    met = [texts(choice, session)[0] for session in long]
+    assert [texts(choice, session)[0] for session in long] == met
+    assert max(map(len, choice._sessions._met)) <= 256
+
+
 def test_before_anything_is_deployed_v1_is_served_and_adds_nothing(follower: ServingFollower) -> None:
     assert texts(looked(follower), "s") == ("v1", "")
 
@@ -134,7 +146,7 @@ def test_a_damaged_file_is_named_and_written_again(
 
 
 def test_a_version_whose_files_are_missing_is_named_and_its_sessions_meet_the_live_one(
-    bus: Bus, policies: Policies, follower: ServingFollower, reports: list[str]
+    bus: Bus, policies: Policies, follower: ServingFollower, reports: list[str], tmp_path: Path
 ) -> None:
     add_version(policies, 2, REFUND)
     deploy(bus, "v2", at_once=True)
@@ -144,9 +156,15 @@ def test_a_version_whose_files_are_missing_is_named_and_its_sessions_meet_the_li
     choice = looked(follower)
     assert texts(choice, "s5") == ("v1", "")
     assert f"version v2 cannot be served: cannot read {packs}: it is missing" in reports[0]
+    known = read_last_known(tmp_path / "served.json")
+    assert known is not None
+    assert known.versions.keys() == {"v1"}
     packs.write_text(text)
     follower.look()
     assert texts(choice, "s6")[0] == "v2"
+    known = read_last_known(tmp_path / "served.json")
+    assert known is not None
+    assert known.versions.keys() == {"v1", "v2"}, "what is served is the same, and more of it is known"
 
 
 def test_where_not_even_the_live_version_is_here_requests_stay_as_they_are(

@@ -1,0 +1,112 @@
+"""What passed as spans: the message of an answer, however it came, and whose it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.production.serving import chat_spans
+from pytest_tfgrpo.production.serving.chat_body import read_chat
+from pytest_tfgrpo.production.serving.chat_spans import ChatExchange, spans_of, unpacked
+from pytest_tfgrpo.production.serving.run_traces import GoingRun, RunTraces
+from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
+
+ASKED = {"role": "user", "content": "May I get a refund?"}
+
+
+def passed(answer: bytes, fields: dict[str, Any] | None = None, **more: Any) -> list[TraceSpan]:
+    """Return the spans of a request and its answer."""
+    chat = read_chat(json.dumps({"messages": [ASKED], **(fields or {})}).encode())
+    assert chat is not None
+    run = GoingRun(trace="a" * 32, agent="b" * 16, start_ns=5)
+    usual: dict[str, Any] = {
+        **{"session": "", "version": "v2", "lessons": (), "domain": "", "ends_run": True},
+        **{"start_ns": 7, "end_ns": 9, "status": 200},
+    }
+    return spans_of(ChatExchange(chat=chat, run=run, span="c" * 16, answer=answer, **{**usual, **more}))
+
+
+def said(answer: bytes) -> Any:
+    """Return the message that an answer amounts to."""
+    return json.loads(str(passed(answer)[0].attributes["gen_ai.output.messages"]))[0]
+
+
+def streamed(*choices: list[dict[str, Any]]) -> bytes:
+    return b"".join(b"data: " + json.dumps({"choices": one}).encode() + b"\n\n" for one in choices)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("", bytes),
+        ("identity", bytes),
+        ("gzip", gzip.compress),
+        ("x-gzip", gzip.compress),
+        ("deflate", zlib.compress),
+    ],
+)
+def test_a_body_is_unpacked_as_far_as_it_is_whole_and_not_too_large(
+    encoding: str, pack: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b"an answer, and so on" * 9
+    assert unpacked(pack(body), encoding) == body
+    if encoding not in ("", "identity"):
+        assert body.startswith(unpacked(pack(body)[:-9], encoding))
+        assert unpacked(b"no such thing", encoding) == b""
+        monkeypatch.setattr(chat_spans, "LARGEST_ANSWER", 10)
+        assert unpacked(pack(body), encoding) == body[:10]
+    assert unpacked(body, "br") == b""
+
+
+def test_of_several_choices_the_first_is_the_answer() -> None:
+    first, other = ({"index": n, "delta": {"content": text}} for n, text in enumerate(["Yes.", "No."]))
+    assert said(streamed([other], [first], [other]))["content"] == "Yes."
+    unnamed = {"delta": {"content": "Yes."}}
+    assert said(streamed([unnamed]))["content"] == "Yes."
+
+
+def test_calls_of_tools_stand_in_the_order_that_they_name() -> None:
+    parts = [{"index": n, "id": f"call_{n}", "function": {"name": f"tool{n}"}} for n in (1, 0)]
+    deltas = [[{"index": 0, "delta": {"tool_calls": [part]}}] for part in parts]
+    assert [call["id"] for call in said(streamed(*deltas))["tool_calls"]] == ["call_0", "call_1"]
+
+
+def test_a_run_lasts_from_its_first_request_and_a_call_from_its_own() -> None:
+    call, run = passed(b"{}")
+    assert (call.start_ns, call.end_ns, run.start_ns, run.end_ns) == (7, 9, 5, 9)
+    assert (call.parent, run.parent, run.name) == (run.key[1], "", "invoke_agent")
+    assert len(passed(b"{}", ends_run=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "user"),
+    [({"user": "u", "safety_identifier": "s"}, "u"), ({"safety_identifier": "s"}, "s"), ({}, None)],
+)
+def test_the_user_is_whom_the_client_names_in_either_way(fields: dict[str, Any], user: str | None) -> None:
+    assert [span.attributes.get("user.id") for span in passed(b"{}", fields)] == [user, user]
+
+
+def test_a_question_behind_results_of_tools_begins_a_run_of_its_own() -> None:
+    runs = RunTraces()
+    first = runs.begin("s", [ASKED])
+    called = b'{"tool_calls": [{"id": "call_1"}]}'
+    assert not runs.answered("s", first, called)
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "Order 17"}
+    assert runs.begin("s", [ASKED, {"role": "assistant"}, result]) == first
+    assert runs.begin("t", [ASKED, {"role": "assistant"}, result]) != first, "of another session"
+    again = {"role": "user", "content": "And now?"}
+    assert runs.begin("s", [ASKED, {"role": "assistant"}, result, again]) != first
+
+
+def test_of_the_runs_that_go_on_the_newest_are_remembered() -> None:
+    runs = RunTraces(most=2)
+    begun = [runs.begin("s", [ASKED]) for _ in range(3)]
+    for n, run in enumerate(begun):
+        runs.answered("s", run, b'{"tool_calls": [{"id": "call_%d"}]}' % n)
+    results = [{"role": "tool", "tool_call_id": f"call_{n}"} for n in range(3)]
+    found = [runs.begin("s", [ASKED, result]) for result in results]
+    assert [one == run for one, run in zip(found, begun, strict=True)] == [False, True, True]
