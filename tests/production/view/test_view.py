@@ -14,6 +14,7 @@ from support.loop_events import LATER, feedback, judged, publish, rewarded, traj
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import REWARD, EventRefusal, derived_id
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.production.assembly.dropped_traces import PREFIX as DROPPED
 from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
@@ -24,7 +25,7 @@ from pytest_tfgrpo.production.view.queries import payload_at
 from pytest_tfgrpo.production.view.removal import remove_before, remove_traces
 from pytest_tfgrpo.production.view.rows import row_of
 from pytest_tfgrpo.production.view.view import LoopView
-from pytest_tfgrpo.storage.event_store import BusEvent
+from pytest_tfgrpo.storage.event_store import STATE, BusEvent
 
 
 @pytest.fixture
@@ -333,3 +334,26 @@ def test_to_forget_takes_out_what_was_no_event_by_its_place(bus: Bus, view: Loop
     view.forget("session", "of nobody", [], {"RL_TRAJECTORIES": [1, 3]})
     assert view.rows("SELECT seq FROM refused") == [(2,)]
     assert queries.stored(view)["RL_TRAJECTORIES"] == 0
+
+
+def test_a_trace_that_opted_out_is_looked_for_again_after_ten_minutes(bus: Bus, tmp_path: Path):
+    """What came late of it, after its rows were taken out, goes too."""
+    metadata = {"trace_id": "a" * 32}
+    bus.table(STATE).put(DROPPED + "a" * 32, b"1.0", 0)
+    now = 0.0
+    with closing(LoopView(tmp_path / "first.db", lambda: now)) as view:
+        view.catch_up(bus)
+        publish(bus, [trajectory("late", metadata=metadata), trajectory("other")])
+        for later_s, left in ((599.0, 2), (605.0, 1)):
+            now = later_s
+            view.catch_up(bus)
+            assert queries.stored(view)["RL_TRAJECTORIES"] == left
+
+
+def test_a_file_that_was_emptied_is_small_again(bus: Bus, view: LoopView):
+    publish(bus, [trajectory(str(n), turns=9) for n in range(200)])
+    view.catch_up(bus)
+    view.shrink()
+    full = view.path.stat().st_size
+    view.reset()
+    assert view.path.stat().st_size < full
