@@ -9,6 +9,7 @@ from pytest_tfgrpo.core.lessons import Operation
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
 from pytest_tfgrpo.learning.acceptance.pool import pool_of
+from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.library.library import carry_out, empty
 
 TRAINING = Phase(epoch=1, mode="train", temperature=0.7, rollouts=2, scenarios=())
@@ -30,3 +31,22 @@ def test_a_coin_is_tossed_for_each_lesson_also_where_a_prompt_has_room_for_one(t
     pair = [coins.ask("one", index) for index in range(2)]
     assert all(len(asked.experiences) <= 1 for asked in pair)
     assert sorted((*pair[0].left_out, *pair[1].left_out)) == [lesson.id for lesson in lessons]
+
+
+def test_a_lesson_that_no_coin_decides_on_is_carried_and_not_tossed(tmp_path: Path) -> None:
+    known, new = (make_experience(n) for n in range(2))
+    active = carry_out(empty(), [Operation(kind="add", experience=known)], cap=9, epoch=0).library
+    adds = carry_out(active, [Operation(kind="add", experience=new)], cap=9, epoch=1)
+    pool = pool_of(active, adds, refused={}, helps={content_key(known): 1.0}, started=frozenset())
+    job = make_job(
+        ScriptedActor(three_or_not),
+        tmp_path,
+        scenarios=[make_scenario("one")],
+        job_packs={"text": make_pack(experience_slots=2)},
+    )
+    coins = CoinPrompts(job, pool, TRAINING)
+    pair = sorted((coins.ask("one", index) for index in range(2)), key=lambda asked: len(asked.experiences))
+    assert [(set(asked.experiences), asked.tossed, asked.left_out) for asked in pair] == [
+        ({known.id}, (), (new.id,)),
+        ({known.id, new.id}, (new.id,), ()),
+    ]

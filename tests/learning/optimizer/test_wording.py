@@ -43,6 +43,8 @@ def test_terms_are_those_of_its_own_tasks_and_of_few_others_most_distinctive_fir
     assert "system" not in key_terms(["Rank system orders"], shares(["Rank system orders"]), [], frozenset())
     many = [" ".join(f"alpha{chr(97 + n)}" for n in range(12))]
     assert len(key_terms(many, shares(many), [], frozenset())) == wording.MAX_TERMS
+    long = ["convert " + "x" * 24 + " " + "y" * 25]
+    assert key_terms(long, shares(long), [], frozenset()) == ["convert", "x" * 24]
 
 
 def test_answers_of_one_word_are_those_of_any_check() -> None:
