@@ -615,6 +615,16 @@ def test_a_leaking_prompt_is_tagged_in_the_row(shop):
 def test_what_a_killed_harvest_left_is_removed_and_what_is_in_use_is_not(tmp_path, monkeypatch, prefix):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"{prefix}dead" / "tree-0").mkdir(parents=True)
+    with monkeypatch.context() as another:
+        another.setattr("os.geteuid", lambda: os.getuid() + 1)
+        with locked_folder(prefix):
+            assert (tmp_path / f"{prefix}dead").exists()
+    begun = tmp_path / f"{prefix}begun"
+    begun.mkdir()
+    with locked_folder(prefix):
+        assert begun.exists()
+    begun.rmdir()
+    (tmp_path / f"{prefix}dead" / "tree-0").mkdir(parents=True)
     with locked_folder(prefix) as first:
         (first / "x").touch()
         with locked_folder(prefix) as second:

@@ -145,6 +145,7 @@ def test_a_message_that_says_too_little_gives_way_to_the_failing_tests() -> None
         ("resolves: team/project#9", (9,)),
         ("Fixed https://tracker.example/team/project/issues/44", (44,)),
         ("fix gh-5", (5,)),
+        ("Fixes #1. Closes #2, #1.", (1, 2)),
         ("See #12; prefixes #4", ()),
         ("Fix the thing (#12)", ()),
     ],
@@ -262,8 +263,9 @@ def test_issues_are_read_with_other_keys_and_without_hidden_comments(tmp_path: P
     path.write_text(
         '{"number": 3, "title": "T", "body": "<!-- template -->B\\r\\nC", "labels": []}\n\n'
         '{"number": 4, "title": "Only", "body": null}\n'
+        '{"number": 5, "title": "T", "body": "B<!-- never closed"}\n'
     )
-    assert read_issues(path) == {3: "T\n\nB\nC", 4: "Only"}
+    assert read_issues(path) == {3: "T\n\nB\nC", 4: "Only", 5: "T\n\nB"}
 
 
 @pytest.mark.parametrize(

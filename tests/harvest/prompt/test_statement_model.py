@@ -40,6 +40,16 @@ def test_what_was_written_and_the_tests_are_parted(text: str) -> None:
     assert [read_text(row.removeprefix("- ")) for row in read_voices(tests)] == [usual(text), "other"]
 
 
+def test_a_secret_in_what_the_model_says_is_taken_out_and_an_answer_that_was_cut_is_none() -> None:
+    secret = "sk-proj-" + "a1B2c3D4" * 4
+    with StatementModel(ScriptedCompleter(lambda request: f"Use {secret}.")) as model:
+        assert model("text", TESTS) == "Use [redacted:api_key]."
+    cut = ScriptedCompleter(lambda request: Completion(text="Use", finish="length", cost_usd=0.25))
+    with StatementModel(cut) as model:
+        assert model("text", TESTS) is None
+        assert model.cost_usd == 0.25
+
+
 def test_a_used_up_budget_ends_rewriting_without_another_call() -> None:
     completer = failing(BudgetError("the budget of $0.01 is used up"))
     with StatementModel(completer) as model:
