@@ -48,6 +48,7 @@ def test_what_changed_is_kept_and_made_again(workspace: Workspace, tmp_path: Pat
     (folder / "a" / "b" / "run").write_text("#!/bin/sh\n")
     (folder / "a" / "b" / "run").chmod(0o755)
     (folder / "raw").write_bytes(bytes(range(256)))
+    (folder / "raw").chmod(0o755)
     (folder / "empty").touch()
     found = changes_in(workspace)
     assert found is not None
