@@ -108,6 +108,14 @@ def test_the_ini_lines_are_what_toml_says(folder: Path) -> None:
     assert keys == KEYS
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_what_is_added_to_an_ini_file_stands_behind_a_blank_line(folder: Path, end: str) -> None:
+    (folder / "pyproject.toml").write_text(f'[project]\nname = "x"{end}')
+    tfgrpo("init")
+    text = (folder / "pyproject.toml").read_text()
+    assert text.startswith('[project]\nname = "x"\n\n[tool.pytest.ini_options]\ntfgrpo_actor = "offline"\n')
+
+
 def test_the_output_folder_of_the_ini_file_is_the_one_that_git_ignores(folder: Path) -> None:
     (folder / "pytest.ini").write_text("[pytest]\ntfgrpo_out = results/agents\n")
     assert "wrote  results/agents/.gitignore" in tfgrpo("init")

@@ -140,6 +140,13 @@ def test_what_cannot_be_learned_from_is_left_out_and_counted(tmp_path: Path) -> 
     assert (len(again), left_out(bare_said)) == (len(rows), left_out(said))
 
 
+def test_two_texts_that_are_a_secret_together_are_none_apart(tmp_path: Path) -> None:
+    frames = (make_frame(output="my password:"),)
+    group = make_training_group([1.0, 0.0], change=change(0, frames=frames, answer="hunter22 is a street"))
+    rows, said = exported(run_of(tmp_path, group))
+    assert (len(rows), left_out(said)) == (2, "nothing")
+
+
 def test_a_failed_rollout_is_a_row_with_what_there_is_of_it(tmp_path: Path) -> None:
     failure = Failure(code="timeout", message="no answer within 1 s")
     group = make_training_group(

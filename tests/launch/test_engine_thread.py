@@ -44,6 +44,25 @@ def test_an_engine_that_cannot_begin_tells_its_caller_and_breaks_no_other(
     assert told["good"][-1].status == "complete"
 
 
+def test_what_a_run_holds_is_let_go_of_though_one_of_it_fails(tmp_path: Path) -> None:
+    closed: list[str] = []
+
+    class Closing(ScriptedActor):
+        async def aclose(self) -> None:
+            closed.append("actor")
+            raise OSError("it was gone before")
+
+    async def close() -> None:
+        closed.append("model")
+
+    host = LoopThread()
+    job = make_job(Closing(three_or_not), tmp_path, job_closing=(close,))
+    EngineThread(job, folder=None, deliver=lambda _: None, host=host)
+    host.start()
+    assert host.join()
+    assert closed == ["actor", "model"]
+
+
 def test_what_breaks_the_loop_is_told_to_every_engine_on_it() -> None:
     async def broken() -> None:
         raise OSError("no more files")

@@ -15,9 +15,11 @@ from pytest_tfgrpo.actors.command.command import CommandActor
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.actors.spans import program_spans
 from pytest_tfgrpo.actors.spans.program_spans import ProgramSpans, wants_receiver
+from pytest_tfgrpo.actors.spans.span_frames import frames_of_spans
 from pytest_tfgrpo.actors.spans.span_receiver import BODY_BYTES, ROLLOUT_BYTES, open_receiver
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
+from pytest_tfgrpo.telemetry.traces.turns import TraceSpan
 
 MakeCall = Callable[..., ActorCall]
 
@@ -211,3 +213,23 @@ def test_without_protobuf_json_is_asked_for_and_the_extra_is_named(
 
 def test_all_rollouts_of_a_process_share_one_receiver() -> None:
     assert open_receiver() is open_receiver()
+
+
+def test_a_frame_says_when_its_call_began_to_the_millisecond() -> None:
+    begun = [1_700_000_000_007_000_000, 1_700_000_000_250_999_999]
+    spans = [
+        TraceSpan(
+            key=("a" * 32, f"{n:016x}"),
+            parent="",
+            name="call",
+            start_ns=start_ns,
+            end_ns=start_ns + 1_500_000,
+            attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"tool{n}"},
+        )
+        for n, start_ns in enumerate(begun)
+    ]
+    frames = frames_of_spans(spans, max_bytes=1000, count=lambda reason: pytest.fail(reason))
+    assert [(frame.name, frame.started_at, frame.latency_ms) for frame in frames] == [
+        ("tool0", "2023-11-14T22:13:20.007Z", 1.5),
+        ("tool1", "2023-11-14T22:13:20.250Z", 1.5),
+    ]

@@ -69,8 +69,10 @@ def test_a_terminal_that_cannot_rewrite_and_a_pipe_get_the_estimate_alone(
 
 def test_a_short_harvest_says_nothing_of_how_long_it_takes() -> None:
     stream = io.StringIO()
-    HarvestScreen(stream).watch(reading(("runs", 4), estimate=estimate(20, 50)))
+    HarvestScreen(stream).watch(reading(("runs", 4), estimate=estimate(20, 59)))
     assert stream.getvalue() == ""
+    HarvestScreen(stream).watch(reading(("runs", 4), estimate=estimate(20, 60)))
+    assert stream.getvalue().startswith("from 20 s to 60 s for 19 candidates")
 
 
 def test_an_estimate_with_one_value_is_no_range() -> None:
