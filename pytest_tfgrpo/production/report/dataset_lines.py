@@ -33,7 +33,8 @@ REASONS = {
 def dataset_lines(header: EvidenceHeader) -> Iterator[str]:
     """Yield what was read, kept and left out, and why."""
     counts = header.counts
-    yield from labelled("read", f"{counts['trajectories']:,} trajectories")
+    read = counts["trajectories"]
+    yield from labelled("read", f"{read:,} {'trajectory' if read == 1 else 'trajectories'}")
     kept = f"{plural(counts['attempts'], 'attempt')} at {plural(counts['groups'], 'task')}"
     alone = counts["without_session"]
     mark = f"; of {alone:,} neither user nor session is known, so that nobody's share limits them"

@@ -66,9 +66,8 @@ def report_lines(report: LoopReport) -> Iterator[str]:
     yield from labelled("left out", f"{report.opted_out:,} opted out, {report.forgotten:,} forgotten")
     yield from _dead(report.dead)
     yield from _missing(report)
-    rewarded = (
-        f"{report.rewards:,} trajectories have one, and {plural(report.revisions, 'revision')} came later"
-    )
+    have = "trajectory has" if report.rewards == 1 else "trajectories have"
+    rewarded = f"{report.rewards:,} {have} one, and {plural(report.revisions, 'revision')} came later"
     yield from labelled("rewards", f"{rewarded}; of {report.unrewarded:,} too little is known")
     if not report.versions:
         return
