@@ -18,6 +18,7 @@ from pytest_tfgrpo.cli.learn.demo_repository import CHEAT, FIX, change, make_sho
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import StoreError
 from pytest_tfgrpo.core.file_writing import write_text
+from pytest_tfgrpo.core.wire.strict import load_json
 
 PROGRAM = "import sys; from pytest_tfgrpo.cli import main; sys.exit(main(sys.argv[1:]))"
 PERSON = "ann"
@@ -67,7 +68,7 @@ def _story(folder: Path) -> Iterator[str]:
 def _proven(shop: Path) -> tuple[str, str]:
     """Return the proven job and its pattern; raises StoreError where the demonstration failed."""
     done = _run(shop, [sys.executable, "-c", PROGRAM, "learn", "status", "--json"])
-    jobs = [json.loads(line) for line in done.splitlines() if line.startswith("{")]
+    jobs = [load_json(line) for line in done.splitlines() if line.startswith("{")]
     for job in jobs:
         if job.get("status") == "validated" and job.get("pattern"):
             return job["job_id"], job["pattern"]

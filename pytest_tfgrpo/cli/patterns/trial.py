@@ -10,6 +10,7 @@ from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.texts.text import plural, scenarios_of
+from pytest_tfgrpo.launch.running import arun_launch
 from pytest_tfgrpo.patterns.shelf.moves import record_trial, trials_of
 from pytest_tfgrpo.patterns.shelf.pattern import TrialResult
 from pytest_tfgrpo.patterns.trial.trial import TrialPlan, TrialRuns, run_trial, trial_scenarios
@@ -42,7 +43,7 @@ def trial(arguments: Arguments) -> Iterator[str]:
     if plan.looks > 1:
         yield f"trial {plan.looks} of this text: it helps only at a level of {0.05 / plan.looks:.2g}"
     make_output(project.out)
-    found = run_trial(plan, os.environ)
+    found = run_trial(plan, os.environ, arun_launch)
     path = record_trial(shelf, pattern.name, found.result)
     yield from _lines(found)
     yield f"wrote  {path.relative_to(shelf.root)}; both runs are in {os.path.relpath(plan.out)}"

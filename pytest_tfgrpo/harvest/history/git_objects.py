@@ -19,6 +19,8 @@ from pytest_tfgrpo.harvest.history.git_shadow import locate, make_shadow
 from pytest_tfgrpo.harvest.locked_folder import GIT, locked_folder
 
 RESOLVE_S = 60
+UNKNOWN = 1
+"""Git's status where there is nothing of a name, said without a word."""
 CHECK = ("cat-file", "--buffer", "--batch-check=%(objectsize) %(objectname)")
 BUFFER = 1 << 18
 RECORD_MAX = 50_000_000
@@ -74,7 +76,7 @@ class GitObjects:
     def resolve(self, name: str) -> str:
         """Return the id of the commit that `name` means; raises SettingError."""
         if name and not name.startswith("-") and "\0" not in name:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 done = subprocess.run(
                     (*self._argv, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"),
                     env=self._environment,
@@ -83,9 +85,19 @@ class GitObjects:
                     capture_output=True,
                     timeout=RESOLVE_S,
                 )
-                found = done.stdout.decode("ascii", "replace").strip()
-                if done.returncode == 0 and _ID.fullmatch(found):
-                    return found
+            except subprocess.TimeoutExpired:
+                raise SettingError(
+                    f"git did not say within {RESOLVE_S} s what {name!r} is in {self.where!r}; try again"
+                ) from None
+            found = done.stdout.decode("ascii", "replace").strip()
+            if done.returncode == 0 and _ID.fullmatch(found):
+                return found
+            if done.returncode < 0 or (done.returncode > UNKNOWN and done.stderr.strip()):
+                said = done.stderr.decode("utf-8", "replace").strip()[:500]
+                raise SettingError(
+                    f"git could not say what {name!r} is in {self.where!r}: it ended with status "
+                    f"{done.returncode}: {said!r}; try again, or repair the repository"
+                )
         hint = "; the clone is shallow, `git fetch --unshallow` completes it" if self.place.is_shallow else ""
         raise SettingError(f"there is no commit {name!r} in the git repository {self.where!r}{hint}")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.lessons import Experience, Library
@@ -27,7 +27,6 @@ from pytest_tfgrpo.engine.request import RunRequest
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.launch.choice import planned
 from pytest_tfgrpo.launch.launch import open_launch
-from pytest_tfgrpo.launch.running import arun_launch
 from pytest_tfgrpo.learning.library.library import empty, load_library, of, save_library
 from pytest_tfgrpo.learning.library.pattern_lessons import active_lessons, pattern_lesson
 from pytest_tfgrpo.llm.limits.budget import Budget
@@ -39,6 +38,10 @@ from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
 from pytest_tfgrpo.suite.families import families_of
 from pytest_tfgrpo.suite.packs import load_packs
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.launch.launch import Launch
+    from pytest_tfgrpo.launch.running import RunResult
 
 Delivery: TypeAlias = Literal["prompt", "skill"]
 WITHOUT, WITH = "without", "with"
@@ -74,8 +77,12 @@ class TrialRuns(NamedTuple):
     """Of the agent with the pattern."""
 
 
-def run_trial(plan: TrialPlan, environ: Mapping[str, str]) -> TrialRuns:
-    """Run both agents to their end, each scenario at the same time; raises TfgrpoError.
+CarryOut: TypeAlias = "Callable[[Launch], Awaitable[RunResult]]"
+"""Carries a launch out, as `arun_launch` does."""
+
+
+def run_trial(plan: TrialPlan, environ: Mapping[str, str], carry_out: CarryOut) -> TrialRuns:
+    """Run both agents to their end, at the same time; raises TfgrpoError.
 
     `environ` holds the keys that model endpoints name.
     """
@@ -96,7 +103,7 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str]) -> TrialRuns:
                 own = [replace(scenario, overlay=overlay) for scenario in scenarios]
             settings = _settings(plan, agent, folder / f"{agent}.json")
             requests.append(_request(plan, settings, own, environ, budget))
-        runs = asyncio.run(_side_by_side(requests))
+        runs = asyncio.run(_side_by_side(requests, carry_out))
     rollouts = [rollout for phase in runs[1].phases for group in phase.groups for rollout in group.rollouts]
     carried = sum(plan.delivery == "skill" or lesson.id in one.experiences for one in rollouts)
     result = replace(
@@ -111,9 +118,9 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str]) -> TrialRuns:
     return TrialRuns(result, carried, len(rollouts))
 
 
-async def _side_by_side(requests: Sequence[RunRequest]) -> list[Run]:
+async def _side_by_side(requests: Sequence[RunRequest], carry_out: CarryOut) -> list[Run]:
     launches = [await asyncio.to_thread(open_launch, request) for request in requests]
-    results = await asyncio.gather(*(arun_launch(launch) for launch in launches))
+    results = await asyncio.gather(*(carry_out(launch) for launch in launches))
     return [result.run for result in results]
 
 

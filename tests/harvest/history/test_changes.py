@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import CompletedProcess, TimeoutExpired
 
 import pytest
 from support.repositories import Repository, everything, git, remove_object
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.harvest.fixes import HistoryChange
+from pytest_tfgrpo.harvest.history import git_objects
 from pytest_tfgrpo.harvest.history.changes import changes, range_of
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 
@@ -295,3 +297,29 @@ def test_the_environment_of_the_user_decides_nothing(
     monkeypatch.setenv("GIT_TRACE", "1")
     monkeypatch.setenv("GIT_OBJECT_DIRECTORY", "/nonexistent")
     assert messages(repository) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("end", "match"),
+    [
+        (CompletedProcess((), -9, b"", b""), "git could not say what 'main' is .* status -9"),
+        (CompletedProcess((), 128, b"", b"fatal: no memory\n"), "status 128: 'fatal: no memory'"),
+        (CompletedProcess((), 1, b"", b"error: a tree"), "there is no commit 'main'"),
+        (TimeoutExpired((), 60), "git did not say within 60 s what 'main' is"),
+    ],
+)
+def test_a_git_that_fails_is_no_commit_that_is_missing(
+    repository: Repository,
+    monkeypatch: pytest.MonkeyPatch,
+    end: CompletedProcess[bytes] | TimeoutExpired,
+    match: str,
+) -> None:
+    def ended(*_: object, **__: object) -> CompletedProcess[bytes]:
+        if isinstance(end, TimeoutExpired):
+            raise end
+        return end
+
+    with GitObjects(repository.folder) as objects:
+        monkeypatch.setattr(git_objects.subprocess, "run", ended)
+        with pytest.raises(SettingError, match=match):
+            objects.resolve("main")

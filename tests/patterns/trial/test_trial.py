@@ -11,6 +11,7 @@ from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
+from pytest_tfgrpo.launch.running import arun_launch
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, PatternEvidence
 from pytest_tfgrpo.patterns.trial.trial import TrialPlan, TrialRuns, run_trial, trial_scenarios
 from pytest_tfgrpo.patterns.trial.verdict import verdict
@@ -60,7 +61,7 @@ def plan(project: Path, tried: Pattern, **changes: Any) -> TrialPlan:
 
 
 def tried(project: Path, lesson: str, **changes: Any) -> TrialRuns:
-    return run_trial(plan(project, pattern(lesson), **changes), {})
+    return run_trial(plan(project, pattern(lesson), **changes), {}, arun_launch)
 
 
 @pytest.mark.parametrize(
