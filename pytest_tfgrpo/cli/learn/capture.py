@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.learn.capture_work import capture_work
+from pytest_tfgrpo.cli.learn.open_learning import open_learning
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.files import read_plain
@@ -31,6 +32,8 @@ def capture(arguments: Arguments) -> Iterator[str]:
         history=arguments.history or (),
         **flags,
     )
+    with open_learning(arguments) as learning:
+        yield from learning.settle()
     if job is None:
         yield f"skipped  {NOTHING}"
     elif job.snapshot is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_tfgrpo.cli.learn.open_learning import alert_call
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.harvest.history.git_shadow import locate
@@ -15,6 +16,8 @@ from pytest_tfgrpo.patterns.capture.capture import CaptureRequest, capture
 from pytest_tfgrpo.patterns.capture.history import WorkHistory, history_of, read_history
 from pytest_tfgrpo.patterns.jobs.manifest import LEARNING, CaptureTrigger, JobManifest, TestAuthor
 from pytest_tfgrpo.patterns.jobs.queue import JobQueue
+from pytest_tfgrpo.patterns.jobs.settle import settle
+from pytest_tfgrpo.patterns.learn_file import load_learn_settings
 
 
 def capture_work(
@@ -52,8 +55,11 @@ def capture_work(
         criteria=criteria,
         history=_history(history, root),
     )
+    alert = alert_call(root, load_learn_settings(root, os.environ))
     with JobQueue(request.learning) as queue:
-        return capture(request, os.environ, queue)
+        job = capture(request, os.environ, queue)
+        settle(queue, alert)
+    return job
 
 
 def _history(given: str | Path | Iterable[Mapping[str, Json]], root: Path) -> WorkHistory:

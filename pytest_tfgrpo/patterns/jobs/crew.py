@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue as queues
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -26,7 +26,7 @@ class CrewPlan:
     renewed_s: float = RENEWED_S
 
 
-def work_queue(folder: Path, tools: WorkTools, plan: CrewPlan) -> Iterator[WorkedJob]:
+def work_queue(folder: Path, tools: WorkTools, plan: CrewPlan) -> Generator[WorkedJob, None, None]:
     """Work the jobs of a queue; yields each when its worker is done with it.
 
     It ends when no job is left that a worker could take, nor one whose worker may be gone. Who closes the

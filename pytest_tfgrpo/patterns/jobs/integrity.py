@@ -89,9 +89,9 @@ def _broken_commit(objects: GitObjects, snapshot: WorkSnapshot) -> Iterator[str]
     try:
         at = objects.resolve(snapshot.ref)
         if at != snapshot.commit:
-            yield f"the reference {snapshot.ref} leads to {at[:12]}, not to {snapshot.commit[:12]}"
+            yield f"its reference leads to {at[:12]}, not to {snapshot.commit[:12]}"
     except SettingError:
-        yield f"the reference {snapshot.ref} is gone"
+        yield "its reference is gone"
     if (trees := objects.trees_of([snapshot.commit, snapshot.base])) != [snapshot.tree, snapshot.base_tree]:
         names = zip((snapshot.commit, snapshot.base), trees, strict=True)
         lost = [commit[:12] for commit, tree in names if tree is None]
@@ -111,7 +111,7 @@ def _broken_files(manifest: JobManifest, snapshot: WorkSnapshot, folder: Path) -
             yield f"{name} is gone"
             continue
         if found != digest:
-            yield f"{name} has changed: its sha256 is {found}, not {digest}"
+            yield f"{name} has changed: its sha256 is {found[:12]}..., not {digest[:12]}..."
 
 
 def _broken_sum(

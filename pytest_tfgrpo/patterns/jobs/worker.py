@@ -81,8 +81,8 @@ class WorkTools:
     git: SnapshotGit
     prove: Callable[[JobManifest, Path], ProofResult]
     """Proves a job, whose files are in a folder; raises StoreError, OSError, Cancelled."""
-    author: Callable[[JobManifest, Path], WritePattern]
-    """Makes the pattern of a proven job, and writes none yet; raises TfgrpoError."""
+    author: Callable[[JobManifest, Path], WritePattern] | None = None
+    """Makes the pattern of a proven job, and writes none yet; raises TfgrpoError. None: no patterns."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,8 +171,10 @@ class LearningWorker:
         job = replace(job, status=proof.status, scenario=proof.scenario)
         return outcome, _published(folder, self._author(job, folder.path))
 
-    def _author(self, job: JobManifest, folder: Path) -> WritePattern:
+    def _author(self, job: JobManifest, folder: Path) -> WritePattern | None:
         """Return what writes the pattern of a job, or raises why there is none."""
+        if self._tools.author is None:
+            return None
         try:
             return self._tools.author(job, folder)
         except TfgrpoError as error:
@@ -193,11 +195,13 @@ class LearningWorker:
 
     def add_patterns(self) -> list[str]:
         """Write the patterns that proven jobs lack, and return a line for each; raises StoreError."""
-        lines = []
+        lines, author = list[str](), self._tools.author
+        if author is None:
+            return lines
         for job in self._queue.jobs():
             if job.status is LearningStatus.VALIDATED and not job.manifest.pattern:
                 try:
-                    write = self._tools.author(job.manifest, self._queue.folder_of(job.id))
+                    write = author(job.manifest, self._queue.folder_of(job.id))
                     self._queue.add_pattern(job, write)
                 except (TfgrpoError, OSError) as error:
                     lines.append(f"job {job.id[:8]} still has no pattern: {line(str(error), REASON)}")

@@ -107,7 +107,7 @@ def test_a_snapshot_that_does_not_hold_stalls_with_logs(queue, told, folder, rep
     git(repository.folder, "update-ref", "-d", f"refs/learning/{job_id()}")
     done = LearningWorker(queue, tools(lambda *_: 1 / 0, git=told)).work()
     assert (done.manifest.status, done.manifest.root_cause) == ("stalled_snapshot", "snapshot_integrity")
-    assert done.manifest.reason == f"the reference refs/learning/{job_id()} is gone"
+    assert done.manifest.reason == "its reference is gone"
     assert (folder / "logs" / "1-snapshot.txt").read_text() == done.manifest.reason + "\n"
     assert (folder / "logs" / "1-git-status.txt").read_text() == "# branch.head main\n"
 
