@@ -61,13 +61,13 @@ class ArchiveEntry:
     """Where a symbolic link leads, relative to its folder; None: a file."""
 
 
-def pack(entries: Iterable[ArchiveEntry]) -> bytes:
+def pack(entries: Iterable[ArchiveEntry], level: int = LEVEL) -> bytes:
     """Return the archive of a tree: the same bytes for the same files in any order, times and owners 0.
 
-    Raises ArchiveProblem on what `read_archive` would refuse.
+    `level` is zlib's, from 1 (fast) to 9. Raises ArchiveProblem on what `read_archive` would refuse.
     """
     tree, crc, size, room = _Tree(MAX_FILES), 0, 0, MAX_BYTES
-    deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    deflate = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
     chunks = [GZIP_HEADER]
     for entry in sorted(entries, key=lambda entry: _encoded(entry.name)):
         tree.add(entry)

@@ -19,7 +19,11 @@ COMMANDS = (
     ),
     CommandRow("approve", "Let a job that an agent proposed be worked.", "learn.approve"),
     CommandRow("prune", "Remove jobs that ended long ago; the log keeps their lines.", "learn.prune"),
+    CommandRow("hook", "Print a command, hook or CI job to copy, which captures work.", "learn.hook"),
 )
+
+
+HOOKS = ("claude", "codex", "git", "ci")
 
 
 def learn(parser: Parser) -> None:
@@ -129,3 +133,9 @@ def prune(command: Parser) -> None:
 
 def _add_job(command: Parser) -> None:
     command.add_argument("job", metavar="JOB", help="id of a job, or the beginning of one")
+
+
+def hook(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls("learn.hook:hook")
+    command.add_argument("kind", choices=HOOKS, help="where it goes")

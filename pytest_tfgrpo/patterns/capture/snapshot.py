@@ -30,6 +30,9 @@ DIFF = (
 )
 """Attributes of files do not count, as there is no working tree: the same trees, the same text."""
 
+FAST = 1
+"""Level of zlib: somebody waits, and the archive goes with its job."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakenSnapshot:
@@ -141,6 +144,6 @@ def write_diff(git: GitWriter, base: str, tree: str) -> bytes:
 def pack_tree(objects: GitObjects, tree: str) -> bytes:
     """Return the archive of a tree, the same bytes each time; raises SnapshotError."""
     try:
-        return pack(tree_files(objects, tree))
+        return pack(tree_files(objects, tree), FAST)
     except ArchiveProblem as problem:
         raise SnapshotError(f"no archive can hold the tree {tree}: {problem}") from None
