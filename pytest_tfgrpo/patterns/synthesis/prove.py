@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
+from pytest_tfgrpo.core.files import write_atomic
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.harvest.environment.builder import MadeEnvironment
@@ -21,6 +22,7 @@ from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
 from pytest_tfgrpo.harvest.recipe.recipe_file import read_recipes
 from pytest_tfgrpo.harvest.suite.provenance import FixOrigin
+from pytest_tfgrpo.harvest.suite.suite_files import SuitePaths
 from pytest_tfgrpo.patterns.jobs.integrity import RECIPE
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.synthesis.captured_fix import (
@@ -31,6 +33,7 @@ from pytest_tfgrpo.patterns.synthesis.captured_fix import (
 )
 from pytest_tfgrpo.patterns.synthesis.own_tests import judge_own_tests
 from pytest_tfgrpo.patterns.synthesis.recipe_sources import CapturedRecipes, found_commands
+from pytest_tfgrpo.patterns.synthesis.surfaces import RunnableSurface
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
 
 STATUSES = {
@@ -105,7 +108,21 @@ def prove(job: JobManifest, folder: Path, tools: ProofTools) -> JobProof:
         return _of_row(candidate, {})
     own = tools.harvest.recipes
     recipes = CapturedRecipes(found, tools.knowledge, own, tests, signed)
-    return _prove(candidate, _plan(job, folder, tools, rules), replace(tools.harvest, recipes=recipes))
+    proof = _prove(candidate, _plan(job, folder, tools, rules), replace(tools.harvest, recipes=recipes))
+    if proof.status is LearningStatus.NEEDS_MANUAL and recipes.surface is not None:
+        return _with_surface(proof, folder, recipes.surface)
+    return proof
+
+
+def _with_surface(proof: JobProof, folder: Path, surface: RunnableSurface) -> JobProof:
+    """Return the proof of a change without tests, with what a person could run of it."""
+    where = f"`{surface.command}` ({surface.source})"
+    said = f"there is no test of it; nearest to it {where} can be run"
+    path = SuitePaths(suite=folder, id=proof.scenario).manual
+    text = path.read_text("utf-8").rstrip()
+    advice = f"Nearest to them {where} can be run: write a test of it, or a command that does."
+    write_atomic(path, [f"{text}\n\n{advice}\n".encode()])
+    return replace(proof, reason=said, sources={**proof.sources, "surface": surface.source})
 
 
 def _plan(job: JobManifest, folder: Path, tools: ProofTools, rules: CandidateRules) -> HarvestPlan:

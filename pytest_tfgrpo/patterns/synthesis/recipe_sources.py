@@ -15,10 +15,12 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import from_wire
 from pytest_tfgrpo.harvest.fixes import FixCandidate, RecipePart
 from pytest_tfgrpo.harvest.job.plan import FindRecipes
+from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.harvest.recipe.recipe import PYTHON_MANIFESTS, RecipeKnowledge, recipe_of
 from pytest_tfgrpo.harvest.recipe.recipe_file import FolderRecipe
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus, RanCommand
 from pytest_tfgrpo.patterns.synthesis.ran_tests import TestCommand, read_command, written_commands
+from pytest_tfgrpo.patterns.synthesis.surfaces import RunnableSurface, nearest_surface
 from pytest_tfgrpo.scoring.checks.hidden.protected import is_test
 
 HISTORY, MANIFEST = "history.jsonl", "manifest.json"
@@ -122,11 +124,16 @@ class CapturedRecipes:
         """
         self._found, self._own, self._tests, self._signed = found, own, tests, signed
         self._knowledge = replace(knowledge, reviewed=(*signed, *knowledge.reviewed))
+        self.surface: RunnableSurface | None = None
+        """Of a change for which there is no test: what a person could run."""
 
     def __call__(
         self, read: Callable[[str], bytes | None], names: tuple[str, ...], candidate: FixCandidate, /
     ) -> tuple[RecipePart, ...]:
         """Return the parts to try."""
+        if not candidate.tests and not candidate.protected:
+            files = ProjectFiles(read=read, names=frozenset(names))
+            self.surface = nearest_surface(files, candidate.sources)
         if self._signed:
             return recipe_of(read, names, candidate, self._knowledge)
         parts = next(filter(None, (self._of(one, read, names, candidate) for one in self._found)), ())

@@ -128,3 +128,13 @@ def test_a_changed_list_of_requirements_is_installed(tmp_path):
     job.prove(replace(tools, environment=lambda part, date: tried.append(part) or environment(part, date)))
     assert "attrs==23.1" in tried[0].dependencies
     assert "requirements-test.txt" in tried[0].sources["dependencies"]
+
+
+def test_for_a_change_without_any_test_a_person_is_shown_what_can_be_run(tmp_path):
+    script = "if __name__ == '__main__':\n    print({})\n"
+    job = CapturedJob(tmp_path, {"tools/mail.py": script.format(1)}, {"tools/mail.py": script.format(2)})
+    found = part_of(job)
+    assert (found.status, found.root_cause) == ("needs_manual_scenario", "scenario_synthesis")
+    assert found.reason.endswith("nearest to it `python tools/mail.py` (tools/mail.py) can be run")
+    assert found.sources["surface"] == "tools/mail.py"
+    assert "`python tools/mail.py`" in (job.folder / f"{found.scenario}.manual.md").read_text()
