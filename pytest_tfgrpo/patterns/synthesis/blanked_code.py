@@ -23,12 +23,13 @@ SILENT = frozenset(
 PREAMBLE = """
 import sys as _blank_sys
 def _blank_asked():
-    frame = _blank_sys._getframe(1)
+    frame, names = _blank_sys._getframe(1), set()
     while frame is not None:
+        names.add(frame.f_code.co_name)
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
             return False
         frame = frame.f_back
-    return True
+    return "runtestprotocol" in names or "wrap_session" not in names
 class _Blank:
     def __getattr__(self, name):
         if name[:2] == "__":
@@ -70,7 +71,7 @@ def _blank_class(cls):
     except Exception:
         pass
 """
-"""What a module with blanked functions begins with."""
+"""What a module with blanked functions begins with: where pytest runs, only its tests ask."""
 
 
 class _Module(NamedTuple):

@@ -14,7 +14,7 @@ from pytest_tfgrpo.harvest.fixes import FixValidation, RootCause
 from pytest_tfgrpo.harvest.history.candidates import is_code
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 from pytest_tfgrpo.harvest.proof.proven_changes import ASSERTION
-from pytest_tfgrpo.harvest.proof.validation import HANG_S, RunTests, ValidationPlan
+from pytest_tfgrpo.harvest.proof.validation import CHANGED_HANG_S, RunTests, ValidationPlan
 from pytest_tfgrpo.harvest.proof.work_tree import Tree, WorkTree
 from pytest_tfgrpo.patterns.synthesis.blanked_code import Blank, blanked_code
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
@@ -34,7 +34,8 @@ def judge_own_tests(
     """
     if any(ran.problem == RunProblem.TAMPERED and ran.tree == "fix" for ran in found.runs):
         return _refused(found, f"the change interferes with what runs its tests ({found.reason})")
-    further = _FurtherRuns(trees, plan, work, run)
+    slowest = max((ran.elapsed_s for ran in found.runs if ran.tree == "fix"), default=0.0)
+    further = _FurtherRuns(trees, plan, work, run, hang_s=slowest + CHANGED_HANG_S)
     if found.cause is RootCause.SCENARIO_SYNTHESIS and found.runs and further.works_before():
         return _refused(found, f"the change ends what runs its tests ({found.reason})")
     if found.cause is not None:
@@ -57,7 +58,8 @@ def judge_own_tests(
     kept = tuple(test for test in left if test not in dropped)
     if not kept:
         named = [f"{test} ({why})" for test, why in dropped.items()]
-        return _refused(found, f"no test of it counts: {few(named, 2)}")
+        also = f"; with blank functions the run ends with {further.broke}" if further.broke else ""
+        return _refused(found, f"no test of it counts: {few(named, 2)}{also}")
     changes = found.changes and tuple(one for one in found.changes if not dropped.keys() & {*one.fails})
     messages = {test: said for test, said in found.messages.items() if test in kept}
     return replace(found, fail_to_pass=kept, changes=changes, messages=messages)
@@ -84,8 +86,12 @@ def _is_own(test: str, trees: FixTrees) -> bool:
 class _FurtherRuns:
     """Runs of the tests of a fix on other trees: the base, and the fix with what it changed blanked."""
 
-    def __init__(self, trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests) -> None:
-        self._plan, self._work, self._run = plan, work, run
+    def __init__(
+        self, trees: FixTrees, plan: ValidationPlan, work: WorkTree, run: RunTests, hang_s: float
+    ) -> None:
+        self._plan, self._work, self._run, self._hang_s = plan, work, run, hang_s
+        self.broke = ""
+        """Why a run with something blanked gave no results."""
         self._base, self._fix = trees.base, trees.tree("fix")
         self._before_fix = trees.tree("base_with_tests")
         self._changed = [*trees.reference, *trees.removed]
@@ -105,11 +111,12 @@ class _FurtherRuns:
             blanked = blanked_code(self._before, self._after, self._changed, blank)
             if left and blanked:
                 ran = self._ran(left, {name: ArchiveEntry(name=name, data=d) for name, d in blanked.items()})
+                self.broke = self.broke or (ran.problem or "")
                 left -= {test for test in _ended(ran, left) if blank != "none" or _asserts(ran, test)}
         data = {
             name: self._base.get(name) for name in self._changed if is_code(name) and not _is_python(name)
         }
-        return left - _ended(self._ran(left, data), left) if left and data else left
+        return left & _passing(self._ran(left, data), left) if left and data else left
 
     def _ran(self, tests: Collection[str], others: Mapping[str, ArchiveEntry | None]) -> SuiteRun:
         """Run the files of tests with other files; None: without that file."""
@@ -130,7 +137,7 @@ class _FurtherRuns:
                 command=self._plan.command,
                 files=files,
                 timeout_s=self._plan.timeout_s,
-                hang_s=min(HANG_S, self._plan.timeout_s),
+                hang_s=min(self._hang_s, self._plan.timeout_s),
                 environment=self._plan.environment,
                 isolation=self._plan.isolation,
                 protected=tuple(name for name in tree if is_protected(name, self._plan.protected)),
@@ -142,6 +149,13 @@ class _FurtherRuns:
 def _ended(ran: SuiteRun, tests: Collection[str]) -> set[str]:
     """Return the tests that did not pass, of a run that counts."""
     return {test for test in tests if ran.problem is None and ran.outcomes.get(test) in ENDED}
+
+
+def _passing(ran: SuiteRun, tests: Collection[str]) -> set[str]:
+    """Return the tests that passed, all where the run does not count; none of a file that cannot be read."""
+    if ran.problem not in (None, RunProblem.NOTHING_COLLECTED):
+        return {*tests}
+    return {test for test in tests if ran.outcomes.get(test) is CaseOutcome.PASSED}
 
 
 def _asserts(ran: SuiteRun, test: str) -> bool:

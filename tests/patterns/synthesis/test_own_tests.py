@@ -116,3 +116,10 @@ def test_a_neighbour_that_the_change_breaks_refuses_it(tmp_path):
     found = proof_of(tmp_path, FIXED.replace("len(prices)", "0"), "assert total([1, 2]) == 3")
     assert (found.status, found.root_cause, found.broken) == ("validation_failed", "test_failure", 1)
     assert found.reason == f"it breaks 1 test that passed before: {TEST}::test_count"
+
+
+def test_a_test_that_cannot_be_read_without_a_changed_file_depends_on_it(tmp_path):
+    reads = "from pathlib import Path\n\nVAT = (Path(__file__).parent / 'vat.csv').read_text()\n"
+    base = {"shop/vat.py": f"{reads}\n\ndef vat():\n    return int(VAT)\n"}
+    test = "from shop.vat import vat\n    assert vat() == 19"
+    assert proof_of(tmp_path, CART, test, base, **{"shop/vat.csv": "19"}).status == "validated"

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from support.captured import CapturedJob
+from support.captured import PROMPT, CapturedJob
 from support.cheat_tables import EVERY_TABLE
 from support.cheats import FILES
 from support.fixes import BASE, HIDDEN, SOLVED
 from support.text_tests import text_tools
 from support.tools import require_tool
 
+from pytest_tfgrpo.patterns.jobs.manifest import RanCommand
 from pytest_tfgrpo.patterns.synthesis.prove import JobProof
 from pytest_tfgrpo.scoring.runners.registry import run_suite
 
@@ -78,3 +79,23 @@ def test_a_program_that_a_test_starts_is_called_too(proof_of):
         "    assert done.stdout == '3\\n'\n"
     )
     assert proof_of({CART: SOLVED, TEST: test}, base).status == "validated"
+
+
+def test_a_fix_in_javascript_is_proven_by_the_command_of_its_history(tmp_path):
+    require_tool("bwrap")
+    require_tool("node")
+    tests = "import {test} from 'node:test';\nimport assert from 'node:assert';\n"
+    tests += "import {total} from './cart.mjs';\ntest('adds', () => { assert.equal(total([1, 2]), 3); });\n"
+    base: dict[Any, Any] = {
+        "web/cart.mjs": "export const count = (p) => p.length;\n",
+        "web/package.json": "{}",
+    }
+    fix: dict[Any, Any] = {
+        "web/cart.mjs": f"{base['web/cart.mjs']}export const total = (p) => p.reduce((a, b) => a + b, 0);\n",
+        "web/cart.test.mjs": tests,
+    }
+    job = CapturedJob(tmp_path, base, fix)
+    job.write(PROMPT, [RanCommand(command="node --test cart.test.mjs", exit_code=0, cwd="web")])
+    found = job.prove(text_tools(run_suite))
+    assert (found.status, found.reason) == ("validated", "")
+    assert found.sources["runner"] == "history 1: node --test cart.test.mjs"
