@@ -36,7 +36,7 @@ def proof_of(tmp_path):
 def test_a_cheat_that_is_captured_as_a_fix_is_not_proven(proof_of, campaign, base, cheats):
     for number, cheat in enumerate(campaign.sample(sorted(cheats), SAMPLE)):
         found = proof_of({CART: cheats[cheat]}, base, str(number))
-        assert (found.status, found.root_cause) == ("validation_failed", "test_failure"), (cheat, found)
+        assert found.status == "validation_failed", (cheat, found)
 
 
 def test_a_true_fix_is_proven(proof_of):
