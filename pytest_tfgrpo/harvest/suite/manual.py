@@ -14,7 +14,7 @@ ADVICE = """# {id}
 
 Commit `{commit}` changes tests and sources, but its tests could not be run: {reason}.
 
-Say in `harvest.toml`, in the root of the repository, how the tests run (`tfgrpo harvest init` writes a
+Say in {where}, how the tests run (`tfgrpo harvest init` writes a
 file to start from):
 
 ```toml
@@ -58,9 +58,16 @@ def manual_advice(
     candidate: FixCandidate, part: RecipePart | None, validation: FixValidation, origin: FixOrigin
 ) -> str:
     """Return what a person has to do, in Markdown."""
-    again = "run the same `tfgrpo harvest` again with `--retry`"
+    where, again = (
+        "`harvest.toml`, in the root of the repository",
+        "run the same `tfgrpo harvest` again with `--retry`",
+    )
     if origin.job:
-        again = f"put the job back: `tfgrpo learn requeue {origin.job}`"
+        where = "a file such as `harvest.toml`, of your own"
+        again = (
+            f"sign it, and put the job back: `tfgrpo learn requeue {origin.job} --scenario FILE --approver YOU "
+            "--reason TEXT`"
+        )
     folder = "." if part is None else part.folder
     runner = "command" if part is None else part.command.runner
     tests = candidate.tests or candidate.protected
@@ -69,6 +76,7 @@ def manual_advice(
         **(_OF_NODE if of_node else _OF_PYTHON),
         off="" if runner == "command" else "# ",
         id=candidate.id,
+        where=where,
         again=again,
         commit=candidate.change.commit,
         reason=block(validation.reason, 500).replace("`", "'"),

@@ -16,7 +16,6 @@ from pytest_tfgrpo.harvest.history.candidates import CandidateRules
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.job.plan import HarvestPlan, HarvestTools
 from pytest_tfgrpo.harvest.job.progress import WorkerProgress
-from pytest_tfgrpo.harvest.job.tools import domain_of, open_builder, open_tools, reviewed_recipes
 from pytest_tfgrpo.harvest.job.worker import HarvestWorker
 from pytest_tfgrpo.harvest.locked_folder import WORK, locked_folder
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
@@ -53,18 +52,6 @@ class ProofTools:
     knowledge: RecipeKnowledge = RecipeKnowledge()
     """The project's ``harvest.toml``, and the Pythons of this machine."""
     isolation: Isolation = "bwrap"
-
-
-def open_proof_tools(repository: Path, environ: Mapping[str, str], isolation: Isolation) -> ProofTools:
-    """Return the tools of real proofs of a repository's jobs; raises SettingError."""
-    builder = open_builder(environ, isolation)
-    reviewed = reviewed_recipes(repository)
-    return ProofTools(
-        harvest=open_tools(reviewed, builder),
-        domain=domain_of(repository, "HEAD"),
-        knowledge=RecipeKnowledge(reviewed=reviewed, interpreters=builder.interpreters),
-        isolation=isolation,
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
