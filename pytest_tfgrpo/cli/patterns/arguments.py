@@ -44,6 +44,18 @@ def patterns(parser: Parser) -> None:
     command.add_argument("--docs", action="store_true", help="begin docs/patterns/index.md with links")
     command.add_argument("--force", action="store_true", help="also write over skills that somebody edited")
     add_repository(command)
+    about = "Print how jobs, reviews and patterns fare: what failed, was rejected, escaped, and is in use."
+    command = add_command(group, "stats", "patterns.stats:stats", about)
+    command.add_argument("--json", action="store_true", help="print them as one JSON object")
+    add_repository(command)
+    command.add_task()
+    about = "Note a regression that a pattern's change let through; without NAME look for reverts."
+    command = add_command(group, "escaped", "patterns.stats:escaped", about)
+    command.add_argument("name", metavar="NAME", nargs="?")
+    command.add_argument("--commit", metavar="COMMIT", help="what shows or mends the regression")
+    command.add_argument("--by", type=person, required=True, metavar="ID", help="who you are, for the log")
+    command.add_argument("--reason", type=words, metavar="TEXT", help="what broke")
+    add_repository(command)
     about = "Say something about a pattern, as a person or an agent, for who decides."
     command = add_command(group, "comment", "patterns.decisions:comment", about)
     command.add_argument("name", metavar="NAME")
