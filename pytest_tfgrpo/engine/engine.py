@@ -31,7 +31,7 @@ from pytest_tfgrpo.engine.lifetime import (
 from pytest_tfgrpo.engine.lineup import Arm
 from pytest_tfgrpo.engine.observers import Observer, Observers, tell_again, tell_phase
 from pytest_tfgrpo.engine.phases.cohort import Cohort, carry_out
-from pytest_tfgrpo.engine.phases.learning_phase import LearningPhase
+from pytest_tfgrpo.engine.phases.registry import open_learning
 from pytest_tfgrpo.engine.resumption import begin_budget, finished_steps, repeat_phase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
 from pytest_tfgrpo.learning.prompts import PromptBuilder
@@ -206,20 +206,22 @@ class Engine:
             arms = [replace(arm, phase=phase) for arm, phase in zip(arms, phases, strict=True)]
             cohort = Cohort(context, arms, earlier=cohort)
             end = await carry_out(cohort, context)
-        learning = LearningPhase(context, phases[-1], self._library, self._results, partial(_swept, context))
+        learning = None
         if end.complete and phases[-1].trains:
             cohort.end()
+            sweep = partial(_swept, context)
+            learning = open_learning(context, phases[-1], self._library, self._results, sweep)
             end = await learning.learn(cohort.groups_of(phases[-1]))
         ended = [cohort.result_of(phase, end.status, self._library_of(phase).hash) for phase in phases]
         results = with_shared(
             replace(
                 result,
-                revision=learning.revision,
+                revision=None if learning is None else learning.revision,
                 skipped_experiences=prompts.skipped,
                 reason=redact(end.reason),
                 calls=context.calls.of(result.phase.epoch),
-                loose=(*result.loose, *learning.loose),
-                dev=tuple(sorted(learning.dev, key=lambda group: group.group_id)),
+                loose=(*result.loose, *(learning.loose if learning else ())),
+                dev=tuple(sorted(learning.dev if learning else (), key=lambda group: group.group_id)),
             )
             for result, prompts in zip(ended, builders, strict=True)
         )

@@ -33,6 +33,7 @@ from pytest_tfgrpo.core.records import (
 )
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.learning.library.library import save_library
+from pytest_tfgrpo.learning.library.registry import open_store
 from pytest_tfgrpo.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, Journal
@@ -153,12 +154,10 @@ class RunWriter:
         """
         if self._folder is None or self._journal is None:
             return []
-        from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
-
         task_folder = self._folder.parent.parent
         complaints: list[str] = []
         if self._store is None:
-            self._store = ExperienceStore.open(task_folder / EXPERIENCES)
+            self._store = open_store(task_folder / EXPERIENCES)
             complaints = self._store.complaints
         self._store.append(_store_records(revision, self._job.run_id))
         if revision.epoch not in self._job.resumed.revisions:

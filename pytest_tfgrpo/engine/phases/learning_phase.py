@@ -13,7 +13,10 @@ from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout
 from pytest_tfgrpo.engine.lineup import Arm
 from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupted
+from pytest_tfgrpo.learning.acceptance.decision import decide, undecided
 from pytest_tfgrpo.learning.acceptance.dev_sweeps import Unfinished
+from pytest_tfgrpo.learning.acceptance.standpoint import Standpoint
+from pytest_tfgrpo.learning.step import learn
 from pytest_tfgrpo.runs.journal.stored_groups import by_scenario
 from pytest_tfgrpo.runs.schedule import require_dev
 
@@ -60,8 +63,6 @@ class LearningPhase:
             return incomplete(str(error))
 
     async def _learn(self, groups: Sequence[Group]) -> RunEnd:
-        from pytest_tfgrpo.learning.step import learn
-
         context, job, phase = self._context, self._context.job, self._phase
         for look in features.BEFORE_LEARNING:
             text, reason = await asyncio.to_thread(look, job, phase, groups, self._earlier)
@@ -82,9 +83,6 @@ class LearningPhase:
 
     async def _accept(self, groups: Sequence[Group], candidate: Revision) -> Revision:
         """Return what of `candidate` comes into force; raises Unfinished."""
-        from pytest_tfgrpo.learning.acceptance.decision import decide, undecided
-        from pytest_tfgrpo.learning.acceptance.standpoint import Standpoint
-
         job, phase, writer = self._context.job, self._phase, self._context.writer
         known = job.resumed.revisions.get(phase.epoch)
         if not phase.dev or candidate.acceptance is not None:

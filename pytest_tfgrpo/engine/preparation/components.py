@@ -26,6 +26,7 @@ from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, PROMPT_PACKS, SEED
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.conversations.simulated_user import UserModel
+from pytest_tfgrpo.engine.preparation.registry import open_model_judge, open_models, open_recording
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.llm.calls import HELLO
 from pytest_tfgrpo.llm.limits.concurrency import AUTO, most_at_once, with_batches
@@ -136,12 +137,9 @@ class _Shared:
         if not spec.startswith(f"{MODEL}:"):
             raise SettingError(f"{spec!r} is not a language model; write {MODEL}:<model>")
         if self._models is None:
-            from pytest_tfgrpo.llm.models import Models
-            from pytest_tfgrpo.suite.models_file import load_models
-
             file = MODELS.of(self._settings)
-            self._models = Models(
-                load_models(self._root / file if file else None),
+            self._models = open_models(
+                self._root / file if file else None,
                 environ=self._request.environ,
                 spending=self._spending,
                 max_tokens=MAX_TOKENS.of(self._settings),
@@ -170,9 +168,7 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
             )
         try:
             if spec.partition(":")[0] == REPLAY:
-                from pytest_tfgrpo.recording.replay import open_replay
-
-                shared.replay = open_replay(spec.partition(":")[2].strip(), root)
+                shared.replay = open_recording(spec.partition(":")[2].strip(), root)
                 actor = shared.replay.actor
             else:
                 actor = open_actor(spec, root=root, settings=settings.values, model=shared.model)
@@ -217,9 +213,7 @@ def _open_judge(settings: Settings, shared: _Shared) -> Judge | None:
     model = shared.model(spec)
     if model.paid and not settings.learning and not ALLOW_PAID.of(settings):
         return None
-    from pytest_tfgrpo.scoring.judge.model import open_judge
-
-    return open_judge(
+    return open_model_judge(
         model,
         votes=JUDGE_VOTES.of(settings),
         seed=SEED.of(settings),

@@ -28,6 +28,7 @@ from pytest_tfgrpo.engine.environments import find_environments
 from pytest_tfgrpo.engine.executors.registry import require_executor, unplaced
 from pytest_tfgrpo.engine.preparation.components import Components, open_components, reached_first
 from pytest_tfgrpo.engine.preparation.reference import open_reference
+from pytest_tfgrpo.engine.preparation.registry import require_recordable
 from pytest_tfgrpo.engine.request import RunRequest
 from pytest_tfgrpo.features import RunPlan
 from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
@@ -309,9 +310,7 @@ def _require_fit(request: RunRequest, people: Components) -> None:
     if people.replay is not None:
         people.replay.begin(scenarios, values, request.supplied.kinds)
     if file := RECORD.of(values):
-        from pytest_tfgrpo.recording.writing import check_recordable
-
-        check_recordable(request.root / file, people.identities)
+        require_recordable(request.root / file, people.identities)
 
 
 def _require_free(actor: Actor, values: Mapping[str, object]) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.lessons import Operation
+from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.attribution.exposures import content_key
 from pytest_tfgrpo.learning.attribution.leaving_out import SETTLED
 from pytest_tfgrpo.protocols import LearningContext, Proposal
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
 
 
 class HeuristicOptimizer:
@@ -18,13 +23,15 @@ class HeuristicOptimizer:
     name = "heuristic"
     identity: Mapping[str, Json] = MappingProxyType({})
 
+    def __init__(self, study: Callable[[LearningContext, Iterable[Group]], HeuristicStudy]) -> None:
+        """`study` returns what the groups of an epoch show."""
+        self._study = study
+
     async def propose(self, context: LearningContext) -> Proposal:
         """Return lessons from groups with mixed results, as additions or revisions of active lessons."""
         if not any(group.informative for group in context.groups):
             return Proposal(note="no group had mixed results, so there was nothing to learn from")
-        from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
-
-        study = HeuristicStudy(context, (group for group in context.groups if group.informative))
+        study = self._study(context, (group for group in context.groups if group.informative))
         return Proposal(
             operations=tuple(o for o in study.operations if not _is_harm(o, context)),
             lesson_groups=frozenset(study.lesson_groups),

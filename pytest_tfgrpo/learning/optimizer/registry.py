@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.learning.optimizer.heuristic import HeuristicOptimizer
 from pytest_tfgrpo.learning.optimizer.none import NoOptimizer
 from pytest_tfgrpo.llm.protocol import Completer
-from pytest_tfgrpo.protocols import Optimizer
+from pytest_tfgrpo.protocols import LearningContext, Optimizer
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
 
 OpenTeacher: TypeAlias = Callable[[], Completer]
 """Opens the language model that an optimizer calls."""
 
 
 def _heuristic(_teacher: OpenTeacher, _packs: Path | None) -> Optimizer:
-    return HeuristicOptimizer()
+    return HeuristicOptimizer(_study)
+
+
+def _study(context: LearningContext, groups: Iterable[Group]) -> HeuristicStudy:
+    from pytest_tfgrpo.learning.optimizer.heuristic_study import HeuristicStudy
+
+    return HeuristicStudy(context, groups)
 
 
 def _llm(teacher: OpenTeacher, packs: Path | None) -> Optimizer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeAlias
 
 from pytest_tfgrpo.core.conversations import turns_of
@@ -11,11 +12,12 @@ from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.core.records import CheckResult
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.texts.named_values import short
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.scoring.checks.answer import CONTAINS, EXACT, NUMBER_KIND
 from pytest_tfgrpo.scoring.checks.calls import TOOL_CALLS
 from pytest_tfgrpo.scoring.checks.command import COMMAND
 from pytest_tfgrpo.scoring.checks.files import FILE
-from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
+from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import remembered
 from pytest_tfgrpo.scoring.checks.json_answer import JSON, JSON_SCHEMA
 from pytest_tfgrpo.scoring.checks.limits import LIMITS
 from pytest_tfgrpo.scoring.checks.math import MATH
@@ -25,31 +27,51 @@ from pytest_tfgrpo.scoring.checks.protocol import (
     CheckKind,
     TooSlow,
     Undecided,
+    builtin_params,
     failed,
 )
 from pytest_tfgrpo.scoring.checks.python import PYTHON
 from pytest_tfgrpo.scoring.checks.signs import CSI, ESC, without_colours
 from pytest_tfgrpo.scoring.checks.similar import SIMILAR
 
+
+def _prepare_tests(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
+    from pytest_tfgrpo.scoring.checks.hidden.tests_kind import prepare
+
+    return prepare(params, folder)
+
+
+def _run_tests(check: Check, context: CheckContext) -> CheckResult:
+    from pytest_tfgrpo.scoring.checks.hidden.hidden_tests import run_hidden
+
+    return run_hidden(check, context)
+
+
+def _answers_of_tests(check: Check) -> tuple[str, ...]:
+    hidden = remembered(check.params.get("hidden_sha256", ""))
+    if hidden is None:
+        return ()
+    from pytest_tfgrpo.scoring.checks.hidden.hidden_tests import fix_lines
+
+    return fix_lines(hidden)
+
+
+TESTS = CheckKind(
+    name="tests",
+    params=builtin_params("tests"),
+    evaluate=_run_tests,
+    answers=_answers_of_tests,
+    prepare=_prepare_tests,
+    after_turn=False,
+    negatable=False,  # a run that ends early, or that the agent's files broke, shows nothing
+)
+"""Few suites have hidden tests, whose runners are loaded with the first."""
 KINDS: dict[str, CheckKind] = {
-    kind.name: kind
-    for kind in (
-        EXACT,
-        CONTAINS,
-        REGEX,
-        SIMILAR,
-        NUMBER_KIND,
-        MATH,
-        JSON,
-        JSON_SCHEMA,
-        TOOL_CALLS,
-        LIMITS,
-        FILE,
-        COMMAND,
-        TESTS,
-        PYTHON,
+    kind.name: kind for kind in (
+        EXACT, CONTAINS, REGEX, SIMILAR, NUMBER_KIND, MATH, JSON, JSON_SCHEMA, TOOL_CALLS, LIMITS, FILE,
+        COMMAND, TESTS, PYTHON,
     )
-}
+}  # fmt: skip
 """The built-in kinds by name; more come from the hook ``pytest_tfgrpo_checks``."""
 TEXTS = frozenset({"exact", "contains", "regex", "similar", "number", "math", "json", "json_schema"})
 """Kinds that read the answer as a text, in which the colours of a terminal say nothing."""

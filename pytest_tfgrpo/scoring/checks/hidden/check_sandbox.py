@@ -9,7 +9,6 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.permissions import CHECK_SANDBOX
 from pytest_tfgrpo.sandbox.programs.environments import find_built
 from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import suite_folder
-from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
 from pytest_tfgrpo.scoring.runners.isolation import require_isolation
 
 
@@ -50,4 +49,4 @@ def warn_of_checks(settings: Mapping[str, object], scenarios: Iterable[Scenario]
 
 
 def _hides(scenario: Scenario) -> bool:
-    return any(check.kind == TESTS.name for check in scenario.checks)
+    return any(check.kind == "tests" for check in scenario.checks)

@@ -1,27 +1,25 @@
-"""The check kind ``tests``: what its parameters must be; `hidden_tests` runs them."""
+"""The parameters of the check kind ``tests``; `hidden_tests` runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import CheckResult
-from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.file_digests import digest_of
 from pytest_tfgrpo.sandbox.paths import check_name, confined
-from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import remember, remembered
-from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckContext, CheckKind, builtin_params
+from pytest_tfgrpo.scoring.checks.hidden.changes import require_changes
+from pytest_tfgrpo.scoring.checks.hidden.hidden_archives import remember
+from pytest_tfgrpo.scoring.checks.protocol import BadParam
 from pytest_tfgrpo.scoring.runners.javascript.flags import node_flags
+from pytest_tfgrpo.scoring.runners.registry import RUNNERS
 
 TIMEOUT_S = 300.0
 ARCHIVE_MAX_BYTES = 1_000_000_000
 
 
-def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
+def prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
     """Complete the parameters with the digest of the hidden archive, if they lack it, and with defaults."""
-    from pytest_tfgrpo.scoring.runners.registry import RUNNERS
-
     runner = params["runner"]
     name, start, run = (runner, ".", ()) if isinstance(runner, str) else _parts(runner)
     if name not in RUNNERS:
@@ -59,8 +57,6 @@ def _prepare(params: Mapping[str, Json], folder: Path) -> Mapping[str, Json]:
             "digest that it has",
         )
     if params.get("changes"):
-        from pytest_tfgrpo.scoring.checks.hidden.changes import require_changes
-
         require_changes(params["changes"], {*params["fail_to_pass"], *params.get("pass_to_pass", ())}, path)
     remember(digest, path)
     return {"timeout_s": TIMEOUT_S, **params, "hidden_sha256": digest}
@@ -75,29 +71,3 @@ def _check(key: str, name: str) -> None:
 
 def _parts(runner: Mapping[str, Json]) -> tuple[str, str, tuple[str, ...]]:
     return runner["name"], runner.get("folder", "."), tuple(runner.get("run", ()))
-
-
-def _tests(check: Check, context: CheckContext) -> CheckResult:
-    from pytest_tfgrpo.scoring.checks.hidden.hidden_tests import run_hidden
-
-    return run_hidden(check, context)
-
-
-def _answers(check: Check) -> tuple[str, ...]:
-    hidden = remembered(check.params.get("hidden_sha256", ""))
-    if hidden is None:
-        return ()
-    from pytest_tfgrpo.scoring.checks.hidden.hidden_tests import fix_lines
-
-    return fix_lines(hidden)
-
-
-TESTS = CheckKind(
-    name="tests",
-    params=builtin_params("tests"),
-    evaluate=_tests,
-    answers=_answers,
-    prepare=_prepare,
-    after_turn=False,
-    negatable=False,  # a run that ends early, or that the agent's files broke, shows nothing
-)

@@ -14,7 +14,7 @@ from pytest_tfgrpo.sandbox.archives import ArchiveEntry, ArchiveProblem
 from pytest_tfgrpo.scoring.checks.hidden import fresh_tree, work_under_test
 from pytest_tfgrpo.scoring.checks.hidden.check_sandbox import require_checks, warn_of_checks
 from pytest_tfgrpo.scoring.checks.hidden.fresh_tree import distinctive_lines, make_tree, read_base
-from pytest_tfgrpo.scoring.checks.hidden.tests_kind import TESTS
+from pytest_tfgrpo.scoring.checks.registry import TESTS
 from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, RunProblem, SuiteRun
 
 
