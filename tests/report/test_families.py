@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from support.report.families import learned, report_of, told
 
+from pytest_tfgrpo.report.blocks.families import FAMILIES, FamiliesBlock
+
 
 def test_the_gain_of_families_that_training_has_stands_apart_from_that_of_others() -> None:
     found = report_of(learned(40, 5, 20))["families"]
@@ -42,6 +44,14 @@ def test_a_suite_without_families_says_nothing_of_them() -> None:
 def test_few_families_of_many_scenarios_are_warned_of(families: int, each: int, warned: str) -> None:
     found = [w for w in report_of(learned(families, each, 5))["warnings"] if "the gain rests on" in w]
     assert [warned in w for w in found] == [True] * bool(warned)
+
+
+def test_families_of_very_different_sizes_count_as_few() -> None:
+    found: FamiliesBlock = {
+        **{"scenarios": 100, "families": 10, "effective": 5.0, "icc": None, "seen": None, "unseen": None}
+    }
+    (warned,) = FAMILIES.warnings(found)
+    assert "10 families (5 of equal size): below 20 its interval is not one of tasks like these" in warned
 
 
 def test_few_scenarios_that_are_their_own_families_are_no_news() -> None:

@@ -46,6 +46,24 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
+def test_the_index_is_in_order_of_bytes_and_says_of_a_very_long_name_that_it_is_one() -> None:
+    long = "/".join(["d" * 200] * 25)
+    odd = ArchiveEntry(name="\udc80", data=b"odd")
+    index = repository_files((ArchiveEntry(name="é", data=b"1"), odd, ArchiveEntry(name=long, data=b"2")))[
+        "index"
+    ]
+    head, *rows = 12, index[12:]
+    at, names, flags = head, [], []
+    for _ in range(3):
+        row = rows[0][at - head :]
+        end = row.index(b"\0", 62)
+        names.append(row[62:end].decode("utf-8", "surrogateescape"))
+        flags.append(int.from_bytes(row[60:62], "big"))
+        at += (end // 8 + 1) * 8
+    assert names == [long, "\udc80", "é"]
+    assert flags == [0xFFF, 1, 2]
+
+
 def test_git_finds_nothing_wrong_with_it_and_nothing_to_commit(tmp_path: Path) -> None:
     folder = make(tmp_path / "work")
     assert git(folder, "fsck", "--full", "--strict") == ""

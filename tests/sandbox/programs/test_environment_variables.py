@@ -43,6 +43,12 @@ def test_an_empty_path_adds_no_current_folder() -> None:
     assert "" not in found["PATH"].split(":") + found["PYTHONPATH"].split(":")
 
 
+def test_a_folder_that_is_there_already_comes_once() -> None:
+    first = with_environment({"PATH": "/usr/bin:/bin:/usr/bin"}, BUILT, HERE)
+    assert with_environment(first, BUILT, HERE) == first
+    assert first["PATH"].endswith(":/usr/bin:/bin")
+
+
 def test_without_an_environment_nothing_changes() -> None:
     assert with_environment({"PATH": "/usr/bin"}, None, HERE) == {"PATH": "/usr/bin"}
 

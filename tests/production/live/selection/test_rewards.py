@@ -68,6 +68,11 @@ def test_c01_components_and_the_composite_are_those_of_the_table(
     assert found.strategy == f"trace_v{version}"
 
 
+@pytest.mark.parametrize(("turns", "worth"), [(0, 0.5), (2, 0.5), (3, 0.25), (4, 0.25), (5, 0.0)])
+def test_c01_few_turns_are_efficient(turns: int, worth: float) -> None:
+    assert infer("trace_v2", run(turns=turns)).components["efficiency"] == worth
+
+
 def test_c01_a_run_without_a_reply_is_efficient_only_in_the_first_version() -> None:
     empty = run(reply_chars=0, turns=0, completed=False, tool_errors=2)
     assert infer("trace_v1", empty).composite == pytest.approx(-0.25)
@@ -138,6 +143,14 @@ def test_a_function_of_yours_sees_cost_and_latency(tmp_path: Path) -> None:
     assert found.strategy == "python:worth_of_runs:worth"
     assert found.components == {"cheap": 0.25, "quick": -0.05, "safety": 0.0}
     assert found.composite == pytest.approx(0.2)
+
+
+def test_a_function_that_says_nothing_of_a_run_leaves_it_without_a_reward_unless_it_was_blocked() -> None:
+    own = ModuleReward("python:m:f", lambda _: None)
+    assert own.infer(run()) is None
+    blocked = own.infer(run(blocked=True))
+    assert blocked is not None
+    assert (blocked.composite, blocked.components) == (-1.0, {"safety": -1.0})
 
 
 @pytest.mark.parametrize("wrong", [2.0, -1.0, math.nan, "good", True, {"a": 0.5, "b": 0.6}])
