@@ -86,6 +86,10 @@ def test_config_says_where_each_value_comes_from(project: Path, monkeypatch: pyt
     assert rows["service.port"] == ["4400", "environment TFGRPO_LOOP_SERVICE_PORT"]
     assert rows["assembler.idle_s"] == ["5", "loop.toml"]
     assert rows["view.path"] == ["loop-view.db", "default"]
+    (project / "loop.toml").write_text("[warehouse]\nurl = 'http://ada:hush-hush@host:8123/events'\n")
+    said = tfgrpo("loop", "config")
+    assert "warehouse.url" in said
+    assert "hush-hush" not in said
 
 
 def test_the_reports_are_readable(served: Path, golden: Callable[[str, str], None]) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from support.loop_events import judged, trajectory
 from support.loop_sinks import SCRUBBER, TODAY, deployed, row, training_request
 
 from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.events import derived_id
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.production.sinks import day_file
 from pytest_tfgrpo.production.sinks.archive import Archive
@@ -55,6 +57,14 @@ def test_each_kind_and_day_has_a_file_that_gzip_reads_whole(archive: Archive, tm
     assert first["data"]["turns"][0]["action"]["raw_response"] == "hello"
     assert first["time"] == "2025-12-08T12:00:00.000Z"
     assert (tmp_path / DAY).stat().st_mode & 0o077 == 0
+
+
+def test_a_run_has_one_pseudonym_however_its_id_is_written() -> None:
+    said = judged("j", "a", style=0.5)
+    key = derived_id("a")
+    loud = replace(said, data=said.data.replace(key.encode(), key.upper().encode()))
+    assert loud.data != said.data
+    assert row("RL_REWARDS", loud).trajectory == row("RL_REWARDS", said).trajectory != ""
 
 
 def test_a_time_ahead_of_its_arrival_counts_as_that() -> None:

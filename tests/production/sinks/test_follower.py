@@ -21,6 +21,7 @@ from pytest_tfgrpo.production.sinks import follower as following
 from pytest_tfgrpo.production.sinks.archive import Archive
 from pytest_tfgrpo.production.sinks.figures import sink_lines, sinks_status
 from pytest_tfgrpo.production.sinks.removal import removal_of
+from pytest_tfgrpo.production.sinks.state import SinkState
 from pytest_tfgrpo.production.view.view import LoopView
 from pytest_tfgrpo.storage.event_store import BusEvent
 
@@ -157,6 +158,16 @@ def test_events_that_the_stream_let_go_of_are_counted(tmp_path: Path) -> None:
         assert "lost at most 5 events, older than the streams keep" in "\n".join(sink_lines({"x": found}))
 
 
+def test_large_events_come_in_batches_of_so_many_bytes(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(trajectory("a").data)
+    monkeypatch.setattr(following, "FETCH_BYTES", size + 1)
+    publish(bus, [trajectory(name) for name in "abcde"])
+    sink = MemorySink()
+    fill(follower(bus, sink))
+    assert names(sink) == [trajectory(name).id for name in "abcde"]
+    assert len(sink.again) == 3
+
+
 def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus) -> None:
     sink = MemorySink()
     role = follower(bus, sink)
@@ -173,6 +184,13 @@ def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus)
     assert (len(sink.rows), found.lost, found.refused, found.behind) == (2, 0, 4, 0)
 
 
+def test_a_sink_that_takes_events_again_waits_for_nothing() -> None:
+    state = SinkState(positions={}).failing("the disk is full", "2026-01-01T00:00:00.000Z")
+    assert state.failing("it is still full", "later").since == "2026-01-01T00:00:00.000Z"
+    after = state.at("RL_REWARDS", 3, {"lost": 2})
+    assert after == SinkState(positions={"RL_REWARDS": 3}, lost=2)
+
+
 def test_what_is_older_than_90_days_is_left_out_and_counted(bus: Bus) -> None:
     publish(bus, [trajectory("a")])
     sink = MemorySink()
@@ -182,6 +200,13 @@ def test_what_is_older_than_90_days_is_left_out_and_counted(bus: Bus) -> None:
     kept.name = "warehouse"
     fill(follower(bus, kept, "b", wall=TODAY + 89 * 86400))
     assert names(kept) == [trajectory("a").id]
+    lines = MemorySink(keeps=False)
+    lines.name = "logs"
+    role = follower(bus, lines, "c", wall=TODAY + 90 * 86400)
+    fill(role)
+    publish(bus, [trajectory("b")])
+    fill(role)
+    assert names(lines) == [trajectory("b").id], "what keeps nothing leaves nothing out"
 
 
 def test_old_days_go_once_a_day(bus: Bus) -> None:

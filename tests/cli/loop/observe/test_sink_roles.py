@@ -108,7 +108,18 @@ def test_a_sink_that_another_service_fills_or_that_is_not_named_is_waited_for(
     assert waiting["archive"] == sink_roles.NOBODY
 
 
-@pytest.mark.parametrize("url", ["clickhouse:8123", "http://", "ftp://host", "http://host/a/b", "http://h:x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "clickhouse:8123",
+        "http://",
+        "ftp://host",
+        "http://host/a/b",
+        "http://h:x",
+        "http://h/a?b",
+        "http://h/a#b",
+    ],
+)
 def test_a_url_that_names_no_server_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
