@@ -20,6 +20,7 @@ from support.ramp_loop import V1, V2, RampLoop
 
 from pytest_tfgrpo.core.errors import BusError
 from pytest_tfgrpo.core.events import MODEL_DEPLOYED, RlEvent, check_event, wrap
+from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.deployment import sessions
 from pytest_tfgrpo.production.deployment.candidate import DeployCandidate
@@ -163,6 +164,23 @@ def test_a_reward_of_another_evaluator_may_confirm_a_violation(
     assert loop.look(5).ramp is not None
     loop.bus.publish([foreign_reward(canary, score, source, component)])
     assert (loop.look(10).states["v2"] == "rolled_back") is rolled_back
+
+
+@pytest.mark.parametrize("of", ["feedback", "rewards"])
+def test_what_was_given_up_for_want_of_its_run_confirms_no_violation(loop: RampLoop, of: str) -> None:
+    loop.look(0)
+    canary = DrawnSession("a", "v2", 2)
+    said = {
+        "feedback": verdict_event(canary, "score", 1, component="safety", score=0),
+        "rewards": foreign_reward(canary, 0.0, "evaluator"),
+    }[of]
+    letter = DeadLetter(code="no_trajectory", message="it never came", id=said.id, subject=said.subject)
+    loop.bus.publish([said])
+    assert loop.look(3).ramp is not None
+    loop.bus.publish([dead_event(letter, said.time)])
+    assert loop.look(5).ramp is not None
+    publish_sessions(loop.bus, [canary])
+    assert loop.look(10).states["v2"] == "canary"
 
 
 def test_a_violation_may_be_confirmed_before_its_run_is_there_and_long_after_its_deployment(
