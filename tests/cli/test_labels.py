@@ -10,6 +10,7 @@ from support.report.labels import filled, forty, save
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.cli.runs import labels as command
+from pytest_tfgrpo.report.judging.label_file import load_labels
 
 
 def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller_one(
@@ -20,10 +21,16 @@ def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller
     tfgrpo("labels", "sample", "--tasks=12")
     labelled = filled(folder / "labels.csv", "1")
     save(folder / "labels.csv", labelled)
-    tfgrpo("labels", "read")
+    for _ in range(2):
+        tfgrpo("labels", "read")
+        known = load_labels(folder)
+        assert known is not None
+        assert known.reads == (len(known.labels),), "to read the same again is no news"
     tfgrpo("labels", "sample", "--tasks=12", "--file=again.csv")
     again = (project.root / "again.csv").read_text("utf-8-sig")
     assert list(csv.reader(io.StringIO(again))) == labelled
+    tfgrpo("labels", "sample", "--tasks=13", "--file=more.csv")
+    assert len((project.root / "more.csv").read_text("utf-8-sig")) > len(again)
     assert "Only --tasks may grow" in tfgrpo("labels", "sample", "--tasks=11", "--file=less.csv", code=1)
 
 

@@ -1,14 +1,20 @@
 """``tfgrpo lessons`` as a user meets it, and what runs tell one another of lessons."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.builders import make_experience
 from support.project import Project
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli.runs.lessons import LessonRow, _days, _order
 from pytest_tfgrpo.core.lessons import Experience, Tombstone
+from pytest_tfgrpo.learning.attribution.effects import UNSEEN
 from pytest_tfgrpo.learning.library.experience_store import ExperienceStore
 from pytest_tfgrpo.learning.library.library import of, save_library
 
@@ -58,6 +64,35 @@ def test_lessons_are_sorted_as_asked(project: Project) -> None:
     assert [line.split()[1] for line in heads(out("--sort", "age"))] == ["beta:", "alpha:"]
     for sort in ("effect", "support"):
         assert len(heads(out("--sort", sort))) == 2
+
+
+def test_the_most_tried_and_the_most_helpful_lesson_come_first() -> None:
+    def row(number: int, groups: int, effect: float | None) -> LessonRow:
+        standing = replace(UNSEEN, included=groups)
+        return cast(
+            "LessonRow",
+            SimpleNamespace(experience=make_experience(number), standing=standing, effect=effect),
+        )
+
+    rows = [row(0, 3, None), row(1, 9, -0.1), row(2, 5, 0.2)]
+    by_support, by_effect = (sorted(rows, key=_order(sort)) for sort in ("support", "effect"))
+    assert [rows.index(one) for one in by_support] == [1, 2, 0]
+    assert [rows.index(one) for one in by_effect] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("made", "days"),
+    [
+        ("2026-01-01T00:00:00Z", 1.0),
+        ("2026-01-01T02:00:00+02:00", 1.0),
+        ("2026-01-01T00:00:00", 1.0),
+        ("2026-01-03T00:00:00Z", 0.0),
+        ("some day", None),
+        ("", None),
+    ],
+)
+def test_the_age_of_a_lesson_is_in_days_wherever_it_was_learned(made: str, days: float | None) -> None:
+    assert _days(made, datetime(2026, 1, 2, tzinfo=UTC)) == days
 
 
 def test_a_committed_library_is_listed_without_a_store(project: Project) -> None:
