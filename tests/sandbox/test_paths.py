@@ -99,3 +99,14 @@ def test_a_file_is_written_below_the_folders_on_the_way_and_over_what_is_there(t
         write_untrusted(tmp_path, "a/b", b"x")
     assert list((tmp_path / "out").iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["b", "link"]
+
+
+def test_a_folder_that_is_reached_through_a_link_has_its_files(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("a")
+    (tmp_path / "link").symlink_to("real")
+    assert confined(tmp_path / "link", "a.txt", 9).read_text() == "a"
+    (tmp_path / "real" / "out.txt").symlink_to(tmp_path / "b.txt")
+    (tmp_path / "b.txt").write_text("b")
+    with pytest.raises(ValueError, match="is a link that leaves its folder"):
+        confined(tmp_path / "link", "out.txt", 9)

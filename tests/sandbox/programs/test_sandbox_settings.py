@@ -201,3 +201,28 @@ def test_a_program_brings_its_interpreter_links_and_modules(tmp_path: Path) -> N
     assert shown("venv/bin/x", f"{tmp_path}/venv/notes.txt") == venv | {"venv/notes.txt"}
     parts = {"venv/bin/x", "venv/bin", "venv/pyvenv.cfg", "python"}
     assert shown("venv/bin/x", root="venv") == parts
+
+
+def test_what_is_listed_is_shown_as_it_is_and_where_it_leads_within_limits(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "shown").symlink_to(project / "cache")
+    monkeypatch.setattr(sandbox_settings, "open_bwrap", lambda: "bwrap")
+    monkeypatch.setattr(sandbox_settings.shutil, "which", lambda name, path: f"/usr/bin/{name}")
+    settings = {
+        "sandbox": "bwrap",
+        "out": "results",
+        "sandbox_readable": "shown",
+        "sandbox_limits": "memory=2GB, file_size=5",
+    }
+    box, identity = open_sandbox(settings, project, ["/bin/sh"], "/bin")
+    assert box is not None
+    assert {project / "shown", project / "cache"} <= set(box.readable)
+    assert box.hidden == (project, project / "results")
+    assert box.limited[0] == "/usr/bin/prlimit"
+    assert set(box.limited[1:-1]) == {"--data=2000000000:2000000000", "--fsize=5:5"}
+    assert identity == {
+        "sandbox": "bwrap",
+        "sandbox_readable": "shown",
+        "sandbox_limits": "memory=2GB, file_size=5",
+    }
