@@ -82,6 +82,21 @@ def test_a_group_shows_its_mean_reward_without_errors_and_counts_them() -> None:
     )
 
 
+def test_a_failed_rollout_is_no_error() -> None:
+    ids = {"experiences": ("a",), "left_out": ("b",)}
+    rollouts = (make_rollout(0, 1.0, **ids), make_rollout(1, 0.0, status="failed", **ids))
+    group = make_group([1.0, 0.0], rollouts=rollouts)
+    (row,) = exposures_of(
+        [group],
+        run_id="run1",
+        series="s",
+        propensity=0.8,
+        stamps={"count-words": "f" * 64},
+        keys={"a": "key-a", "b": "key-b"},
+    )
+    assert (row.reward, row.errors) == (0.5, 0)
+
+
 def test_a_group_of_errors_shows_no_reward() -> None:
     (row,) = derive([None, None])
     assert row == make_exposure(
@@ -338,6 +353,8 @@ def test_a_record_names_who_acted_and_which_epochs_ended(made: tuple[Path, Run])
     assert record == RunExposures(
         run_id="run1", measure=record.measure, actor="scripted", epochs=(1, 2), rows=record.rows
     )
+    cut = [replace(r, status="incomplete") if r.phase.epoch == 2 else r for r in run.phases]
+    assert record_of(replace(run, phases=tuple(cut))).epochs == (1,)
     assert make_pack().stamp == PACK_STAMP
 
 

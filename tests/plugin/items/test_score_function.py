@@ -38,6 +38,13 @@ def test_a_rollout_has_scores_of_50_names_of_which_the_last_call_counts(declared
     assert len(declared.named) == MOST_NAMES
 
 
+def test_of_why_a_named_score_is_what_it_is_500_characters_are_kept(declared: Declared) -> None:
+    score("tone", 0.5, "q" * 600)
+    score("length", 0.5, "y" * 500)
+    assert declared.named["tone"].why.count("q") == 500
+    assert declared.named["length"].why == "y" * 500
+
+
 def test_outside_of_a_test_function_there_is_no_score() -> None:
     with pytest.raises(RuntimeError, match="outside a test function"):
         score(0.5)

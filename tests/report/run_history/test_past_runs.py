@@ -160,6 +160,22 @@ def test_the_line_breaks_where_the_eval_split_changes() -> None:
     assert [line.count(",") for line in charts(runs)[0]["lines"]] == [2, 1]
 
 
+def test_runs_compare_by_the_stamp_of_their_eval_split_else_by_that_of_the_whole_suite() -> None:
+    report = reported()
+    for stamps, suite in (
+        ({"eval": "e" * 64, "scenarios": "f" * 64}, "e" * 64),
+        ({"scenarios": "f" * 64}, "f" * 64),
+        ({}, ""),
+    ):
+        assert past_run("run", report | {"stamps": stamps}).suite == suite
+
+
+def test_only_of_runs_that_are_shown_it_is_said_that_files_differed() -> None:
+    runs = [one(0, commit="1a2b3c4d5e6f+dirty"), one(1), one(2)]
+    assert "*: files differed from the commit" in list(history_lines(runs, 3))
+    assert "*: files differed from the commit" not in list(history_lines(runs, 2))
+
+
 def test_a_terminal_of_80_columns_has_the_newest_runs() -> None:
     runs = [
         *(one(n, cost="$12.34+", gain=-0.1, seconds=9000.0) for n in range(10)),
