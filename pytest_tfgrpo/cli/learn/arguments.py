@@ -18,6 +18,11 @@ COMMANDS = (
         "requeue", "Put a job that failed or waits for a person back into the queue.", "learn.requeue"
     ),
     CommandRow("approve", "Let a job that an agent proposed be worked.", "learn.approve"),
+    CommandRow(
+        "demo",
+        "Show a fix and a cheat on their way: captured, proven, written up, tried, promoted.",
+        "learn.demo",
+    ),
     CommandRow("prune", "Remove jobs that ended long ago; the log keeps their lines.", "learn.prune"),
     CommandRow("hook", "Print a command, hook or CI job to copy, which captures work.", "learn.hook"),
 )
@@ -129,6 +134,12 @@ def prune(command: Parser) -> None:
         "--days", type=whole, default=30, metavar="N", help="days since a job ended (default: 30)"
     )
     command.add_task()
+
+
+def demo(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls("learn.demo:demo")
+    command.add_argument("--into", metavar="DIR", help="keep its files in this new folder")
 
 
 def _add_job(command: Parser) -> None:

@@ -68,8 +68,7 @@ def _story(folder: Path) -> Iterator[str]:
 def _proven(shop: Path) -> tuple[str, str]:
     """Return the proven job and its pattern; raises StoreError where the demonstration failed."""
     done = _run(shop, [sys.executable, "-c", PROGRAM, "learn", "status", "--json"])
-    jobs = [load_json(line) for line in done.splitlines() if line.startswith("{")]
-    for job in jobs:
+    for job in load_json(done)["jobs"]:
         if job.get("status") == "validated" and job.get("pattern"):
             return job["job_id"], job["pattern"]
     raise StoreError("no job of the demonstration was proven; the lines above say why")

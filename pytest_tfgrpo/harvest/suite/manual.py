@@ -65,8 +65,8 @@ def manual_advice(
     if origin.job:
         where = "a file such as `harvest.toml`, of your own"
         again = (
-            f"sign it, and put the job back: `tfgrpo learn requeue {origin.job} --scenario FILE --approver YOU "
-            "--reason TEXT`"
+            f"sign it, and put the job back: `tfgrpo learn requeue {origin.job} --scenario FILE "
+            "--approver YOU --reason TEXT`"
         )
     folder = "." if part is None else part.folder
     runner = "command" if part is None else part.command.runner
