@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf, screens_of
 from pytest_tfgrpo.core.errors import PatternError, SettingError
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.patterns.shelf.lint import fix, lint
 from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision
 
@@ -23,5 +24,6 @@ def lint_command(arguments: Arguments) -> Iterator[str]:
     found = lint(shelf, screens)
     yield from found
     if found:
-        raise PatternError(f"{len(found)} problems in {shelf.folder}; each line above says what to do")
-    yield f"{len(shelf.files())} patterns, nothing wrong"
+        told = plural(len(found), "problem")
+        raise PatternError(f"{told} in {shelf.folder}; each line above says what to do")
+    yield f"{plural(len(shelf.files()), 'pattern')}, nothing wrong"

@@ -11,6 +11,7 @@ from pytest_tfgrpo.privacy.redact import redact
 _MARKS = re.compile(r"^(?:\s*(?:#{1,6}(?=\s|$)|>|[-*+]\s+(?:\[[ x]\]\s+)?))*")
 _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})")
 _EDGE = re.compile(r"^\s*[-=*_]{3,}\s*$")
+_CLAUSE = re.compile(r"[,:;](?=\s)|\s[-\u2013\u2014]\s")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 LEAST = 3
 """Words from which a sentence says something: fewer are a heading."""
@@ -47,7 +48,11 @@ def first_sentence(text: str, words: int) -> str:
     """Return the first sentence that says something, cut to so many words, without full stop; or ""."""
     sentences = (_SENTENCE.split(paragraph)[0] for paragraph in plain(text, 10 * words).split("\n\n"))
     found = next((sentence for sentence in sentences if len(sentence.split()) >= LEAST), "")
-    return " ".join(found.split()[:words]).rstrip(" .,;:!?")
+    if len(found.split()) > words:
+        found = " ".join(found.split()[:words])
+        clause = _CLAUSE.split(found)[0]
+        found = clause if len(clause.split()) >= LEAST else found
+    return found.rstrip(" .,;:!?")
 
 
 def visible(text: str) -> str:

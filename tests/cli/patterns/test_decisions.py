@@ -62,7 +62,7 @@ def test_a_pattern_with_its_log_is_shown(repository: Path, golden: Callable[[str
     tfgrpo("patterns", "restore", NAME, *WHY, "--untested")
     tfgrpo("patterns", "deprecate", NAME, *WHY)
     golden("patterns-show.txt", re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", tfgrpo("patterns", "show", NAME)))
-    assert tfgrpo("patterns", "lint") == "1 patterns, nothing wrong\n"
+    assert tfgrpo("patterns", "lint") == "1 pattern, nothing wrong\n"
 
 
 def test_what_says_much_the_same_is_named(repository: Path) -> None:

@@ -40,7 +40,7 @@ def test_lint_names_and_mends_what_is_wrong_with_files(repository: Path) -> None
     put(repository, make_pattern())
     assert "--fix needs --by" in tfgrpo("patterns", "lint", "--fix", code=1)
     said = tfgrpo("patterns", "lint", "--fix", "--by", "ann")
-    assert said == "read-rows-at-once: noted in the log\n1 patterns, nothing wrong\n"
+    assert said == "read-rows-at-once: noted in the log\n1 pattern, nothing wrong\n"
     folder = repository / ".agent/patterns"
     text = (folder / "candidates/read-rows-at-once.md").read_text()
     (folder / "active").mkdir()

@@ -10,7 +10,7 @@ from support.patterns.subjects import DIFF, make_subject
 from support.voices import hostile
 
 from pytest_tfgrpo.patterns.authoring.crystalizer import crystalize
-from pytest_tfgrpo.patterns.authoring.plain_text import plain
+from pytest_tfgrpo.patterns.authoring.plain_text import first_sentence, plain
 from pytest_tfgrpo.patterns.authoring.subject import FixedTest
 from pytest_tfgrpo.patterns.authoring.template import name_of
 from pytest_tfgrpo.patterns.shelf.pattern_file import faults, stamp_of, write_pattern
@@ -77,7 +77,7 @@ def test_hostile_prompts_tests_and_code_do_not_get_in(order: str) -> None:
     assert "total in shop/cart.py" in pattern.lesson
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(hostile, hostile, hostile, st.lists(hostile, max_size=3))
 def test_any_subject_gives_a_pattern_that_can_be_written_and_passes(
     prompt: str, code: str, path: str, tests: list[str]
@@ -99,6 +99,19 @@ def test_long_prompts_are_cut_behind_a_sentence() -> None:
     assert plain(text, 9) == "One two three. Four five six.\n\nSeven\n\nEight nine."
     assert plain("word " * 50, 5) == "word word word word word ..."
     assert plain("> # Quoted\n> - text\n#\n", 9) == "Quoted text"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("# Bug\n\nPages are slow: they make one query an order. Mend it.", "Pages are slow"),
+        ("Pages are slow: mend it.", "Pages are slow: mend it"),
+        ("One, two three four five six seven", "One, two three four five six"),
+        ("Fix it", ""),
+    ],
+)
+def test_a_title_is_the_first_sentence_or_a_clause_of_it(text: str, title: str) -> None:
+    assert first_sentence(text, 6) == title
 
 
 @pytest.mark.parametrize(
