@@ -15,6 +15,7 @@ from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.patterns.learn_file import LEARN_TABLE
 from pytest_tfgrpo.production.live.settings import PREFIX
 from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.production.settings import LOOP_TABLE
@@ -53,6 +54,7 @@ def test_a_page_names_only_what_there_is(page: Path) -> None:
     variables = {name for s in TABLE for name in (s.env, *s.aliases)} | {"FEATURE_TFGRPO_GROUP", "TFGRPO_X_Y"}
     variables |= {PREFIX + key.upper() for key in LIVE_TABLE} | {PREFIX.rstrip("_")}
     variables |= {row.env for row in LOOP_TABLE.values()} | {"TFGRPO_LOOP", "TFGRPO_LOOP_CONFIG"}
+    variables |= {row.env for row in LEARN_TABLE.values()}
     hooks = {name for name in dir(hookspecs) if name.startswith("pytest_tfgrpo_")}
     text = text_of(page)
     named = set(re.findall(r"(?<![\w-])--tfgrpo[a-z-]*(?<!-)", text)) - flags - {"--tfgrpo-x-y"}

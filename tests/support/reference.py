@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.keys.setting_parsers import parse_bool
 from pytest_tfgrpo.core.settings import TABLE
 from pytest_tfgrpo.core.wire.schema import load_schema
+from pytest_tfgrpo.patterns.learn_file import LEARN_TABLE
 from pytest_tfgrpo.production.live.settings import TABLE as LIVE_TABLE
 from pytest_tfgrpo.production.loop_file import spelled
 from pytest_tfgrpo.production.settings import LOOP_TABLE
@@ -40,6 +41,12 @@ def loop_settings() -> str:
     return "\n".join(
         f"* `[{s.section}] {s.key}` = {_default(spelled(s.default))}: {_cell(s.help)}" for s in rows
     )
+
+
+def learn_settings() -> str:
+    """Return the list of settings of learning from finished work."""
+    rows = LEARN_TABLE.values()
+    return "\n".join(f"* `{row.key}` = {_default(spelled(row.default))}: {_cell(row.help)}" for row in rows)
 
 
 def loop_metrics() -> str:
@@ -214,6 +221,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "live_settings": live_settings,
     "loop_settings": loop_settings,
+    "learn_settings": learn_settings,
     "loop_metrics": loop_metrics,
     "gate_keys": gate_keys,
     "frameworks": frameworks,
