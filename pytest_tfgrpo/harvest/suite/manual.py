@@ -14,7 +14,7 @@ ADVICE = """# {id}
 
 Commit `{commit}` changes tests and sources, but its tests could not be run: {reason}.
 
-Say in {where}, how the tests run (`tfgrpo harvest init` writes a
+Say in {where} how the tests run (`tfgrpo harvest init` writes a
 file to start from):
 
 ```toml
@@ -38,6 +38,9 @@ Changed sources:
 """
 
 
+WHERE = "`harvest.toml`, in the root of the repository,"
+AGAIN = "run the same `tfgrpo harvest` again with `--retry`"
+JOB_AGAIN = "sign it: `tfgrpo learn requeue {job} --scenario FILE --approver YOU --reason TEXT`"
 _OF_PYTHON = {
     "runners": "pytest",
     "run": '["make", "test", "REPORT={report}"]',
@@ -58,16 +61,9 @@ def manual_advice(
     candidate: FixCandidate, part: RecipePart | None, validation: FixValidation, origin: FixOrigin
 ) -> str:
     """Return what a person has to do, in Markdown."""
-    where, again = (
-        "`harvest.toml`, in the root of the repository",
-        "run the same `tfgrpo harvest` again with `--retry`",
-    )
+    where, again = WHERE, AGAIN
     if origin.job:
-        where = "a file such as `harvest.toml`, of your own"
-        again = (
-            f"sign it, and put the job back: `tfgrpo learn requeue {origin.job} --scenario FILE "
-            "--approver YOU --reason TEXT`"
-        )
+        where, again = "a file such as `harvest.toml`", JOB_AGAIN.format(job=origin.job)
     folder = "." if part is None else part.folder
     runner = "command" if part is None else part.command.runner
     tests = candidate.tests or candidate.protected

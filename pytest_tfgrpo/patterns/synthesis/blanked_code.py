@@ -82,8 +82,8 @@ class _Module(NamedTuple):
     """Ids of nodes."""
     classes: frozenset[str]
     """Names of classes whose making is blanked too."""
-    names: frozenset[str]
-    """What a change gave another value."""
+    values: frozenset[str]
+    """Names that are no functions, to which a change gave another value."""
 
 
 def blanked_code(
@@ -109,7 +109,7 @@ def _users(
     after: Mapping[str, bytes], found: Mapping[str, _Module]
 ) -> Iterator[tuple[str, ast.Module, frozenset[str]]]:
     """Yield the other modules that import changed ones, with the names that changed there."""
-    named = {_stem(path): one.names for path, one in found.items()}
+    named = {_stem(path): one.values for path, one in found.items()}
     for path, data in after.items():
         if path.endswith(".py") and path not in found and any(stem.encode() in data for stem in named):
             tree = _parsed(data)
@@ -121,18 +121,18 @@ def _users(
 def _compared(tree: ast.Module, known: set[str]) -> _Module:
     """Return what of a module is not known."""
     functions = [node for node in _functions(tree) if ast.dump(node) not in known]
-    classes, names = set[str](), {node.name for node in functions if not isinstance(node, ast.Lambda)}
+    classes, values = set[str](), set[str]()
     for node, owner in _statements(tree):
         if isinstance(node, ast.ClassDef):
             classes |= {node.name} if _head(node) not in known else set()
         elif ast.dump(node) not in known:
-            names |= _assigned(node)
+            values |= _assigned(node)
             classes |= {owner} - {""}
-    names |= classes
-    while more := _derived(tree, names) - names:
-        names |= more
-    marked = {id(node) for node in functions} | set(_using(tree, names))
-    return _Module(tree, frozenset(marked), frozenset(classes), frozenset(names))
+    called = classes | {node.name for node in functions if not isinstance(node, ast.Lambda)}
+    while more := _derived(tree, called | values) - values:
+        values |= more
+    marked = {id(node) for node in functions} | set(_using(tree, values))
+    return _Module(tree, frozenset(marked), frozenset(classes), frozenset(values))
 
 
 def _derived(tree: ast.Module, names: set[str]) -> set[str]:

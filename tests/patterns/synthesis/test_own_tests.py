@@ -9,7 +9,10 @@ from support.text_tests import text_tools
 
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
 
-CART = "LIMIT = 1\n\n\ndef total(prices):\n    return 0\n\n\ndef count(prices):\n    return len(prices)\n"
+CART = (
+    "LIMIT = 1\n\n\ndef first():\n    return {}.get(1)\n\n\n"
+    "def total(prices):\n    return 0\n\n\ndef count(prices):\n    return len(prices)\n"
+)
 FIXED = CART.replace("return 0", "return sum(prices)")
 TEST = "tests/test_cart.py"
 OLD = "from shop.cart import count\n\n\ndef test_count():\n    assert count([1, 2]) == 2\n"
@@ -69,6 +72,7 @@ def test_a_test_counts_that_calls_what_changed_and_asserts_on_it(tmp_path, cart,
         (NEW, "assert shop.cart.more"),
         (CLASS, "Cart()\n    assert Cart.size == 3"),
         (DERIVED, "assert shop.cart.MOST == 10"),
+        (NEW.replace("more(", "get("), "assert shop.cart.get and first() is None"),
         ("LIST = [n for n in range(3)]\n" + CART, "assert len(shop.cart.LIST) == 3"),
     ],
 )

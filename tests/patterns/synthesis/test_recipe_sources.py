@@ -102,7 +102,7 @@ def test_a_proven_job_of_the_same_folder_lends_its_last_good_command(job):
         else:
             assert found.status == "needs_manual_scenario"
             advice = (job.folder / f"{found.scenario}.manual.md").read_text()
-            assert f"put the job back: `tfgrpo learn requeue {JOB} --scenario FILE --approver YOU" in advice
+            assert f"Then sign it: `tfgrpo learn requeue {JOB} --scenario FILE --approver YOU" in advice
             assert "in the root of the repository" not in advice
 
 
