@@ -28,6 +28,20 @@ JUDGING = ("min_mean", "margin", "alarm", "baseline", "gain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class GatePlace:
+    """Where a gate is written."""
+
+    source: str = ""
+    """The file."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Line of each of its keys in the file, its own under the empty name."""
+
+    def line(self, key: str) -> int:
+        """Return the line of a key, or that of the gate."""
+        return self.lines.get(key, self.lines.get("", 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NamedGate:
     """A gate beside the one that the settings make."""
 
@@ -55,10 +69,7 @@ class NamedGate:
     """None: as the setting says."""
     per_domain: bool = False
     """Whether means and differences are judged for each domain apart."""
-    source: str = ""
-    """The file."""
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Line of each of its keys in the file, its own under the empty name."""
+    place: GatePlace = field(default_factory=GatePlace)
 
     @property
     def compares(self) -> bool:
@@ -77,8 +88,8 @@ class NamedGate:
 
     def error(self, message: str, key: str = "") -> SettingError:
         """Return the error about one of its keys, or about all of it, naming file, line and place."""
-        at = self.lines.get(key, self.lines.get("", 1))
-        return _error(self.source, [Problem(at, ("gates", self.name, *([key] if key else [])), message)])
+        path: Path = ("gates", self.name, *([key] if key else []))
+        return _error(self.place.source, [Problem(self.place.line(key), path, message)])
 
 
 def load_gates(path: FilePath) -> tuple[NamedGate, ...]:
@@ -159,7 +170,8 @@ def _gate(name: str, document: Document, source: str) -> NamedGate:
     fields = document.value["gates"][name]
     place: Path = ("gates", name)
     lines = {"": document.line(place)} | {key: document.line((*place, key)) for key in fields}
-    return from_wire(NamedGate, {"name": name, "source": source, "lines": lines, **fields})
+    gate = from_wire(NamedGate, {"name": name, **fields})
+    return replace(gate, place=GatePlace(source=source, lines=lines))
 
 
 def _faults(document: Document) -> Iterator[tuple[Path, str]]:

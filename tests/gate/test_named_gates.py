@@ -21,7 +21,7 @@ from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate import rules
 from pytest_tfgrpo.gate.baseline import Baseline, from_run
-from pytest_tfgrpo.gate.config import NamedGate, load_gates, require_selections, resolve_metrics
+from pytest_tfgrpo.gate.config import GatePlace, NamedGate, load_gates, require_selections, resolve_metrics
 from pytest_tfgrpo.gate.named_gates import NamedVerdict, OpenGate, baseline_name, judge_named
 from pytest_tfgrpo.gate.result import RuleResult
 from pytest_tfgrpo.gate.verdict import Verdict, judge
@@ -162,7 +162,7 @@ def test_a_metric_has_something_to_be_judged_by(tmp_path: Path, fields: str, com
 
 def test_a_metric_is_one_that_a_rewarder_gives() -> None:
     def require(metric: str) -> None:
-        gate = NamedGate(name="mine", metric=metric, source="gates.yaml")
+        gate = NamedGate(name="mine", metric=metric, place=GatePlace(source="gates.yaml"))
         assert resolve_metrics([gate], ["politeness", "style"], [], judged=False) == [gate]
 
     for metric in ("gt_score", "reward", "relative_rank", "politeness", "style", "style.warmth"):
@@ -180,7 +180,7 @@ def test_a_short_name_is_the_one_metric_that_it_can_be() -> None:
     scenarios = [replace(make_scenario("a", checks=(Check(kind="exact"),)), split="eval", rubric=rubric)]
 
     def full(metric: str, *more: Scenario, judged: bool = True) -> str | None:
-        gate = NamedGate(name="mine", metric=metric, source="gates.yaml")
+        gate = NamedGate(name="mine", metric=metric, place=GatePlace(source="gates.yaml"))
         return resolve_metrics([gate], ["judge", "style"], [*scenarios, *more], judged=judged)[0].metric
 
     marked = replace(make_scenario("b", checks=()), split="eval", checker="t.py::test_b")
