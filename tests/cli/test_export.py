@@ -34,6 +34,11 @@ def export(*argv: str, code: int = 0, file: str = "rows.jsonl") -> list[Any]:
     return [json.loads(line) for line in Path(file).read_bytes().splitlines()]
 
 
+def test_the_advantage_is_the_one_that_is_asked_for(learned: Project) -> None:
+    kinds = {row["advantage_kind"] for row in export("--format", "rollouts", "--advantage", "rloo")}
+    assert kinds == {"rloo"}
+
+
 def test_the_rows_are_written_into_the_runs_folder_and_named(learned: Project) -> None:
     out = tfgrpo("export", "latest", "--format", "rollouts")
     file = learned.runs()[-1] / "rollouts.jsonl"

@@ -27,6 +27,7 @@ def test_once_there_are_labels_the_same_sample_may_be_drawn_again_and_no_smaller
         assert known is not None
         assert known.reads == (len(known.labels),), "to read the same again is no news"
     tfgrpo("labels", "sample", "--tasks=12", "--file=again.csv")
+    assert load_labels(folder) == known
     again = (project.root / "again.csv").read_text("utf-8-sig")
     assert list(csv.reader(io.StringIO(again))) == labelled
     tfgrpo("labels", "sample", "--tasks=13", "--file=more.csv")

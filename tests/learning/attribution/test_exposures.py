@@ -25,6 +25,7 @@ from pytest_tfgrpo.learning.attribution.exposures import (
     content_key,
     exposures_of,
     history,
+    measure_of,
     read,
     record_of,
     within,
@@ -207,6 +208,21 @@ def test_a_run_that_cannot_be_read_is_left_out_and_named(made: tuple[Path, Run])
     assert complaint.startswith("run run1 is left out of the lesson effects: ")
     with pytest.raises(JournalError):
         pooling.record(folder)
+
+
+def test_runs_measure_alike_by_the_same_agent_and_judge_with_the_same_weight() -> None:
+    measures = [
+        measure_of({"actor": actor, "packs": packs}, {"judge": judge}, {"judge_weight": weight})
+        for actor, packs, judge, weight in (
+            ("a", "p", "j", 0.5),
+            ("a", "q", "j", 0.5),
+            ("b", "p", "j", 0.5),
+            ("a", "p", "k", 0.5),
+            ("a", "p", "j", 0.6),
+        )
+    ]
+    assert measures[0] == measures[1], "a lesson's key holds the stamp of its pack"
+    assert len({*measures}) == 4
 
 
 def test_a_later_run_takes_along_what_was_seen_of_the_lessons_it_starts_with(made: tuple[Path, Run]) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -19,7 +19,7 @@ from pytest_tfgrpo.production.bus.dead_letters import DeadLetter, dead_event
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import DEDUPE_S, Bus
 from pytest_tfgrpo.production.bus.streams import AUDIT_SUBJECT
-from pytest_tfgrpo.production.view import queries
+from pytest_tfgrpo.production.view import queries, schema
 from pytest_tfgrpo.production.view import view as view_module
 from pytest_tfgrpo.production.view.queries import payload_at
 from pytest_tfgrpo.production.view.removal import remove_before, remove_traces
@@ -207,6 +207,36 @@ def test_another_programs_database_is_left_as_it_is(made: str, tmp_path: Path):
     with pytest.raises(BusError, match="another program"):
         LoopView(path)
     assert path.read_bytes() == before
+
+
+def test_a_file_that_somebody_deletes_while_it_is_opened_is_tried_again_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tries: list[int] = []
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_DELETE_NOENT"
+
+    class Gone:
+        def __init__(self, fails: int, cause: BaseException) -> None:
+            self.fails, self.cause = fails, cause
+
+        def open(self, path: Path) -> str:
+            tries.append(1)
+            if len(tries) <= self.fails:
+                raise BusError("gone") from self.cause
+            return "opened"
+
+    monkeypatch.setattr(schema, "_AGAIN_S", 0.0)
+    for fails, cause, opened, tried in (
+        (3, error, True, 4),
+        (4, error, False, 4),
+        (1, ValueError(), False, 1),
+    ):
+        tries.clear()
+        monkeypatch.setattr(schema, "VIEW", Gone(fails, cause))
+        with nullcontext() if opened else pytest.raises(BusError, match="gone"):
+            assert schema.open_view_file(tmp_path / "v.db") == "opened"
+        assert len(tries) == tried
 
 
 def test_a_full_disk_is_named_though_it_ended_the_transaction(view: LoopView):

@@ -176,6 +176,14 @@ def test_only_of_runs_that_are_shown_it_is_said_that_files_differed() -> None:
     assert "*: files differed from the commit" not in list(history_lines(runs, 2))
 
 
+def test_the_page_counts_the_older_runs_that_it_does_not_draw() -> None:
+    uncounted = PastRun(run_id="20260131T120100-482913a7", state="killed", counts=False)
+    drawn = [one(n) for n in range(MOST)]
+    told = "only in the tables"
+    assert told not in history_page("demo", [uncounted, *drawn], {})
+    assert f"2 older runs are {told}" in history_page("demo", [uncounted, one(1), one(2), *drawn], {})
+
+
 def test_a_terminal_of_80_columns_has_the_newest_runs() -> None:
     runs = [
         *(one(n, cost="$12.34+", gain=-0.1, seconds=9000.0) for n in range(10)),

@@ -201,6 +201,8 @@ def test_a_run_that_failed_is_worth_its_score_and_the_least_without_one(
     assert FAILURE in parts
     blocked = failure_of(spec, replace(failed, blocked=True))
     assert (blocked.composite, blocked.hard_gate) == (-1, True)
+    rest = [value for name, value in blocked.components.items() if name != "safety"]
+    assert math.fsum(rest) == pytest.approx(LEAST), "what it was worth but for that"
 
 
 def test_components_of_a_failed_run_are_still_told() -> None:
