@@ -15,8 +15,9 @@ from pytest_tfgrpo.core.lessons import LeakedAnswer, Library
 from pytest_tfgrpo.core.records import Reference, Run
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.gate.baseline import Baseline, compared_stamps, from_run
+from pytest_tfgrpo.gate.by_domain import restricted
 from pytest_tfgrpo.gate.config import NamedGate
-from pytest_tfgrpo.gate.difference import Bar, can_be_seen, judge_difference
+from pytest_tfgrpo.gate.difference import Bar, can_be_seen, judge_difference, share_level
 from pytest_tfgrpo.gate.looks import ALPHA, looks_at
 from pytest_tfgrpo.gate.named_gates import OpenGate, judge_named
 from pytest_tfgrpo.gate.result import RuleResult
@@ -265,3 +266,34 @@ def test_unknown_costs_are_not_taken_for_none() -> None:
     run = with_rollouts(make_run(None, {"a": [1, 1]}), lambda r: replace(r, cost_usd=None))
     found = judge(run, baseline=None, settings={**SETTINGS, "gate_max_cost_per_success_usd": 0.1})
     assert found.outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({}, "inconclusive"),
+        ({"p_worse": 0.99 * ALPHA}, "fail"),
+        ({"errors_as_zero": None}, "fail"),
+        ({"lost": ["a"]}, "fail"),
+        ({"alarm": 0.1}, "fail"),
+        ({"p_worse": None}, "fail"),
+    ],
+)
+def test_both_readings_of_errors_share_the_level_of_one_comparison(
+    changes: dict[str, Any], outcome: str
+) -> None:
+    figures = {
+        **{"answer": "worse", "p_worse": 1.01 * ALPHA, "errors_as_zero": {}, "bounds": [-0.2, -0.01]},
+        **{"alarm": 1.0, "margin": 0.05},
+    }
+    (found,) = share_level(
+        [RuleResult(name="gain", outcome="fail", message="worse: by .1", figures=figures | changes)]
+    )
+    assert found.outcome == outcome
+
+
+def test_a_part_of_a_run_has_all_that_it_trained_on() -> None:
+    run = make_run({"text0": [1]}, {"text0": [1], "date0": [1]}, {"t0": [1], "t1": [1]})
+    part = restricted(run, lambda scenario: scenario.id == "date0")
+    assert [s.id for s in part.scenarios if s.split == "eval"] == ["date0"]
+    assert [s for s in part.scenarios if s.split != "eval"] == [s for s in run.scenarios if s.split != "eval"]

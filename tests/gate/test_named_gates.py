@@ -583,6 +583,9 @@ def test_a_baseline_without_domains_takes_them_from_the_suite() -> None:
     old = replace(base, scenarios={id_: replace(row, domain="") for id_, row in base.scenarios.items()})
     new, same = (verdict(BOTH, b, per_domain=True) for b in (base, old))
     assert to_wire(new) == to_wire(same)
+    gone = {"gone": next(iter(old.scenarios.values()))}
+    more = verdict(BOTH, replace(old, scenarios={**old.scenarios, **gone}), per_domain=True)
+    assert [result.name for result in more.results] == [result.name for result in new.results]
 
 
 # in words

@@ -47,6 +47,9 @@ def test_a_regression_fails_and_names_where_it_is() -> None:
     assert float(rows["dates"][-1]) < 0.025
     assert "date0" in text(found)
     assert "... 5 more got worse" in text(found)
+    assert "... 1 more got worse" in text(
+        compared(stored(BEFORE), stored(BEFORE | evenly(11, [0.0], "date")))
+    )
 
 
 def test_the_margin_is_that_of_the_caller() -> None:
@@ -99,6 +102,8 @@ def test_without_domains_there_is_no_table_of_them() -> None:
     old = replace(base, scenarios={id_: replace(row, domain="") for id_, row in base.scenarios.items()})
     assert "by domain" in text(compared(old, base))
     assert "by domain" not in text(compared(old, old))
+    one = stored(evenly(12, [1.0], "date"))
+    assert "by domain" not in text(compared(one, one))
 
 
 def test_what_the_second_no_longer_has_fails_it() -> None:
