@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.plugin.items import catalog, markers
+from pytest_tfgrpo.plugin.items import catalog, markers, selection
 from pytest_tfgrpo.plugin.items.known_fixtures import require_known
 
 
@@ -53,3 +53,17 @@ def test_a_fixture_that_only_another_one_needs_is_missed_too(monkeypatch: pytest
         require_known([one])
     known["drawer"] = ()
     require_known([one])
+
+
+def test_in_plain_mode_the_functions_of_the_eval_split_alone_belong_to_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selection, "base_id", lambda one: one.nodeid)
+    monkeypatch.setattr(selection, "slot_of", lambda one: one.slot)
+    monkeypatch.setattr(selection, "split_of", lambda one: one.split)
+    items = [
+        item("a.py", 1, name, slot=slot, split=split)
+        for name, slot, split in (("e", 1, "eval"), ("t", 1, "train"), ("other", None, "eval"))
+    ]
+    assert selection.functions_of(items, learning=True) == {"a.py::e", "a.py::t"}
+    assert selection.functions_of(items, learning=False) == {"a.py::e"}
