@@ -19,6 +19,7 @@ from support.tools import tfgrpo
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli import commands
 from pytest_tfgrpo.cli.harvest import arguments as harvest
+from pytest_tfgrpo.cli.learn import arguments as learn
 from pytest_tfgrpo.cli.live import arguments as live
 from pytest_tfgrpo.cli.lookup import find_rollout
 from pytest_tfgrpo.cli.loop import arguments as loop
@@ -44,9 +45,19 @@ COMMANDS = (
     "loop train", "loop versions", "loop approve", "loop reject", "loop advance", "loop hold",
     "loop rollback", "loop pin", "loop dashboards", "loop audit", "loop nats-config", "loop bucket-policy",
     "loop tensorzero",
+    "learn capture", "learn hook", "learn work", "learn status", "learn show", "learn requeue",
+    "learn approve", "learn prune", "learn demo",
+    "patterns list", "patterns show", "patterns diff", "patterns search", "patterns lint", "patterns promote",
+    "patterns reject", "patterns deprecate", "patterns restore", "patterns trial", "patterns sync",
+    "patterns comment", "patterns stats", "patterns escaped",
 )  # fmt: skip
-TABLES = {"harvest": harvest.COMMANDS, "live": live.COMMANDS, "loop": loop.COMMANDS}
-GROUPS = ("baseline", "harvest", "labels", "library", "live", "loop", "record")
+TABLES = {
+    "harvest": harvest.COMMANDS,
+    "learn": learn.COMMANDS,
+    "live": live.COMMANDS,
+    "loop": loop.COMMANDS,
+}
+GROUPS = ("baseline", "harvest", "labels", "learn", "library", "live", "loop", "patterns", "record")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +150,9 @@ def test_choices_that_help_spells_out_are_those_of_the_work() -> None:
 
 def test_a_folder_of_commands_that_was_taken_away_takes_its_commands_with_it() -> None:
     assert {row.name for row in commands.listed({"runs", "suite"})} == {
-        row.name for row in commands.COMMANDS if row.name not in ("harvest", "live", "loop")
+        row.name
+        for row in commands.COMMANDS
+        if row.name not in ("harvest", "learn", "live", "loop", "patterns")
     }
 
 

@@ -19,7 +19,7 @@ TEXT_MAX = 1_000_000
 
 
 def capture(arguments: Arguments) -> Iterator[str]:
-    """Capture the finished work in the current folder's repository."""
+    """Capture finished work as a job: the change, what was asked for, and the commands that ran."""
     flags = {name: value for name in ("out", "task_id") if (value := getattr(arguments, name))}
     job = capture_work(
         arguments.approver,

@@ -31,7 +31,7 @@ SHOWN = 12
 
 
 def demo(arguments: Arguments) -> Iterator[str]:
-    """Show how finished work becomes a pattern that is shown to help."""
+    """Show a fix and a cheat on their way: captured, proven, written up, tried, promoted."""
     with demo_folder(arguments.into) as folder:
         yield from _story(folder)
         if arguments.into:

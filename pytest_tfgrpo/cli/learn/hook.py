@@ -10,7 +10,7 @@ from pytest_tfgrpo.patterns.capture.hooks import HOOKS
 
 
 def hook(arguments: Arguments) -> Iterator[str]:
-    """Print a command, hook or CI job to copy."""
+    """Print a command, hook or CI job to copy, which captures work."""
     found = HOOKS[arguments.kind]
     print(f"{found.path}: {found.about}", file=sys.stderr)
     yield found.text.rstrip("\n")

@@ -15,7 +15,7 @@ from pytest_tfgrpo.patterns.shelf.shelf import Shelf
 
 
 def prune(arguments: Arguments) -> Iterator[str]:
-    """Remove jobs that ended long ago."""
+    """Remove jobs that ended long ago; the log keeps their lines."""
     with open_learning(arguments) as learning:
         yield from learning.settle()
         files = Shelf(learning.root).files(PatternStatus.CANDIDATE, PatternStatus.ACTIVE)

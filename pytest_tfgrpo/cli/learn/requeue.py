@@ -14,7 +14,7 @@ from pytest_tfgrpo.patterns.jobs.requeue import requeue as put_back
 
 
 def requeue(arguments: Arguments) -> Iterator[str]:
-    """Put a job back into the queue."""
+    """Put a job that failed or waits for a person back into the queue."""
     with open_learning(arguments) as learning:
         yield from learning.settle()
         job = learning.queue.find(arguments.job)

@@ -26,7 +26,7 @@ _HEAD = re.compile(rb"^diff --git ", re.MULTILINE)
 
 
 def show(arguments: Arguments) -> Iterator[str]:
-    """Print a job, or the diff of its tests, and keep who has seen that."""
+    """Print a job with its attempts and logs, or the diff of its tests."""
     if arguments.tests != bool(arguments.reviewer):
         arguments.parser.error("--tests and --reviewer belong together: who has seen the diff of the tests")
     with open_learning(arguments) as learning:

@@ -19,7 +19,7 @@ _PEOPLES = (LearningStatus.SNAPSHOT_FAILED, LearningStatus.STALLED_SNAPSHOT, Lea
 
 
 def status(arguments: Arguments) -> Iterator[str]:
-    """Print where each job stands, and what a person has to do."""
+    """List the jobs, where each stands, and what a person has to do."""
     with open_learning(arguments) as learning:
         warnings = learning.settle()
         jobs = learning.queue.jobs()

@@ -34,7 +34,7 @@ MOST_JOBS = 64
 
 
 def work(arguments: Arguments) -> Iterator[str]:
-    """Work the jobs that wait."""
+    """Work the jobs that wait: check the snapshot, prove the change."""
     if arguments.jobs > MOST_JOBS:
         arguments.parser.error(f"--jobs must be from 1 to {MOST_JOBS}, not {arguments.jobs}")
     if arguments.once and arguments.jobs > 1:

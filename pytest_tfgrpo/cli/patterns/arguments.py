@@ -5,10 +5,10 @@ from __future__ import annotations
 from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, person, positive, words
 
 DECISIONS = (
-    ("promote", "promoted", "Give a candidate to agents; it says all that keeps it from that."),
-    ("reject", "rejected", "Put a candidate away that no agent shall read."),
-    ("deprecate", "deprecated", "Take a pattern from agents that is obsolete or harmful."),
-    ("restore", "restored", "Give a deprecated pattern back to agents, as promote does."),
+    ("promote", "Give a candidate to agents; it says all that keeps it from that."),
+    ("reject", "Put a candidate away that no agent shall read."),
+    ("deprecate", "Take a pattern from agents that is obsolete or harmful."),
+    ("restore", "Give a deprecated pattern back to agents, as promote does."),
 )
 
 
@@ -16,9 +16,9 @@ def patterns(parser: Parser) -> None:
     """Add the commands of the group."""
     group = parser.add_group()
     _add_reading(group)
-    for name, event, about in DECISIONS:
-        command = add_command(group, name, "patterns.decisions:decide", about)
-        command.set_defaults(event=event, untested=False)
+    for name, about in DECISIONS:
+        command = add_command(group, name, f"patterns.decisions:{name}", about)
+        command.set_defaults(untested=False)
         command.add_argument("name", metavar="NAME")
         add_person(command, "reason", "why, for the log")
         if name in ("promote", "restore"):

@@ -12,9 +12,27 @@ from pytest_tfgrpo.patterns.shelf.pattern import PatternStatus
 from pytest_tfgrpo.patterns.shelf.promotion import decide as decided
 
 
-def decide(arguments: Arguments) -> Iterator[str]:
-    """Move a pattern as a person decides."""
-    event: ShelfMove = arguments.event
+def promote(arguments: Arguments) -> Iterator[str]:
+    """Give a candidate to agents; it says all that keeps it from that."""
+    return _decide(arguments, "promoted")
+
+
+def reject(arguments: Arguments) -> Iterator[str]:
+    """Put a candidate away that no agent shall read."""
+    return _decide(arguments, "rejected")
+
+
+def deprecate(arguments: Arguments) -> Iterator[str]:
+    """Take a pattern from agents that is obsolete or harmful."""
+    return _decide(arguments, "deprecated")
+
+
+def restore(arguments: Arguments) -> Iterator[str]:
+    """Give a deprecated pattern back to agents, as promote does."""
+    return _decide(arguments, "restored")
+
+
+def _decide(arguments: Arguments, event: ShelfMove) -> Iterator[str]:
     shelf = open_shelf(arguments)
     review = review_of(arguments, shelf, shelf.pattern(arguments.name))
     decision = ShelfDecision(by=arguments.by, reason=arguments.reason)
@@ -29,7 +47,7 @@ def decide(arguments: Arguments) -> Iterator[str]:
 
 
 def comment(arguments: Arguments) -> Iterator[str]:
-    """Log what a person or an agent says of a pattern."""
+    """Say something about a pattern, as a person or an agent, for who decides."""
     shelf = open_shelf(arguments)
     moves.comment(shelf, arguments.name, ShelfDecision(by=arguments.by, reason=arguments.text))
     yield f"noted; 'tfgrpo patterns show {arguments.name}' has it"

@@ -15,7 +15,7 @@ REVIEWED = "reviewed after an edit"
 
 
 def lint_command(arguments: Arguments) -> Iterator[str]:
-    """Yield what is wrong, after mending it if that is wanted; raises PatternError if anything is left."""
+    """Check and screen all patterns, and check their log; exit 1 if something is wrong."""
     shelf, screens = open_shelf(arguments), screens_of(arguments)
     if arguments.fix:
         if arguments.by is None:

@@ -22,7 +22,7 @@ ORDER = (PatternStatus.ACTIVE, PatternStatus.CANDIDATE, PatternStatus.DEPRECATED
 
 
 def list_(arguments: Arguments) -> Iterator[str]:
-    """Yield the patterns, those in force first."""
+    """List the patterns of the repository by status: name, what a trial found, lesson."""
     shelf = open_shelf(arguments)
     files = shelf.files(*ORDER)
     if arguments.json:
@@ -34,7 +34,7 @@ def list_(arguments: Arguments) -> Iterator[str]:
 
 
 def search(arguments: Arguments) -> Iterator[str]:
-    """Yield the patterns that are about all of some words."""
+    """List the patterns whose name, title, lesson, description and tags have all of some words."""
     wanted = content(" ".join(arguments.words))
     found = [
         file
@@ -48,7 +48,7 @@ def search(arguments: Arguments) -> Iterator[str]:
 
 
 def show(arguments: Arguments) -> Iterator[str]:
-    """Yield a pattern and what was decided and said of it."""
+    """Print a pattern: its file, and what was decided and said about it."""
     shelf = open_shelf(arguments)
     pattern = shelf.pattern(arguments.name)
     yield block(write_pattern(pattern))
@@ -61,7 +61,7 @@ def show(arguments: Arguments) -> Iterator[str]:
 
 
 def diff(arguments: Arguments) -> Iterator[str]:
-    """Yield how a pattern differs from another, from its parents, or from its last commit."""
+    """Print how a pattern differs from another, else from its last commit, else from its parents."""
     shelf = open_shelf(arguments)
     file = shelf.find(arguments.name)
     pattern = shelf.pattern(arguments.name)

@@ -23,7 +23,7 @@ REVERTED = "a later commit reverts its change"
 
 
 def stats(arguments: Arguments) -> Iterator[str]:
-    """Yield the figures of jobs and patterns, safety first."""
+    """Print how jobs, reviews and patterns fare: what failed, was rejected, escaped, and is in use."""
     shelf, project = open_shelf(arguments), project_of(arguments)
     task = project.out / project.task_id
     jobs: Mapping[str, Json] = job_stats(())
@@ -44,7 +44,7 @@ def stats(arguments: Arguments) -> Iterator[str]:
 
 
 def escaped(arguments: Arguments) -> Iterator[str]:
-    """Log a regression that a pattern's change let through, or all whose change was reverted."""
+    """Note a regression that a pattern's change let through; without NAME look for reverts."""
     shelf = open_shelf(arguments)
     if (arguments.name is None) != (arguments.commit is None):
         raise SettingError(

@@ -14,7 +14,7 @@ DONE = {"add": "added", "change": "changed", "remove": "removed"}
 
 
 def sync(arguments: Arguments) -> Iterator[str]:
-    """Bring the files of agents up to date, or print what would; raises PatternError of what is left."""
+    """Write the active patterns as skills for agents, and remove the skills of those that are not."""
     shelf = open_shelf(arguments)
     found = changes(shelf, places_of(arguments, shelf), force=arguments.force)
     if arguments.check:

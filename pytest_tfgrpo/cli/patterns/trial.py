@@ -22,7 +22,7 @@ TRIALS = "trials"
 
 
 def trial(arguments: Arguments) -> Iterator[str]:
-    """Run a trial and write what it found into the pattern."""
+    """Measure a pattern: your agent with it beside your agent without it, on dev scenarios."""
     project, shelf = project_of(arguments), open_shelf(arguments)
     pattern = shelf.pattern(arguments.name)
     plan = TrialPlan(

@@ -1,7 +1,7 @@
 """`tfgrpo learn demo`: a fix that a person approved, from the approval to the next prompt; beside it a cheat.
 
-The steps are those of the source's scenario "Fixing a Bug": the work, the approval, the snapshot, the proof by
-the command that was run, the pattern, its review, its use.
+The steps are those of the source's scenario "Fixing a Bug": the work, the approval, the snapshot, the proof
+by the command that was run, the pattern, its review, its use.
 """
 
 from __future__ import annotations
