@@ -11,7 +11,8 @@ from support import ROOT
 PACKAGE = "pytest_tfgrpo"
 WINGS = {
     "production": ("cli/loop", "cli/live", "cli/demo"),
-    "harvest": ("cli/harvest",),
+    "harvest": ("patterns", "cli/harvest", "cli/learn", "cli/patterns"),
+    "patterns": ("cli/learn", "cli/patterns"),
 }
 EVERY_MODULE = f"""
 import importlib, pkgutil, {PACKAGE}
@@ -54,8 +55,13 @@ def test_without_a_wing_the_rest_works(wing: str, tmp_path: Path) -> None:
     assert int(ran("-c", EVERY_MODULE)) > 500
     shown = ran("-c", HELP)
     assert "  runs " in shown
-    gone = {"production": ("  loop ", "  live "), "harvest": ("  harvest ",)}
-    assert {wing: any(name in shown for name in names) for wing, names in gone.items()} == {
-        name: name != wing for name in gone
+    shown_of = {
+        "production": ("  loop ", "  live "),
+        "harvest": ("  harvest ",),
+        "patterns": ("  learn ", "  patterns "),
+    }
+    gone = {wing, *WINGS[wing]}
+    assert {one: any(name in shown for name in names) for one, names in shown_of.items()} == {
+        one: one not in gone for one in shown_of
     }
     assert "1 passed" in ran("-m", "pytest", "-p", f"{PACKAGE}.plugin", "-p", "no:cacheprovider")

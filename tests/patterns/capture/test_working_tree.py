@@ -158,6 +158,18 @@ def test_a_snapshot_is_what_git_would_stage(
     same_as_plain_git(shop, tmp_path)
 
 
+def test_a_change_that_leaves_size_and_time_as_they_were_is_seen(shop: Path) -> None:
+    git(shop, "config", "core.trustCtime", "false")
+    then = 1_700_000_000
+    (shop / "a").write_text("4\n")
+    os.utime(shop / "a", (then, then))
+    git(shop, "add", "a")
+    (shop / "a").write_text("5\n")
+    for path in (shop / "a", shop / ".git" / "index"):  # as when all was written at once
+        os.utime(path, (then, then))
+    assert git(shop, "cat-file", "blob", f"{tree_of(shop)}:a") == "5"
+
+
 def test_pipes_are_passed_over(shop: Path) -> None:
     special(shop)
     assert job_of(shop).captured.files == ("nowhere",)
