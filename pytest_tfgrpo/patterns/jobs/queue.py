@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.core.python.clock import utc_now
@@ -49,12 +49,8 @@ class WorkOutcome:
     root_cause: RootCause | None = None
     reason: str = ""
     scenario: str = ""
-    pattern: str = ""
     broken: int = 0
     """Tests that passed before the change and fail after it."""
-
-
-Publish: TypeAlias = Callable[[WorkOutcome], WorkOutcome]
 
 
 class JobQueue:
@@ -156,23 +152,21 @@ class JobQueue:
             return done.rowcount == 1
 
     def finish(
-        self, job_id: str, holder: str, outcome: WorkOutcome, publish: Publish | None = None
+        self, job_id: str, holder: str, outcome: WorkOutcome, publish: Callable[[], None] | None = None
     ) -> QueuedJob:
         """Keep what `holder` found of its job; raises LeaseLost where it is another's by now.
 
-        `publish` moves files to where they are seen, while no other process can take the job, and returns
-        the outcome with what came of that.
+        `publish` moves files to where they are seen, while no other process can take the job.
         """
         with self.changing() as db:
             old = self._held(db, job_id, holder)
             if publish is not None:
-                outcome = publish(outcome)
+                publish()
             manifest = replace(
                 old.manifest,
                 root_cause=outcome.root_cause,
                 reason=outcome.reason,
                 scenario=outcome.scenario,
-                pattern=outcome.pattern,
             )
             ended = replace(old, holder="", lost=0, manifest=manifest)
             more = {"broken": outcome.broken} if outcome.broken else {}

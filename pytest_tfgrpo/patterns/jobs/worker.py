@@ -25,7 +25,6 @@ from pytest_tfgrpo.patterns.jobs.queue import (
     TTL_S,
     JobQueue,
     LeaseLost,
-    Publish,
     WorkOutcome,
 )
 from pytest_tfgrpo.patterns.jobs.queue_file import QueuedJob
@@ -81,8 +80,8 @@ class WorkTools:
     git: SnapshotGit
     prove: Callable[[JobManifest, Path], ProofResult]
     """Proves a job, whose files are in a folder; raises StoreError, OSError, Cancelled."""
-    author: Callable[[JobManifest, Path], WritePattern] | None = None
-    """Makes the pattern of a proven job, and writes none yet; raises TfgrpoError. None: no patterns."""
+    author: Callable[[JobManifest, Path], WritePattern]
+    """Makes the pattern of a proven job, and writes none yet; raises TfgrpoError."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,25 +138,36 @@ class LearningWorker:
         try:
             with attempt_folder(self._queue.folder_of(job.id), job.holder) as folder:
                 try:
-                    outcome, publish = self._outcome(job.manifest, folder)
+                    outcome, write = self._outcome(job.manifest, folder)
                 except Exception as error:
                     if isinstance(error, Cancelled):
                         raise
                     _write_log(folder, job.manifest, "error", traceback.format_exc())
-                    outcome, publish = _broke(error), _published(folder)
-                return self._queue.finish(job.id, job.holder, outcome, publish)
+                    outcome, write = _broke(error), None
+                ended = self._queue.finish(job.id, job.holder, outcome, folder.publish)
         except OSError as error:  # a full disk, or a folder that cannot be written
             if isinstance(error, LeaseLost):
                 raise
             return self._queue.finish(job.id, job.holder, _broke(error))
+        return ended if write is None else self._with_pattern(ended, write)
 
-    def _outcome(self, job: JobManifest, folder: AttemptFolder) -> tuple[WorkOutcome, Publish]:
+    def _with_pattern(self, job: QueuedJob, write: WritePattern) -> QueuedJob:
+        """Write the pattern of a job that is proven by now; without it, `add_patterns` tries again."""
+        try:
+            self._queue.add_pattern(job, write)
+        except (TfgrpoError, OSError) as error:
+            reason = line(f"no pattern yet: {error}", REASON)
+            return replace(job, manifest=replace(job.manifest, reason=reason))
+        return self._queue.find(job.id)
+
+    def _outcome(self, job: JobManifest, folder: AttemptFolder) -> tuple[WorkOutcome, WritePattern | None]:
+        """Return what came of a job, and what writes its pattern once that is kept."""
         if problems := broken(job, folder.path, self._tools.git):
             _write_log(folder, job, "snapshot", "\n".join(problems) + "\n")
             _write_log(folder, job, "git-status", self._status(job))
             reason = line("; ".join(problems), REASON)
             stalled = WorkOutcome(trigger="stall", root_cause=RootCause.SNAPSHOT_INTEGRITY, reason=reason)
-            return stalled, _published(folder)
+            return stalled, None
         proof = self._tools.prove(job, folder.path)
         outcome = WorkOutcome(
             trigger=_TRIGGERS[proof.status],
@@ -167,18 +177,13 @@ class LearningWorker:
             broken=proof.broken,
         )
         if proof.status is not LearningStatus.VALIDATED:
-            return outcome, _published(folder)
+            return outcome, None
         job = replace(job, status=proof.status, scenario=proof.scenario)
-        return outcome, _published(folder, self._author(job, folder.path))
-
-    def _author(self, job: JobManifest, folder: Path) -> WritePattern | None:
-        """Return what writes the pattern of a job, or raises why there is none."""
-        if self._tools.author is None:
-            return None
         try:
-            return self._tools.author(job, folder)
+            return outcome, self._tools.author(job, folder.path)
         except TfgrpoError as error:
-            return _raiser(error)
+            reason = "; ".join(filter(None, (outcome.reason, f"no pattern: {error}")))
+            return replace(outcome, reason=line(reason, REASON)), None
 
     def _status(self, job: JobManifest) -> str:
         try:
@@ -195,40 +200,15 @@ class LearningWorker:
 
     def add_patterns(self) -> list[str]:
         """Write the patterns that proven jobs lack, and return a line for each; raises StoreError."""
-        lines, author = list[str](), self._tools.author
-        if author is None:
-            return lines
+        lines = list[str]()
         for job in self._queue.jobs():
             if job.status is LearningStatus.VALIDATED and not job.manifest.pattern:
                 try:
-                    write = author(job.manifest, self._queue.folder_of(job.id))
+                    write = self._tools.author(job.manifest, self._queue.folder_of(job.id))
                     self._queue.add_pattern(job, write)
                 except (TfgrpoError, OSError) as error:
                     lines.append(f"job {job.id[:8]} still has no pattern: {line(str(error), REASON)}")
         return lines
-
-
-def _published(folder: AttemptFolder, write: WritePattern | None = None) -> Publish:
-    """Return what moves the files of an attempt to the job and writes its pattern."""
-
-    def publish(outcome: WorkOutcome) -> WorkOutcome:
-        folder.publish()
-        if write is None:
-            return outcome
-        try:
-            return replace(outcome, pattern=write())
-        except (TfgrpoError, OSError) as error:
-            reason = "; ".join(filter(None, (outcome.reason, f"no pattern: {error}")))
-            return replace(outcome, reason=line(reason, REASON))
-
-    return publish
-
-
-def _raiser(error: TfgrpoError) -> WritePattern:
-    def write() -> str:
-        raise error
-
-    return write
 
 
 def _broke(error: BaseException) -> WorkOutcome:

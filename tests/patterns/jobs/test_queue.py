@@ -16,7 +16,7 @@ from pytest_tfgrpo.patterns.jobs.settle import settle
 from pytest_tfgrpo.patterns.jobs.states import JOBS, LearningTrigger
 
 HOW = JobRequeue(approver="ann", reason="the disk was full", at="2026-01-01T12:00:00.000Z")
-PROVEN = WorkOutcome(trigger="prove", scenario="one", pattern="two")
+PROVEN = WorkOutcome(trigger="prove", scenario="one")
 FAILED = WorkOutcome(trigger="disprove", root_cause=RootCause.TEST_FAILURE, reason="it fails")
 
 
@@ -37,7 +37,7 @@ def test_a_job_goes_from_capture_to_proof(queue):
     assert settle(queue, None) == []
     found = read_manifest(queue.folder_of(job_id()))
     assert found == queue.find(job_id()).manifest
-    assert (found.status, found.scenario, found.pattern) == ("validated", "one", "two")
+    assert (found.status, found.scenario, found.pattern) == ("validated", "one", "")
     [attempt] = found.attempts
     assert (attempt.worker, attempt.status) == ("w1", "validated")
     assert attempt.ended_at >= attempt.started_at
@@ -64,12 +64,12 @@ def test_nothing_of_a_worker_whose_lease_was_lost_is_kept(queue):
     assert not queue.renew(job_id(), "w1")
     published = []
     with pytest.raises(LeaseLost, match="nothing of this attempt is kept"):
-        queue.finish(job_id(), "w1", PROVEN, lambda one: published.append(1) or one)
+        queue.finish(job_id(), "w1", PROVEN, lambda: published.append(1))
     queue.take("w2")
     with pytest.raises(LeaseLost):
-        queue.finish(job_id(), "w1", PROVEN, lambda one: published.append(1) or one)
+        queue.finish(job_id(), "w1", PROVEN, lambda: published.append(1))
     assert published == []
-    queue.finish(job_id(), "w2", PROVEN, lambda one: published.append(2) or one)
+    queue.finish(job_id(), "w2", PROVEN, lambda: published.append(2))
     assert (published, status_of(queue)) == ([2], "validated")
     lost, ended = queue.find(job_id()).manifest.attempts
     assert (lost.status, ended.status) == ("", "validated")
@@ -105,7 +105,7 @@ def test_a_worker_that_stops_loses_no_lease(queue):
 def test_files_that_cannot_be_published_leave_the_job_running(queue):
     queue.take("w1")
 
-    def full(_outcome):
+    def full():
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):

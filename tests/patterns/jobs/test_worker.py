@@ -74,7 +74,8 @@ def test_a_proven_job_has_its_scenario_and_its_pattern(queue, told, folder):
     assert (done.manifest.scenario, done.manifest.pattern) == ("fix-prices", "fix-prices")
     assert files(folder) == GIVEN | {"archives/fix.base.tar.gz", "fix.scenario.yaml"}
     settle(queue, None)
-    assert log_of(queue) == [("capture", "queued"), ("take", "running"), ("prove", "validated")]
+    ends = [("prove", "validated"), ("pattern", "")]
+    assert log_of(queue) == [("capture", "queued"), ("take", "running"), *ends]
     assert LearningWorker(queue, tools()).work() is None
 
 
@@ -190,6 +191,18 @@ def test_a_pattern_that_cannot_be_made_is_made_later(queue, told):
     settle(queue, None)
     assert read_manifest(queue.folder_of(job_id())).pattern == "fix-prices"
     assert log_of(queue)[-1] == ("pattern", "")
+
+
+def test_a_pattern_that_cannot_be_written_is_written_later(queue, told):
+    def full():
+        assert status_of(queue) == "validated"
+        raise OSError(28, "No space left on device")
+
+    done = LearningWorker(queue, tools(proves, git=told, author=lambda *_: full)).work()
+    assert (done.manifest.status, done.manifest.pattern) == ("validated", "")
+    assert "no pattern yet: [Errno 28] No space left on device" in done.manifest.reason
+    assert LearningWorker(queue, tools(git=told)).add_patterns() == []
+    assert queue.find(job_id()).manifest.pattern == "fix-prices"
 
 
 def test_a_crew_works_all_that_can_be_taken(tmp_path, queue, told):

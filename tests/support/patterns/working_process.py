@@ -19,7 +19,7 @@ from pytest_tfgrpo.patterns.jobs.crew import CrewPlan, work_queue
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.jobs.queue import JobQueue
 from pytest_tfgrpo.patterns.jobs.settle import settle
-from pytest_tfgrpo.patterns.jobs.worker import WorkTools
+from pytest_tfgrpo.patterns.jobs.worker import LearningWorker, WorkTools
 from pytest_tfgrpo.sandbox.programs.cancelling import require_going
 from support.patterns.working import Proof, ToldGit
 
@@ -34,6 +34,7 @@ def main(learning: Path, ttl_s: float) -> None:
     tools = WorkTools(git=ToldGit(), prove=prove, author=author)
     with JobQueue(learning) as queue:
         settle(queue, call)
+        LearningWorker(queue, tools).add_patterns()
         for _ in work_queue(learning, tools, CrewPlan(ttl_s=ttl_s, renewed_s=ttl_s / 10)):
             settle(queue, call)
         settle(queue, call)
@@ -57,7 +58,8 @@ def prove(job: JobManifest, folder: Path) -> Proof:
 
 def author(job: JobManifest, folder: Path) -> Callable[[], str]:
     """Write a pattern named after its job."""
-    target = folder.parent.parent.parent / "candidates" / f"{job.job_id}.md"
+    learning = next(one for one in folder.parents if one.name == "learning")
+    target = learning.parent / "candidates" / f"{job.job_id}.md"
 
     def write() -> str:
         target.parent.mkdir(exist_ok=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from support.campaign import Campaign
 from support.patterns.jobs import job_id, manifest
-from support.patterns.working import write_files
-from support.patterns.working_process import PROOF_S
+from support.patterns.working import ToldGit, write_files
+from support.patterns.working_process import PROOF_S, author, prove
 
 from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.jobs.manifest import LearningStatus
@@ -25,6 +25,7 @@ from pytest_tfgrpo.patterns.jobs.manifest_file import read_manifest
 from pytest_tfgrpo.patterns.jobs.queue import JobQueue
 from pytest_tfgrpo.patterns.jobs.settle import settle
 from pytest_tfgrpo.patterns.jobs.states import JOBS
+from pytest_tfgrpo.patterns.jobs.worker import LearningWorker, WorkTools
 
 pytestmark = pytest.mark.faults
 
@@ -121,6 +122,8 @@ def test_no_job_is_lost_or_done_twice(campaign: Campaign, learning: Path, crew: 
 def check(learning: Path, total: int) -> None:
     """Check that each job ended once, and that files, log and alerts say so."""
     with JobQueue(learning) as queue:
+        tools = WorkTools(git=ToldGit(), prove=prove, author=author)
+        LearningWorker(queue, tools).add_patterns()
         settle(queue, lambda _data: "")
         jobs = {job.id: job for job in queue.jobs()}
         with queue.reading() as db:
@@ -138,7 +141,7 @@ def check(learning: Path, total: int) -> None:
         assert gave_up or found.status == expected(n), (n, found)
         assert read_manifest(learning / id_) == found
         ends_right(learning / id_, id_, found.status.value, gave_up=gave_up)
-        steps = [(entry["from"], entry["to"]) for entry in entries if entry["job"] == id_]
+        steps = [(one["from"], one["to"]) for one in entries if one["job"] == id_ and "to" in one]
         follows(steps, found.status.value)
         ends = [after for _, after in steps if after not in ("queued", "running")]
         assert ends == [found.status.value]
