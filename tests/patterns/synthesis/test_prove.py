@@ -10,6 +10,7 @@ from support.text_tests import TextRunner, text_tools
 
 from pytest_tfgrpo.harvest.suite.provenance import FixOrigin, read_provenance
 from pytest_tfgrpo.patterns.synthesis.prove import prove
+from pytest_tfgrpo.scoring.runners.protocol import RunProblem
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 TEST = "tests/a.test.js"
@@ -83,3 +84,25 @@ def test_tests_that_a_change_breaks_are_counted(tmp_path):
     base = {**BASE, "a.js": "zero", "tests/other.test.js": "other a.js zero\n"}
     job = CapturedJob(tmp_path, base, {"a.js": "one", TEST: "has_one a.js one\n"})
     assert job.prove(text_tools(TextRunner())).broken == 1
+
+
+@pytest.mark.parametrize(
+    ("ran", "reason"),
+    [
+        ({"uses": ("tracing",)}, "the change brings tracing, which could change its tests"),
+        ({"outcomes": {}, "problem": RunProblem.TAMPERED}, "the change interferes with what runs its tests"),
+        ({"outcomes": {}, "problem": RunProblem.NO_REPORT}, "the change ends what runs its tests (no report"),
+        ({"outcomes": {}, "problem": RunProblem.NO_RUNNER}, "the change ends what runs its tests (no runner"),
+    ],
+    ids=["traces", "tampers", "ends", "hides the runner"],
+)
+def test_a_change_that_meddles_with_its_runner_is_refused(tmp_path, ran, reason):
+    runner = TextRunner()
+
+    def run(request):
+        done = runner(request)
+        return replace(done, **ran) if "one" in (request.tree / "a.js").read_text() else done
+
+    found = CapturedJob(tmp_path, BASE, FIX).prove(text_tools(run))
+    assert (found.status, found.root_cause) == ("validation_failed", "test_failure")
+    assert found.reason.startswith(reason)
