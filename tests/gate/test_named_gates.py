@@ -442,6 +442,9 @@ def test_margin_and_strictness_fall_back_on_the_settings_and_limits_do_not() -> 
     assert (strict.outcome, strict.strict) == ("fail", True)
     lenient = {**SETTINGS, "gate_strict": True, "gate_min_mean": 2.0}
     assert judge_named(run, OpenGate(NamedGate(name="x", strict=False), base), lenient).outcome != "fail"
+    failed = swept({**evenly(40, [1]), "broken": [None]})
+    none_allowed = OpenGate(NamedGate(name="x", max_errors=0))
+    assert judge_named(failed, none_allowed, {**SETTINGS, "gate_max_errors": 5}).outcome == "fail"
 
 
 def test_the_gain_is_judged_only_where_it_is_asked_for() -> None:
