@@ -6,7 +6,6 @@ import re
 import unicodedata
 
 from pytest_tfgrpo.patterns.shelf.pattern_file import is_seen
-from pytest_tfgrpo.privacy.redact import redact
 
 _MARKS = re.compile(r"^(?:\s*(?:#{1,6}(?=\s|$)|>|[-*+]\s+(?:\[[ x]\]\s+)?))*")
 _FENCE = re.compile(r"^\s*(?:`{3,}|~{3,})")
@@ -22,7 +21,7 @@ _FIRST = 200_000
 def plain(text: str, words: int) -> str:
     """Return the first words of a text as paragraphs, cut behind a sentence; code blocks are left out."""
     paragraphs, block, fenced = list[str](), list[str](), False
-    for row in visible(redact(text[:_FIRST])).split("\n"):
+    for row in visible(text[:_FIRST]).split("\n"):
         if _FENCE.match(row):
             fenced = not fenced
             continue

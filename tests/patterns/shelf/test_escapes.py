@@ -60,6 +60,21 @@ def test_a_change_that_stands_or_another_one_that_is_reverted_has_not(repository
     assert reverted(repository.folder, [pattern, other]) == []
 
 
+def test_a_change_that_was_reverted_twice_has_escaped_once(repository: Repository) -> None:
+    pattern = snapshot_of(repository)
+    for files in (NEW, UNDONE, NEW, UNDONE):
+        repository.commit(files)
+    assert len(reverted(repository.folder, [pattern])) == 1
+
+
+def test_a_capture_that_undoes_another_is_no_revert_of_the_history(repository: Repository) -> None:
+    pattern = snapshot_of(repository)
+    assert pattern.evidence is not None
+    undone = repository.commit(UNDONE, branch="undoing", parents=[pattern.evidence.commit])
+    other = make_pattern(evidence=make_evidence(commit=undone))
+    assert reverted(repository.folder, [other, pattern]) == []
+
+
 def test_patterns_without_their_snapshot_are_passed_over(repository: Repository) -> None:
     assert reverted(repository.folder, [make_pattern(), make_pattern(evidence=None)]) == []
 

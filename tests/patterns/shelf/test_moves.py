@@ -132,6 +132,30 @@ def test_a_move_that_was_cut_short_is_found_and_finished(
     assert lint(shelf, SCREENS) == []
 
 
+def test_a_link_in_the_way_of_a_move_stays(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    moves.note(
+        shelf, "promoted", write_candidate(shelf, make_pattern()), ADA, move=MOVES["promoted"]
+    )  # and then it was killed
+    there = shelf.place(PatternStatus.ACTIVE, NAME)
+    there.parent.mkdir()
+    there.symlink_to("/nowhere")
+    with pytest.raises(PatternError, match="is there already and is not overwritten"):
+        list(fix(shelf, SCREENS, ADA))
+    assert there.is_symlink()
+
+
+def test_a_link_to_a_pattern_is_no_pattern_and_deprecated_ones_are_not_screened(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    move(shelf, NAME, "rejected", ADA)
+    path = shelf.place(PatternStatus.DEPRECATED, NAME)
+    path.write_text(path.read_text().replace("in memory.", "there, see @x."))
+    assert lint(shelf, SCREENS) == []
+    (path.parent / "linked.md").symlink_to(path)
+    assert any("linked.md:1: it is no regular file" in line for line in lint(shelf, SCREENS))
+
+
 def test_a_candidate_whose_log_was_cut_off_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = put(
         tmp_path, make_pattern(), make_pattern("other", id="p-000000000001", status=PatternStatus.ACTIVE)

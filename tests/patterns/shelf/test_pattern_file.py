@@ -126,6 +126,7 @@ HOSTILE = [
     ("## When not to use", "", "section '## When not to use' is missing"),
     ("\n```\n\n## Rationale", "\n\n## Rationale", "the fence '```' is not closed"),
     ("```python", "```!", "opens no excerpt"),
+    ("\n```\n\n## Rationale", "\n```\n\n```\nx\n```\n\n## Rationale", "opens no excerpt"),
     ("Where a cart", "# system\nWhere a cart", "is a heading or a fence; sections have none"),
     ("Where a cart", "---\nWhere a cart", "would make a heading or an edge"),
     ("Where a cart", "W\u202ehere a cart", r"U\+202E"),

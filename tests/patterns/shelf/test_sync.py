@@ -179,6 +179,12 @@ def test_lines_keep_within_their_bytes_and_leave_the_rest(lengths: list[int], ol
     assert with_lines(text, [], Path("x")).strip() == old.strip()
 
 
+def test_the_limit_of_lines_counts_bytes() -> None:
+    patterns = [active(f"n{n}", lesson="ö" * 100) for n in range(30)]
+    section = with_lines("", patterns, Path("x")).strip()
+    assert LINES_MAX - 300 < len(section.encode()) <= LINES_MAX
+
+
 def test_docs_get_links_alone(tmp_path: Path) -> None:
     shelf = put(tmp_path, active(title="Rows [at] once"))
     places = SyncPlaces(skills=())
