@@ -81,7 +81,7 @@ def test_two_libraries_differ_by_what_is_changed_removed_and_added(
 
 
 @pytest.mark.parametrize(
-    ("gate", "warned"), [(None, False), ({"outcome": "pass"}, False), ({"outcome": "fail"}, True)]
+    ("gate", "warned"), [(None, False), ({"outcome": "inconclusive"}, False), ({"outcome": "fail"}, True)]
 )
 def test_a_library_is_promoted_with_all_looks_at_its_eval_split(
     gate: Any, warned: bool, monkeypatch: pytest.MonkeyPatch
