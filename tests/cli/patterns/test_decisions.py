@@ -27,7 +27,7 @@ def proven(repository: Path, *seen_by: str) -> None:
         repository / "out/shop/learning", manifest(), manifest(1, trigger="self", approver="bot")
     ) as queue:
         queue.take("w1", only=job_id())
-        queue.finish(job_id(), "w1", WorkOutcome(trigger="prove", scenario="one", pattern=NAME))
+        queue.finish(job_id(), "w1", WorkOutcome(trigger="prove", scenario="one"))
         for reviewer in seen_by:
             queue.note_seen(job_id(), reviewer)
 
@@ -73,7 +73,7 @@ def test_what_says_much_the_same_is_named(repository: Path) -> None:
     write_candidate(shelf, make_pattern("rows", evidence=evidence(2)))
     with queue_with(repository / "out/shop/learning", manifest(2)) as queue:
         queue.take("w2", only=job_id(2))
-        queue.finish(job_id(2), "w2", WorkOutcome(trigger="prove", scenario="two", pattern="rows"))
+        queue.finish(job_id(2), "w2", WorkOutcome(trigger="prove", scenario="two"))
         queue.note_seen(job_id(2), "ann")
     said = tfgrpo("patterns", "promote", "rows", *WHY, "--untested")
     assert f"it says much the same as {NAME}: deprecate that one if this takes its place" in said

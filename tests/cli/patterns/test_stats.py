@@ -40,7 +40,7 @@ def test_figures_of_jobs_and_patterns(repository: Path, golden: Callable[[str, s
     move(shelf, NAME, "promoted", ADA)
     with queue_with(repository / "out/shop/learning", manifest(0), manifest(1)) as queue:
         queue.take("w1")
-        queue.finish(manifest(0).job_id, "w1", WorkOutcome(trigger="prove", scenario="one", pattern=NAME))
+        queue.finish(manifest(0).job_id, "w1", WorkOutcome(trigger="prove", scenario="one"))
     journal = repository / "out/shop/runs/RUN-1/journal.jsonl"
     journal.parent.mkdir(parents=True)
     lesson = {"task_id": "patterns", "run_id": shelf.pattern(NAME).id}
