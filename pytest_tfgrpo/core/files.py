@@ -111,6 +111,7 @@ def make_private(path: Path) -> None:
 def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     """Write a file whole or not at all, durable when the call returns; raises OSError.
 
+    What is there and is no regular file, such as a device, is not replaced: it is an error.
     A link stays a link, and a file keeps its mode. Threads and processes that write one path at once do not
     meet: the last one wins. What a killed process left of the same file is removed.
     """
@@ -120,7 +121,10 @@ def write_atomic(path: Path, content: Iterable[bytes]) -> None:
     try:
         with _claim(temporary) as file:
             with suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
+                mode = path.stat().st_mode
+                if not stat.S_ISREG(mode):
+                    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
