@@ -47,6 +47,7 @@ def patterns(parser: Parser) -> None:
     about = "Print how jobs, reviews and patterns fare: what failed, was rejected, escaped, and is in use."
     command = add_command(group, "stats", "patterns.stats:stats", about)
     command.add_argument("--json", action="store_true", help="print them as one JSON object")
+    command.add_argument("--html", metavar="FILE", help="also write a page: the figures, and all patterns")
     add_repository(command)
     command.add_task()
     about = "Note a regression that a pattern's change let through; without NAME look for reverts."

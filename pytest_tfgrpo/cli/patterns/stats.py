@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.patterns.open_shelf import open_shelf
 from pytest_tfgrpo.cli.project import project_of
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.patterns.jobs.job_stats import job_stats, queue_stats
 from pytest_tfgrpo.patterns.jobs.manifest import LEARNING
@@ -16,9 +19,8 @@ from pytest_tfgrpo.patterns.jobs.queue import QUEUE_FILE, JobQueue
 from pytest_tfgrpo.patterns.shelf.escapes import note_escape, reported, reverted
 from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision
 from pytest_tfgrpo.patterns.shelf.shelf_stats import reuse_of, shelf_stats
+from pytest_tfgrpo.patterns.shelf.stats_page import stats_page, stats_sections
 
-UNKNOWN = "unknown"
-DAY_S, HOUR_S = 86_400, 3_600
 REVERTED = "a later commit reverts its change"
 
 
@@ -40,7 +42,12 @@ def stats(arguments: Arguments) -> Iterator[str]:
     if arguments.json:
         yield json.dumps(figures, indent=1)
     else:
-        yield from _lines(figures)
+        for section, rows in stats_sections(figures):
+            yield section
+            yield from (f"  {row}" for row in rows)
+    if arguments.html:
+        text = stats_page(project.task_id, figures, shelf.files())
+        yield write(Path(arguments.html), lambda: write_text(Path(arguments.html), text))
 
 
 def escaped(arguments: Arguments) -> Iterator[str]:
@@ -62,45 +69,3 @@ def escaped(arguments: Arguments) -> Iterator[str]:
             yield f"  it is in force: 'tfgrpo patterns deprecate {escape.pattern.name}' takes it from agents"
     if not found:
         yield "no change of a pattern was reverted"
-
-
-def _lines(figures: Mapping[str, Json]) -> Iterator[str]:
-    jobs, review, regressions = figures["jobs"], figures["review"], figures["regressions"]
-    hygiene, reuse = figures["hygiene"], figures["reuse"]
-    yield "validation"
-    yield f"  jobs: {_counts(jobs['jobs'])}; pass rate {_share(jobs['pass_rate'])}"
-    yield f"  causes of failures: {_counts(jobs['causes'])}"
-    stalls = jobs["stalls"]
-    took = _time(stalls["median_s"])
-    yield f"  stalls: {stalls['open']} open, {stalls['resolved']} resolved, median {took}"
-    yield "review"
-    rejected = _share(review["rejection_rate"])
-    yield f"  {review['waiting']} waiting, {review['decided']} decided, rejected {rejected}"
-    yield f"  median latency {_time(review['median_latency_s'])}"
-    yield "regressions"
-    yield f"  {jobs['regressions_caught']} caught, {regressions['escaped']} escaped"
-    yield f"  median time to detect {_time(regressions['median_time_to_detect_s'])}"
-    yield "hygiene"
-    yield f"  {hygiene['deprecated']} deprecated, {hygiene['reintroduced']} reintroduced"
-    yield f"  {hygiene['escaped_and_in_force']} with an escape still in force"
-    yield f"  median time to remove {_time(hygiene['median_time_to_remove_s'])}"
-    yield "patterns"
-    yield f"  {_counts(figures['patterns'])}; trials: {_counts(figures['trials'])}"
-    yield f"  {reuse['runs_with_patterns']} of {reuse['runs']} runs started with patterns"
-    yield from (f"    {name}: {count}" for name, count in reuse["by_pattern"].items())
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
-
-
-def _share(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{share:.0%}"
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return UNKNOWN
-    if seconds >= 2 * DAY_S:
-        return f"{seconds / DAY_S:.1f} days"
-    return f"{seconds / HOUR_S:.1f} hours" if seconds >= 2 * HOUR_S else f"{seconds:.0f} s"

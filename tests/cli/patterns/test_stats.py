@@ -66,3 +66,18 @@ def test_a_regression_is_noted(repository: Path) -> None:
     assert tfgrpo("patterns", "escaped", "--by", "ann") == "no change of a pattern was reverted\n"
     assert "or neither" in tfgrpo("patterns", "escaped", NAME, "--by", "ann", code=1)
     assert "1 escaped" in tfgrpo("patterns", "stats")
+
+
+def test_a_page_has_the_figures_and_what_lies_on_the_shelf_and_nothing_of_a_pattern_is_markup(
+    repository: Path, golden: Callable[[str, str], None]
+) -> None:
+    shelf = put(repository, make_pattern())
+    (shelf.folder / "active").mkdir()
+    (shelf.folder / "active" / "<b>.md").write_text("<script>alert(1)</script>")
+    file = repository / "stats.html"
+    said = tfgrpo("patterns", "stats", "--html", str(file))
+    assert said.splitlines()[-1].endswith("stats.html")
+    page = file.read_text()
+    assert page.count("<script>") == 1
+    body = page[page.index("<body>") : page.index("<script>")]
+    golden("patterns-stats-page.txt", body.replace(str(repository), "REPOSITORY"))
