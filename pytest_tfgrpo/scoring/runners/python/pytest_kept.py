@@ -173,10 +173,18 @@ class KeptTests:
                 return ""
             return "?" if name in self._may_differ(path) or self.is_of_conftest(function) else wrong
         if self.has(code):  # inherited, or made by a function
-            last = name.rpartition(".")[2]
-            defined = any(one.rpartition(".")[2] == last for found in self._names.values() for one in found)
-            return wrong if defined and code.co_name != last else ""
+            last = _last(name)
+            ends = [(p, one) for p, found in self._names.items() for one in found if _last(one) == last]
+            if code.co_name == last or not ends:
+                return ""
+            decorated = any(one in self._may_differ(p) for p, one in ends)
+            return "?" if decorated and self._is_nested(code) else wrong
         return "?" if b"exec(" in self._texts[path] or self._may_wrap(code, name) else wrong
+
+    def _is_nested(self, code: Any) -> bool:
+        """Return whether code is of a function within another, as decorators put in the place of a test."""
+        path = code.co_filename
+        return any(".<locals>." in one and self._is_of(code, path, one) for one in self._codes(path))
 
     def _may_wrap(self, code: Any, name: str) -> bool:
         """Return whether code may be what a decorator put in the place of a test.
@@ -185,10 +193,7 @@ class KeptTests:
         """
         if code.co_filename not in self._texts:
             return bool(self.installed.is_genuine(code))
-        last = name.rpartition(".")[2]
-        return self.has(code) or any(
-            one.rpartition(".")[2] == last for one in self._may_differ(code.co_filename)
-        )
+        return self.has(code) or any(_last(one) == _last(name) for one in self._may_differ(code.co_filename))
 
     def is_of_tests(self, function: Any) -> bool:
         """Return whether something is a function of one of the files."""
@@ -232,6 +237,10 @@ class KeptTests:
                 if fault:
                     return fault
         return ""
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _is_one(code: Any, kept: Any) -> bool:

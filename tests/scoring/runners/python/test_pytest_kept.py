@@ -49,8 +49,17 @@ def make():
 test_made = make()
 """
 HELPERS = """
+def skipping(test):
+    def wrapper(self):
+        test(self)
+    return wrapper
+
 class Base:
     def test_inherited(self):
+        assert 1
+
+    @skipping
+    def test_decorated(self):
         assert 1
 
 def check(value):
@@ -62,8 +71,11 @@ NAMES = (
     "test_wrapped",
     "TestA::test_own",
     "TestA::test_inherited",
+    "TestA::test_decorated",
     "test_made",
 )
+HIDDEN = {"test_wrapped": "?", "TestA::test_decorated": "?"}
+"""What is said of tests that a decorator hides."""
 
 
 class Loaded:
@@ -107,7 +119,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loaded:
 
 
 def test_tests_are_what_their_files_say_and_of_what_a_decorator_made_nothing_is_known(loaded: Loaded) -> None:
-    assert {name: loaded.fault(name) for name in NAMES} == {**dict.fromkeys(NAMES, ""), "test_wrapped": "?"}
+    assert {name: loaded.fault(name) for name in NAMES} == {**dict.fromkeys(NAMES, ""), **HIDDEN}
     assert loaded.kept.fault_of_modules() == ""
 
     assert loaded.kept.fault("doc.txt::doc.txt", "doc.txt", None) == "?"
@@ -129,7 +141,7 @@ def test_a_file_that_pytest_compiled_is_not_compiled_again(
 
 def test_tests_that_pytest_did_not_rewrite_are_what_their_file_says(loaded: Loaded) -> None:
     exec(compile(TESTS, loaded.path, "exec"), loaded.module.__dict__)
-    assert {name: loaded.fault(name) for name in NAMES} == {**dict.fromkeys(NAMES, ""), "test_wrapped": "?"}
+    assert {name: loaded.fault(name) for name in NAMES} == {**dict.fromkeys(NAMES, ""), **HIDDEN}
     assert loaded.kept.fault_of_modules() == ""
 
 
@@ -141,6 +153,14 @@ def test_a_function_of_other_code_is_no_test(loaded: Loaded, name: str) -> None:
     owner = loaded.module.TestA if "::" in name else loaded.module
     setattr(owner, last, space[last])
     assert loaded.fault(name) == f"the test 'tests/test_a.py::{name}' was replaced"
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("test_decorated", "test_inherited"), ("test_inherited", "test_decorated")]
+)
+def test_an_inherited_test_is_not_another_one(loaded: Loaded, name: str, other: str) -> None:
+    setattr(loaded.module.TestA, name, vars(loaded.helpers.Base)[other])
+    assert loaded.fault(f"TestA::{name}") == f"the test 'tests/test_a.py::TestA::{name}' was replaced"
 
 
 def test_a_test_is_not_another_one_of_its_file(loaded: Loaded) -> None:
