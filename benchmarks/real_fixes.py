@@ -59,11 +59,11 @@ class Comparison:
         self.statuses += other.statuses
 
 
-def harvest(repository: Path, suite: Path, jobs: int) -> float:
-    """Harvest a repository, showing its progress; return the seconds."""
+def harvest(repository: Path, suite: Path, jobs: int, span: str = "first..main") -> float:
+    """Harvest a range of a repository, showing its progress; return the seconds."""
     began = time.monotonic()
     program = Path(sys.executable).with_name("tfgrpo")
-    words = [f"--repo={repository}", "--from-git=first..main", f"--into={suite}", f"--jobs={jobs}"]
+    words = [f"--repo={repository}", f"--from-git={span}", f"--into={suite}", f"--jobs={jobs}"]
     subprocess.run([program, "harvest", *words], check=True)
     return time.monotonic() - began
 
