@@ -90,6 +90,7 @@ def _add_reading(group: Subparsers) -> None:
     command.add_argument("--by", type=person, metavar="ID", help="who reviewed what was edited")
     add_suite(command)
     add_repository(command)
+    command.add_task()
 
 
 def add_person(command: Parser, what: str, about: str) -> None:

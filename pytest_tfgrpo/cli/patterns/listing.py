@@ -52,7 +52,7 @@ def show(arguments: Arguments) -> Iterator[str]:
     shelf = open_shelf(arguments)
     pattern = shelf.pattern(arguments.name)
     yield block(write_pattern(pattern))
-    entries = [entry for entry in shelf.log.entries() if entry.get("id") == pattern.id]
+    entries = [entry for entry in shelf.entries() if entry.get("id") == pattern.id]
     if entries:
         yield "log:"
     for entry in entries:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -43,20 +44,26 @@ def screens_of(arguments: Arguments) -> PatternScreens:
 
 def review_of(arguments: Arguments, shelf: Shelf, pattern: Pattern) -> PatternReview:
     """Return what a decision about a pattern rests on."""
-    project = project_of(arguments)
-    folder = project.out / project.task_id / LEARNING
-    jobs: list[QueuedJob] = []
-    if (folder / QUEUE_FILE).is_file():
-        with JobQueue(folder) as queue:
-            jobs = queue.jobs()
+    folder, jobs = _jobs(arguments)
     wanted = pattern.evidence.job if pattern.evidence else ""
     found = next((job for job in jobs if job.id == wanted), None)
-    return PatternReview(
-        screens=screens_of(arguments),
+    return replace(
+        reviewers_of(arguments, shelf, screens_of(arguments)),
         job=None if found is None else _job(found.manifest, reviewers_of_tests(folder, found.id)),
         untested=arguments.untested,
+    )
+
+
+def reviewers_of(arguments: Arguments, shelf: Shelf, screens: PatternScreens) -> PatternReview:
+    """Return what says who may decide about any pattern."""
+    return PatternReview(
+        screens=screens,
         approvers=load_learn_settings(shelf.root, os.environ).approvers,
-        agents={job.manifest.captured.approver for job in jobs if job.manifest.captured.trigger == "self"},
+        agents={
+            job.manifest.captured.approver
+            for job in _jobs(arguments)[1]
+            if job.manifest.captured.trigger == "self"
+        },
     )
 
 
@@ -64,6 +71,15 @@ def places_of(arguments: Arguments, shelf: Shelf) -> SyncPlaces:
     """Return what learn.toml wants to be kept up to date."""
     settings = load_learn_settings(shelf.root, os.environ)
     return SyncPlaces(skills=settings.skills, agents_md=settings.agents_md, docs=arguments.docs)
+
+
+def _jobs(arguments: Arguments) -> tuple[Path, list[QueuedJob]]:
+    project = project_of(arguments)
+    folder = project.out / project.task_id / LEARNING
+    if not (folder / QUEUE_FILE).is_file():
+        return folder, []
+    with JobQueue(folder) as queue:
+        return folder, queue.jobs()
 
 
 def _job(manifest: JobManifest, seen_by: tuple[str, ...]) -> PatternJob:

@@ -36,7 +36,7 @@ def stats(arguments: Arguments) -> Iterator[str]:
     figures = {
         "schema": "tfgrpo.pattern-stats/1",
         "jobs": jobs,
-        **shelf_stats(shelf.log.entries(), patterns),
+        **shelf_stats(shelf.entries(), patterns),
         "reuse": reuse_of(task, patterns),
     }
     if arguments.json:

@@ -55,7 +55,7 @@ def note_escape(shelf: Shelf, escape: EscapedPattern, decision: ShelfDecision) -
     """Log an escape; False where the log has it already."""
     decision.require()
     with locked(shelf):
-        known = {(entry.get("id"), entry.get("commit")) for entry in shelf.log.entries()}
+        known = {(entry.get("id"), entry.get("commit")) for entry in shelf.entries()}
         if (escape.pattern.id, escape.commit) in known:
             return False
         at = datetime.fromtimestamp(escape.committed_at, UTC).isoformat().replace("+00:00", "Z")

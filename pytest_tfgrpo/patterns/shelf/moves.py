@@ -36,6 +36,7 @@ MOVES: Mapping[ShelfMove, tuple[PatternStatus, PatternStatus]] = {
 """All moves that there are: from where, to where."""
 WRITTEN, COMMENT, STAMPED, ESCAPED, TRIED = "written", "comment", "stamped", "escaped", "tried"
 """Further events of the log, which move nothing."""
+_SCREENED = (WRITTEN, STAMPED, "promoted", "restored")
 PROGRAM = "tfgrpo"
 """Who writes candidates."""
 NAME_MAX = 64
@@ -126,15 +127,16 @@ def record_trial(shelf: Shelf, name: str, trial: TrialResult) -> Path:
         if file.pattern is None:
             raise PatternError(file.error)
         pattern = replace(file.pattern, status=file.status, trial=trial)
-        note(shelf, TRIED, pattern, ShelfDecision(by=PROGRAM, reason=trial.outcome), delivery=trial.delivery)
+        tried = replace(pattern, stamp=trial.pattern_stamp)
+        note(shelf, TRIED, tried, ShelfDecision(by=PROGRAM, reason=trial.outcome), delivery=trial.delivery)
         _carry(shelf, file.path, pattern)
     return file.path
 
 
-def trials_of(shelf: Shelf, pattern: Pattern) -> int:
-    """Return how often a pattern was tried as it is now."""
+def trials_of(shelf: Shelf, pattern: Pattern) -> list[str]:
+    """Return what each trial of a pattern as it is now came to, the oldest first."""
     same = {"event": TRIED, "id": pattern.id, "stamp": pattern.stamp}
-    return sum(same.items() <= entry.items() for entry in shelf.log.entries())
+    return [entry["reason"] for entry in shelf.entries() if same.items() <= entry.items()]
 
 
 def note(
@@ -172,9 +174,14 @@ def status_in_log(entries: list[dict[str, Json]]) -> dict[str, PatternStatus]:
     return found
 
 
+def stamps_in_log(entries: list[dict[str, Json]]) -> dict[str, str]:
+    """Return the stamp with which each pattern was last written, screened or given to agents, by id."""
+    return {entry["id"]: entry["stamp"] for entry in entries if entry["event"] in _SCREENED}
+
+
 def unfinished(shelf: Shelf) -> list[tuple[ShelfFile, PatternStatus]]:
     """Return the files that lie elsewhere than the log has them, or say so, with where it has them."""
-    known = status_in_log(shelf.log.entries())
+    known = status_in_log(shelf.entries())
     return [
         (file, known[file.pattern.id])
         for file in shelf.files()

@@ -5,14 +5,15 @@ A person promotes, and an agent may comment (decision 53).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import PatternError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import short
-from pytest_tfgrpo.patterns.shelf.moves import MOVES, ShelfDecision, ShelfMove, move
+from pytest_tfgrpo.patterns.shelf.moves import MOVES, PROGRAM, ShelfDecision, ShelfMove, move, trials_of
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternBody, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamp_of
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
@@ -45,6 +46,8 @@ class PatternReview:
     """None: it is not found here."""
     untested: bool = False
     """Whether a person promotes without a trial."""
+    trials: Sequence[str] = ()
+    """What the log has of trials of the text as it is, the oldest first."""
     approvers: Collection[str] = ()
     """Who may decide; empty: every person."""
     agents: Collection[str] = ()
@@ -56,6 +59,7 @@ def promote(
 ) -> Pattern:
     """Promote or restore a pattern; raises PatternError with everything that keeps it from that."""
     pattern = shelf.pattern(name)
+    review = replace(review, trials=trials_of(shelf, pattern))
     found = [*person_refusals(decision.by, review), *promotion_refusals(shelf.root, pattern, review)]
     if found:
         told = "\n".join(f"  {line}" for line in found)
@@ -76,7 +80,7 @@ def decide(
 
 def person_refusals(by: str, review: PatternReview) -> Iterator[str]:
     """Yield why somebody may not decide."""
-    if by in review.agents:
+    if by.strip().casefold() in {PROGRAM, *(agent.strip().casefold() for agent in review.agents)}:
         yield f"{by!r} is an agent: it may comment, and a person decides; name yourself with --by"
     elif review.approvers and by not in review.approvers:
         yield f"{by!r} is not among the approvers of learn.toml: {', '.join(sorted(review.approvers))}"
@@ -93,11 +97,18 @@ def promotion_refusals(root: Path, pattern: Pattern, review: PatternReview) -> I
     if gone := gone_lines(root, pattern.body):
         named = ", ".join(short(line, 60) for line in gone[:MISSING])
         yield f"excerpt: {len(gone)} of its lines are no longer in its files: {named}; renew it"
-    trial = pattern.trial
-    if trial is not None and trial.pattern_stamp == stamp:
-        if trial.outcome == "harms":
-            yield f"trial: it harms, {measured(trial)}; reject it"
-    elif not review.untested:
+    yield from _trial_refusals(pattern, stamp, review)
+
+
+def _trial_refusals(pattern: Pattern, stamp: str, review: PatternReview) -> Iterator[str]:
+    """Yield what trials say against a pattern, by its file and by the log, which keeps each of them."""
+    trial = pattern.trial if pattern.trial and pattern.trial.pattern_stamp == stamp else None
+    harmed = max((n for n, outcome in enumerate(review.trials) if outcome == "harms"), default=-1)
+    if trial is not None and trial.outcome == "harms":
+        yield f"trial: it harms, {measured(trial)}; reject it"
+    elif harmed >= 0 and "helps" not in review.trials[harmed:]:
+        yield "trial: one of this text found that it harms, and none since that it helps; reject it"
+    elif (trial is None or trial.outcome not in review.trials[-1:]) and not review.untested:
         yield (
             f"trial: it was not tried as it is; run 'tfgrpo patterns trial {pattern.name}', or add --untested"
         )
@@ -109,7 +120,7 @@ def _job_refusals(pattern: Pattern, job: PatternJob | None) -> Iterator[str]:
         yield "evidence: no job proves it; capture the work it comes from with 'tfgrpo learn capture'"
         return
     if job is None:
-        yield f"evidence: job {evidence.job} is not here; name the folder where it was worked with --out"
+        yield f"evidence: job {evidence.job} is not here: promote it where it was worked, or name that folder with --out and --task-id"
         return
     if job.status != "validated":
         yield f"evidence: job {job.job} is {job.status}, not validated; see 'tfgrpo learn show {job.job}'"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
-from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.core.errors import PatternError, StoreError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.patterns.chained_log import ChainedLog
 from pytest_tfgrpo.patterns.shelf.pattern import FOLDER, Pattern, PatternStatus
 from pytest_tfgrpo.patterns.shelf.pattern_file import read_pattern
@@ -15,7 +17,9 @@ from pytest_tfgrpo.patterns.shelf.pattern_file import read_pattern
 SUFFIX = ".md"
 LOG = "log.jsonl"
 MOST = 10_000
-"""Files of a folder that are read."""
+"""Files that a folder may hold."""
+_TEXTS, _TIMES = ("event", "id", "name", "by", "reason", "stamp"), ("time", "committed_at")
+"""What each line of the log holds, and of what times it may hold."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,9 +70,23 @@ class Shelf:
         folder = self.place(status)
         if not folder.is_dir():
             return
-        for path in sorted(folder.iterdir(), key=lambda path: path.stem)[:MOST]:
-            if path.name.endswith(SUFFIX) and not path.name.startswith("."):
-                yield _read(path, status)
+        found = sorted(
+            (at for at in folder.iterdir() if at.name.endswith(SUFFIX)), key=lambda path: path.stem
+        )
+        if len(found) > MOST:
+            raise PatternError(f"{folder} holds more than {MOST:,} patterns; take some away")
+        yield from (_read(path, status) for path in found)
+
+    def entries(self) -> list[dict[str, Json]]:
+        """Return the entries of the log, the oldest first; raises StoreError on one of another form."""
+        found = self.log.entries()
+        for number, entry in enumerate(found, 1):
+            if not all(isinstance(entry.get(key), str) for key in _TEXTS) or not _has_times(entry):
+                raise StoreError(
+                    f"{self.log.path}, line {number}: it is no entry of a shelf, as "
+                    "'tfgrpo patterns' writes it; put the log back from git or a copy"
+                )
+        return found
 
     def find(self, name: str) -> ShelfFile:
         """Return the one file of this name; raises PatternError where there is none, or several."""
@@ -93,6 +111,18 @@ def _read(path: Path, status: PatternStatus) -> ShelfFile:
     if path.is_symlink() or not path.is_file():
         return ShelfFile(path=path, status=status, error=f"{path}:1: it is no regular file; take it out")
     try:
-        return ShelfFile(path=path, status=status, pattern=read_pattern(path))
+        pattern = read_pattern(path)
     except PatternError as error:
         return ShelfFile(path=path, status=status, error=str(error))
+    if pattern.name != path.name.removesuffix(SUFFIX):
+        why = f"{path}: name: it is {pattern.name!r}; write the name of the file, or rename the file"
+        return ShelfFile(path=path, status=status, error=why)
+    return ShelfFile(path=path, status=status, pattern=pattern)
+
+
+def _has_times(entry: dict[str, Json]) -> bool:
+    try:
+        times = [datetime.fromisoformat(entry[key]) for key in _TIMES if key in entry]
+    except (TypeError, ValueError):
+        return False
+    return "time" in entry and all(time.tzinfo is not None for time in times)

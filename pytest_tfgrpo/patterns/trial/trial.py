@@ -61,8 +61,8 @@ class TrialPlan:
     delivery: Delivery = "prompt"
     rollouts: int = 1
     """Of each scenario and agent."""
-    looks: int = 1
-    """Trials of the pattern as it is, with this one."""
+    looks: Callable[[], int] = lambda: 1
+    """Returns how many trials of the pattern as it is there are, with this one, when it ends."""
     out: Path
     """Folder of the two runs."""
 
@@ -72,7 +72,7 @@ class TrialRuns(NamedTuple):
 
     result: TrialResult
     carried: int
-    """Rollouts that had the lesson in their prompt; of a skill all."""
+    """Rollouts without error that had the lesson in their prompt; of a skill all."""
     rollouts: int
     """Of the agent with the pattern."""
 
@@ -105,9 +105,12 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str], carry_out: CarryOut) 
             requests.append(_request(plan, settings, own, environ, budget))
         runs = asyncio.run(_side_by_side(requests, carry_out))
     rollouts = [rollout for phase in runs[1].phases for group in phase.groups for rollout in group.rollouts]
-    carried = sum(plan.delivery == "skill" or lesson.id in one.experiences for one in rollouts)
+    carried = sum(
+        one.status != "error" and (plan.delivery == "skill" or lesson.id in one.experiences)
+        for one in rollouts
+    )
     result = replace(
-        verdict(runs[0], runs[1], looks=plan.looks),
+        verdict(runs[0], runs[1], looks=plan.looks()),
         delivery=plan.delivery,
         suite=combined_stamp({scenario.stamp for scenario in scenarios}),
         tried_at=utc_now(),

@@ -39,7 +39,7 @@ def verdict(without: Run, with_pattern: Run, looks: int = 1) -> TrialResult:
         families=figures["families"],
         needed=settling.get("scenarios"),
         cost_usd=sum(costs) if all(cost is not None for cost in costs) else None,
-        why=f"only {figures['families']} families, {MIN_FAMILIES} are needed"
+        why=f"{figures['families']} of the {MIN_FAMILIES} families that are needed"
         if few
         else "; ".join(compared["obstacles"]),
     )

@@ -92,6 +92,17 @@ def test_answers_of_a_suite_keep_a_pattern_from_agents(repository: Path) -> None
     assert "lesson: it contains an answer" not in tfgrpo("patterns", "lint")
 
 
+def test_only_a_person_says_that_an_edit_was_reviewed(repository: Path) -> None:
+    shelf = put(repository)
+    proven(repository)
+    write_candidate(shelf, make_pattern(evidence=evidence()))
+    path = shelf.find(NAME).path
+    path.write_text(path.read_text().replace("in memory.", "there."))
+    assert "'bot' is an agent" in tfgrpo("patterns", "lint", "--fix", "--by", "bot", code=1)
+    said = tfgrpo("patterns", "lint", "--fix", "--by", "ann")
+    assert said.startswith(f"{NAME}: screened and stamped\n")
+
+
 def test_learn_toml_says_who_may_decide(repository: Path) -> None:
     (repository / "learn.toml").write_text('approvers = ["bo"]\n')
     write_candidate(put(repository), make_pattern(evidence=evidence()))

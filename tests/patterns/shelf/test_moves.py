@@ -12,7 +12,7 @@ from support.repositories import git
 
 from pytest_tfgrpo.core.errors import PatternError, StoreError
 from pytest_tfgrpo.patterns.shelf import moves
-from pytest_tfgrpo.patterns.shelf.lint import fix, lint
+from pytest_tfgrpo.patterns.shelf.lint import fix, lint, require_fit
 from pytest_tfgrpo.patterns.shelf.moves import (
     MOVES,
     ShelfDecision,
@@ -23,6 +23,7 @@ from pytest_tfgrpo.patterns.shelf.moves import (
     write_candidate,
 )
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus
+from pytest_tfgrpo.patterns.shelf.pattern_file import stamped
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
 
@@ -191,6 +192,74 @@ def test_an_edited_pattern_is_stamped_again_only_if_it_passes(tmp_path: Path) ->
     assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: screened and stamped"]
     assert lint(shelf, SCREENS) == []
     assert shelf.log.entries()[-1]["event"] == "stamped"
+
+
+def test_a_text_that_was_stamped_by_hand_is_found_by_the_log(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    known = write_candidate(shelf, make_pattern())
+    put(tmp_path, stamped(replace(known, lesson="Read each row on its own.")))
+    comment(shelf, NAME, ADA)
+    (found,) = lint(shelf, SCREENS)
+    assert "stamp: the log has that of another text" in found
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: screened and stamped"]
+    assert lint(shelf, SCREENS) == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"x": 1},
+        {"event": {}, "id": "p-0123456789ab"},
+        {"event": "escaped", "committed_at": "never"},
+        {"time": "2020-01-01"},
+        {"time": 5},
+    ],
+)
+def test_an_entry_that_is_none_of_a_shelf_is_named_wherever_the_log_is_read(
+    tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    known = dict.fromkeys(("event", "id", "name", "by", "reason", "stamp"), "x")
+    shelf.log.append({**known, **entry} if "x" not in entry else entry)
+    with pytest.raises(StoreError, match="line 2: it is no entry of a shelf"):
+        shelf.entries()
+    assert "line 2" in lint(shelf, SCREENS)[0]
+
+
+def test_files_that_dots_hide_or_that_are_called_otherwise_are_named(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+    path = shelf.place(PatternStatus.CANDIDATE, NAME)
+    path.with_name(".hidden.md").write_text(path.read_text())
+    path.rename(path.with_name("other.md"))
+    found = lint(shelf, SCREENS)
+    assert ["name: it is 'read-rows-at-once'" in line for line in found] == [True, True]
+    with pytest.raises(PatternError, match="write the name of the file"):
+        move(shelf, "other", "rejected", ADA)
+
+
+def test_what_agents_get_is_active_by_the_log_screened_and_as_it_was_stamped(tmp_path: Path) -> None:
+    shelf = put(tmp_path)
+    known = write_candidate(shelf, make_pattern())
+    move(shelf, NAME, "promoted", ADA)
+    require_fit(shelf, SCREENS)
+    (tmp_path / "shop.py").write_text("")
+    require_fit(shelf, SCREENS)  # whether code still has an excerpt is for lint alone
+    path = shelf.place(PatternStatus.ACTIVE, NAME)
+    text = path.read_text()
+    for edited, why in (
+        (text.replace("in memory.", "there: !`id`"), "which agents run as a command"),
+        (text.replace("in memory.", "there."), "the text was changed since it was screened"),
+        ("no pattern", "it does not start with front matter"),
+    ):
+        path.write_text(edited)
+        with pytest.raises(PatternError, match=why):
+            require_fit(shelf, SCREENS)
+    put(tmp_path, replace(known, status=PatternStatus.ACTIVE))
+    put(tmp_path, make_pattern("other", id="p-000000000001", status=PatternStatus.ACTIVE))
+    with pytest.raises(PatternError, match="nobody decided that"):
+        require_fit(shelf, SCREENS)
 
 
 def test_a_changed_log_stops_every_decision(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.patterns.shelves import make_body, make_evidence, make_pattern, put
 
 from pytest_tfgrpo.core.errors import PatternError
-from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move
+from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move, record_trial
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamped
 from pytest_tfgrpo.patterns.shelf.promotion import (
@@ -19,6 +19,7 @@ from pytest_tfgrpo.patterns.shelf.promotion import (
     promotion_refusals,
 )
 from pytest_tfgrpo.patterns.shelf.screens import PatternScreens
+from pytest_tfgrpo.patterns.shelf.shelf import Shelf
 
 ADA = ShelfDecision(by="ada", reason="it is so")
 NAME = "read-rows-at-once"
@@ -35,13 +36,18 @@ def tried(pattern: Pattern, outcome: Any) -> Pattern:
     return replace(pattern, trial=trial)
 
 
-def why_not(root: Path, pattern: Pattern, **changes: Any) -> list[str]:
-    put(root, pattern)
-    return [line.partition(":")[0] for line in promotion_refusals(root, pattern, replace(REVIEW, **changes))]
+def shelf_with_tried(root: Path, *outcomes: Any) -> Shelf:
+    """Return a shelf with a candidate that was tried, each time with another outcome."""
+    shelf = put(root, make_pattern())
+    for outcome in outcomes:
+        trial = tried(make_pattern(), outcome).trial
+        assert trial is not None
+        record_trial(shelf, NAME, trial)
+    return shelf
 
 
 def test_what_was_proven_seen_screened_and_tried_is_promoted(tmp_path: Path) -> None:
-    shelf = put(tmp_path, tried(make_pattern(), "helps"))
+    shelf = shelf_with_tried(tmp_path, "helps")
     assert decide(shelf, NAME, "promoted", ADA, REVIEW).status is PatternStatus.ACTIVE
 
 
@@ -50,8 +56,13 @@ def test_what_was_proven_seen_screened_and_tried_is_promoted(tmp_path: Path) -> 
     [
         (make_pattern(), {}, ["trial"]),
         (make_pattern(), {"untested": True}, []),
-        (tried(make_pattern(), "inconclusive"), {}, []),
+        (tried(make_pattern(), "inconclusive"), {"trials": ("inconclusive",)}, []),
+        (tried(make_pattern(), "helps"), {"trials": ("inconclusive",)}, ["trial"]),
+        (tried(make_pattern(), "helps"), {}, ["trial"]),
         (tried(make_pattern(), "harms"), {"untested": True}, ["trial"]),
+        (make_pattern(), {"untested": True, "trials": ("helps", "harms")}, ["trial"]),
+        (tried(make_pattern(), "inconclusive"), {"trials": ("harms", "inconclusive")}, ["trial"]),
+        (tried(make_pattern(), "helps"), {"trials": ("harms", "helps")}, []),
         (stamped(replace(tried(make_pattern(), "harms"), title="Other")), {"untested": True}, []),
         (stamped(replace(tried(make_pattern(), "helps"), title="Other")), {}, ["trial"]),
         (replace(make_pattern(), title="Edited"), {"untested": True}, ["stamp"]),
@@ -90,12 +101,22 @@ def test_all_reasons_are_said_at_once_and_nothing_moves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("event", ["rejected", "promoted"])
 def test_only_a_person_decides(tmp_path: Path, event: Any) -> None:
-    shelf = put(tmp_path, tried(make_pattern(), "helps"))
-    with pytest.raises(PatternError, match="'ada' is an agent: it may comment"):
-        decide(shelf, NAME, event, ADA, replace(REVIEW, agents={"ada"}))
+    shelf = shelf_with_tried(tmp_path, "helps")
+    for agent in ("ada", "Ada ", "ADA"):
+        with pytest.raises(PatternError, match="'ada' is an agent: it may comment"):
+            decide(shelf, NAME, event, ADA, replace(REVIEW, agents={agent}))
+    with pytest.raises(PatternError, match="'tfgrpo' is an agent"):
+        decide(shelf, NAME, event, replace(ADA, by="tfgrpo"), REVIEW)
     with pytest.raises(PatternError, match=r"not among the approvers of learn\.toml: bo, cy"):
         decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("cy", "bo")))
     decide(shelf, NAME, event, ADA, replace(REVIEW, approvers=("ada",)))
+
+
+def test_a_trial_that_harmed_counts_although_its_file_says_otherwise(tmp_path: Path) -> None:
+    shelf = shelf_with_tried(tmp_path, "harms")
+    put(tmp_path, make_pattern())  # somebody took the trial out of the file
+    with pytest.raises(PatternError, match="one of this text found that it harms"):
+        decide(shelf, NAME, "promoted", ADA, replace(REVIEW, untested=True))
 
 
 def test_what_is_restored_passes_what_is_promoted(tmp_path: Path) -> None:

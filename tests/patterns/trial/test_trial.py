@@ -126,7 +126,11 @@ def test_nine_families_settle_nothing_and_ten_do() -> None:
     assert verdict(without, ten).outcome == "helps"
     fewer = [replace(s, family="same") if s.id in ("s0", "s1") else s for s in without.scenarios]
     nine = verdict(replace(without, scenarios=tuple(fewer)), replace(ten, scenarios=tuple(fewer)))
-    assert (nine.outcome, nine.families, nine.why) == ("inconclusive", 9, "only 9 families, 10 are needed")
+    assert (nine.outcome, nine.families, nine.why) == (
+        "inconclusive",
+        9,
+        "9 of the 10 families that are needed",
+    )
 
 
 def test_who_tries_again_until_it_helps_needs_more_to_show_it() -> None:
