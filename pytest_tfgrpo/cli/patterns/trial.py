@@ -55,7 +55,7 @@ def trial(arguments: Arguments) -> Iterator[str]:
     found = run_trial(plan, os.environ, arun_launch)
     if found.result.gain is None or not found.carried:
         raise PatternError(
-            "no scenario was scored with the pattern and without it, so this trial says nothing and is not kept; "
+            "no scenario was scored with the pattern and without it, and nothing is kept of this trial; "
             f"see why in {os.path.relpath(plan.out)}, then try again"
         )
     path = record_trial(shelf, pattern.name, found.result)

@@ -40,7 +40,11 @@ _MILD = frozenset({"duplicate"})
 
 
 def front_matter(text: str) -> Mapping[str, Json]:
-    """Return the front matter of a Markdown file; raises ValueError saying what is wrong."""
+    """Return the front matter of a Markdown file; raises ValueError saying what is wrong.
+
+    Line ends of Windows are read as usual ones.
+    """
+    text = text.replace("\r\n", "\n")
     if not text.startswith(FENCE) or (end := text.find("\n" + FENCE, len(FENCE) - 1)) < 0:
         raise ValueError("it has no front matter between two lines ---")
     try:
@@ -96,6 +100,8 @@ def pattern_lesson(front: Mapping[str, Json], packs: Mapping[str, PromptPack]) -
 def _lesson(path: Path, packs: Mapping[str, PromptPack]) -> Experience:
     try:
         front = front_matter(read_plain(path, LARGEST).decode())
+        if path.name.startswith("."):
+            raise ValueError("its name hides it from people; take it out")
         if front.get("name") != path.stem:
             raise ValueError(f"name must be {path.stem!r} as the file's, not {short(front.get('name'))}")
         return pattern_lesson(front, packs)

@@ -61,7 +61,7 @@ def fix(shelf: Shelf, screens: PatternScreens, decision: ShelfDecision) -> Itera
 
 
 def require_fit(shelf: Shelf, screens: PatternScreens) -> None:
-    """Raise PatternError unless agents may read all that is active: as decided, screened and not edited since.
+    """Raise PatternError unless agents may read all that is active: as decided and screened.
 
     An excerpt that has left the code is for lint alone. Raises StoreError on a broken log.
     """

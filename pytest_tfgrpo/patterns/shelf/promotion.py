@@ -120,7 +120,10 @@ def _job_refusals(pattern: Pattern, job: PatternJob | None) -> Iterator[str]:
         yield "evidence: no job proves it; capture the work it comes from with 'tfgrpo learn capture'"
         return
     if job is None:
-        yield f"evidence: job {evidence.job} is not here: promote it where it was worked, or name that folder with --out and --task-id"
+        yield (
+            f"evidence: job {evidence.job} is not here: decide where it was worked, or name that folder "
+            "with --out and --task-id"
+        )
         return
     if job.status != "validated":
         yield f"evidence: job {job.job} is {job.status}, not validated; see 'tfgrpo learn show {job.job}'"

@@ -50,6 +50,7 @@ def _digest(front: Mapping[str, Json], metadata: Mapping[str, Json], body: str) 
 
 def _front(text: str) -> tuple[Mapping[str, Json], str]:
     """Return front matter and body of a skill file; nothing of one that cannot be read."""
+    text = text.replace("\r\n", "\n")
     start, edge, rest = text.partition(f"{EDGE}\n")
     front, end, body = rest.partition(f"\n{EDGE}\n\n")
     if start or not edge or not end:

@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.core.errors import JournalError, PatternError
 from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.patterns.learn_file import SKILL_FOLDERS
+from pytest_tfgrpo.patterns.learn_file import LEARN_FILE, SKILL_FOLDERS
 from pytest_tfgrpo.patterns.shelf.pattern import FOLDER, Pattern, PatternStatus
 from pytest_tfgrpo.patterns.shelf.shelf import Shelf
 from pytest_tfgrpo.patterns.shelf.skill_text import is_as_written, is_ours, lesson_of, skill_text
@@ -84,23 +84,34 @@ def changes(shelf: Shelf, places: SyncPlaces, *, force: bool = False) -> list[Sy
 
 
 def apply(changed: list[SyncChange]) -> None:
-    """Write the changes; those to `keep` are not."""
+    """Write the changes, but for those to `keep`; raises PatternError naming what cannot be written."""
     for change in changed:
-        if change.action == "remove":
-            change.path.unlink()
-            with suppress(OSError):  # somebody keeps more files there
-                change.path.parent.rmdir()
-        elif change.action != "keep":
-            change.path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(change.path, change.new)
+        try:
+            if change.action == "remove":
+                change.path.unlink()
+                with suppress(OSError):  # somebody keeps more files there
+                    change.path.parent.rmdir()
+            elif change.action != "keep":
+                change.path.parent.mkdir(parents=True, exist_ok=True)
+                write_text(change.path, change.new)
+        except (OSError, JournalError) as error:
+            why = (isinstance(error, OSError) and error.strerror) or error
+            raise PatternError(f"cannot write {change.path}: {why}; mend it, then sync again") from error
 
 
 def inside(root: Path, name: str) -> Path:
-    """Return the path of a place below `root`; raises PatternError where it leads out."""
+    """Return the path of a place below `root`; raises PatternError where it is not for agents."""
     path = root / name
-    if Path(os.path.normpath(path)) == root or not path.resolve().is_relative_to(root.resolve()):
+    found, top = path.resolve(), root.resolve()
+    if Path(os.path.normpath(path)) == root or found == top or not found.is_relative_to(top):
         raise PatternError(f"{name!r} leads out of {root}; name a place within the repository")
-    return path.resolve()
+    if (
+        ".git" in found.relative_to(top).parts
+        or found.is_relative_to(top / FOLDER)
+        or found == top / LEARN_FILE
+    ):
+        raise PatternError(f"{name!r} is of git or of the patterns themselves; name a place of its own")
+    return found
 
 
 def with_lines(old: str, patterns: list[Pattern], where: Path) -> str:
@@ -115,11 +126,12 @@ def with_lines(old: str, patterns: list[Pattern], where: Path) -> str:
         before, _, rest = old.partition(BEGIN)
         after = rest.partition(END)[2]
         if not section:
-            return (before.rstrip("\n") + "\n" if before.strip() else "") + after.lstrip("\n")
+            return (before.rstrip("\n") + "\n" if before.strip() else "") + after.lstrip("\r\n")
         return before + section + after
     if not section:
         return old
-    return f"{old.rstrip()}\n\n{section}\n" if old.strip() else f"{section}\n"
+    gap = "\n" * (0 if not old else 2 - (old.endswith("\n") + old.endswith(("\n\n", "\n\r\n"))))
+    return f"{old}{gap}{section}\n"
 
 
 def _section(patterns: list[Pattern]) -> str:
@@ -166,7 +178,7 @@ def _skill_changes(folder: Path, patterns: list[Pattern], *, force: bool) -> Ite
         old = _read(path)
         if old is None:
             yield SyncChange(path=path, action="add", new=new)
-        elif old == new or (not new and not is_ours(old)):
+        elif _same(old, new) or (not new and not is_ours(old)):
             continue
         elif is_as_written(old) or (force and is_ours(old)):
             yield SyncChange(path=path, action="change" if new else "remove", old=old, new=new)
@@ -179,9 +191,14 @@ def _skill_changes(folder: Path, patterns: list[Pattern], *, force: bool) -> Ite
 def _edited(path: Path, edit: Callable[[str], str]) -> Iterator[SyncChange]:
     old = _read(path)
     new = edit(old or "")
-    if new != (old or ""):
+    if not _same(new, old or ""):
         action: SyncAction = "add" if old is None else "change" if new else "remove"
         yield SyncChange(path=path, action=action, old=old or "", new=new)
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two texts are equal but for line ends, which git may change at a checkout."""
+    return one.replace("\r\n", "\n") == other.replace("\r\n", "\n")
 
 
 def _read(path: Path) -> str | None:

@@ -96,6 +96,27 @@ def test_a_pattern_that_no_prompt_may_carry_refuses_the_run_and_names_the_file(
     assert "split-first" in str(error.value)
 
 
+@pytest.mark.parametrize("character", ["\u202e", "\u200b", "\ufeff"])
+def test_a_lesson_with_what_nobody_sees_refuses_the_run(tmp_path: Path, character: str) -> None:
+    write(tmp_path, lesson=f"Split the{character} text.")
+    with pytest.raises(StoreError, match="split-first"):
+        joined(tmp_path)
+
+
+def test_a_file_that_its_name_hides_from_people_refuses_the_run(tmp_path: Path) -> None:
+    write(tmp_path, ".hidden")
+    with pytest.raises(StoreError, match=r"\.hidden\.md: its name hides it"):
+        joined(tmp_path)
+
+
+def test_a_pattern_that_was_checked_out_with_line_ends_of_windows_is_read(tmp_path: Path) -> None:
+    write(tmp_path)
+    before, _ = joined(tmp_path)
+    path = tmp_path / "active" / "split-first.md"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert joined(tmp_path)[0] == before
+
+
 def test_a_folder_that_is_not_there_yet_is_named(tmp_path: Path) -> None:
     library, (said,) = joined(tmp_path / "patterns")
     assert library == empty()

@@ -185,6 +185,38 @@ def test_the_limit_of_lines_counts_bytes() -> None:
     assert LINES_MAX - 300 < len(section.encode()) <= LINES_MAX
 
 
+def test_line_ends_of_a_checkout_on_windows_are_no_difference(tmp_path: Path) -> None:
+    shelf, places = put(tmp_path, active()), SyncPlaces(agents_md="AGENTS.md", docs=True)
+    synced(shelf, places)
+    for path in (tmp_path / "AGENTS.md", tmp_path / "docs/patterns/index.md", *tmp_path.glob(".*/*/*/*.md")):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert synced(shelf, places) == []
+    move(shelf, NAME, "deprecated", ADA)
+    assert {action for action, _ in synced(shelf, places)} == {"remove"}
+
+
+@pytest.mark.parametrize("old", ["# Ours\r\ntext\r\n", "# Ours  ", "\n\n", "a\n\n\n"])
+def test_what_stood_in_a_memory_file_stays_to_the_byte(tmp_path: Path, old: str) -> None:
+    text = with_lines(old, [active()], tmp_path)
+    assert text.startswith(old)
+    assert text.removeprefix(old).lstrip("\n").startswith(BEGIN)
+
+
+@pytest.mark.parametrize("place", [".git/hooks", ".agent/patterns/active", "learn.toml"])
+def test_places_of_git_and_of_the_patterns_themselves_are_refused(tmp_path: Path, place: str) -> None:
+    shelf = put(tmp_path, active())
+    for places in (SyncPlaces(skills=(place,)), SyncPlaces(agents_md=place)):
+        with pytest.raises(PatternError, match="is of git or of the patterns themselves"):
+            changes(shelf, places)
+
+
+def test_a_file_in_the_way_of_a_folder_is_named(tmp_path: Path) -> None:
+    shelf = put(tmp_path, active())
+    (tmp_path / ".claude").touch()
+    with pytest.raises(PatternError, match=r"cannot write .*SKILL\.md: Not a directory; mend it"):
+        synced(shelf)
+
+
 def test_docs_get_links_alone(tmp_path: Path) -> None:
     shelf = put(tmp_path, active(title="Rows [at] once"))
     places = SyncPlaces(skills=())
