@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
+from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.bases import lay_base, open_base
 from pytest_tfgrpo.sandbox.removal import open_folder, remove
 from pytest_tfgrpo.sandbox.tree_writer import TreeWriter
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PRIVATE = 0o700
 """Mode of a folder that its owner alone can enter."""
+LINKS_MAX = 40
 
 
 class Workspace:
@@ -110,10 +112,12 @@ class Workspace:
 
     def _lay_project(self, archive: WorkspaceArchive) -> None:
         """Write the project, and what belongs to it, where links of the project lead nowhere else."""
-        lay_base(open_base(archive), self._path, self.links)
+        base = open_base(archive)
+        lay_base(base, self._path, self.links)
         with TreeWriter(self._path) as writer:
             for attachment in self._attachments:
-                writer.file(attachment.name, attachment.path.read_bytes(), executable=False)
+                name = behind_links(attachment.name, base.entries) if attachment.overlay else attachment.name
+                writer.file(name, attachment.path.read_bytes(), executable=False)
             for name, target in self.links.items():
                 writer.link(name, str(target))
 
@@ -143,7 +147,7 @@ class Workspace:
         try:
             base = {} if self._archive is None else open_base(self._archive).entries
             with TreeWriter(self._path) as writer:
-                for name in covered:
+                for name in (behind_links(name, base) for name in covered):
                     writer.delete(name)
                     if (own := base.get(name)) is not None and own.link is None:
                         writer.file(name, own.data, executable=own.executable)
@@ -166,6 +170,24 @@ def _elsewhere(
     made: bool,
 ) -> Workspace:
     return Workspace(path, attachments, left=made, archive=archive, environment=environment)
+
+
+def behind_links(name: str, base: Mapping[str, ArchiveEntry]) -> str:
+    """Return where a name leads by the links of a project; as it is where they lead in a circle or out."""
+    found = name
+    for _ in range(LINKS_MAX):
+        parts = found.split("/")
+        steps = ("/".join(parts[: n + 1]) for n in range(len(parts)))
+        link = next(
+            ((step, one.link) for step in steps if (one := base.get(step)) and one.link is not None), None
+        )
+        if link is None:
+            return found
+        step, target = link
+        found = os.path.normpath(Path(step).parent / (target + found[len(step) :]))
+        if found.startswith(("/", "..")):
+            break
+    return name
 
 
 def identity(path: Path, rights: int = 0) -> tuple[int, int] | None:

@@ -155,6 +155,29 @@ def test_an_overlay_is_gone_before_anything_is_graded_and_what_it_covered_is_bac
     assert [change.name for change in changes_in(workspace) or ()] == ["skills/b/own.md"]
 
 
+@pytest.mark.parametrize(
+    "links",
+    [
+        {".claude/skills": "../.agents/skills"},
+        {".claude": ".agents"},
+        {".claude/skills/a/SKILL.md": "../../../own.md"},
+        {".claude/skills": "../x", "x": ".agents/skills"},
+        {".agents/skills": "../.claude/skills", ".claude/skills": "../.agents/skills"},
+    ],
+)
+def test_an_overlay_leaves_the_links_of_a_project(tmp_path: Path, links: dict[str, str]) -> None:
+    own = "the project's"
+    files: dict[str, str | ArchiveEntry] = {".agents/b.md": own, "own.md": own}
+    files |= {name: ArchiveEntry(name=name, data=b"", link=target) for name, target in links.items()}
+    archive = write_archive(tmp_path / "base.tar.gz", files)
+    names = (".agents/skills/a/SKILL.md", ".claude/skills/a/SKILL.md")
+    workspace = Workspace(tmp_path / "r0", tuple(overlay(tmp_path, name) for name in names), archive=archive)
+    assert [(workspace.path / name).read_text() for name in names] == ["help", "help"]
+    circle = ".agents/skills" in links
+    workspace.withdraw()
+    assert [change.name for change in changes_in(workspace) or ()] == (sorted(links) if circle else [])
+
+
 def test_an_overlay_is_taken_out_of_no_other_place(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "a").mkdir(parents=True)
