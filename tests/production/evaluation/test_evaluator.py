@@ -390,7 +390,9 @@ def test_a_crowd_of_components_does_not_make_an_event_that_nobody_takes(bus: Bus
     run(start(bus))
     for payload in payloads(bus):
         assert isinstance(check_event(wrap(REWARD, payload)), RlEvent)
-    assert len(payloads(bus)[-1]["reward_components"]) <= 64
+    parts = payloads(bus)[-1]["reward_components"]
+    assert len(parts) <= 64
+    assert "task_completion" in parts, "what has a weight here stays"
 
 
 def test_lag_says_how_much_is_not_taken_into_account(bus: Bus, start: Start, tmp_path: Path):

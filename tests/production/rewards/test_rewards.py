@@ -364,6 +364,14 @@ def test_a_later_revision_takes_the_place_of_the_one_before_and_keeps_its_effici
     assert len(history.scores("user_feedback")) == 46
 
 
+def test_a_later_revision_does_not_keep_the_efficiency_of_a_judge_who_says_it_no_more():
+    data = trajectory("a", task_status="failed")
+    judged = scored(data, rewards=(foreign({"efficiency": 0.9}),))
+    assert judged.components["efficiency"].source == "judge"
+    again = scored(data, previous=judged.payload(AT)).components["efficiency"]
+    assert (again.score, again.source) == (0.5, "automated")
+
+
 def test_a_revision_whose_predecessor_left_the_history_does_not_come_back():
     first = scored(trajectory("a", task_status="failed")).payload(AT)
     history = RewardHistory()

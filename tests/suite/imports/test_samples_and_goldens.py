@@ -49,6 +49,14 @@ def test_an_empty_choice_keeps_its_letter(imported, choices):
     assert scenario["checks"] == [{"kind": "exact", "value": "B", "ignore_case": True}]
 
 
+@pytest.mark.parametrize(("number", "letters"), [(26, ["Z"]), (27, [])])
+def test_there_are_as_many_choices_as_letters(imported, number, letters):
+    sample = {"input": "Which?", "choices": [f"c{n}" for n in range(number)], "target": "Z"}
+    found = imported("inspect", "s.json", json.dumps([sample]))
+    assert [scenario["checks"][0]["value"] for scenario in found.scenarios] == letters
+    assert bool(found.left_out) is not bool(letters)
+
+
 @pytest.mark.parametrize(("target", "letter"), [("B", "B"), ("x", "C")])
 def test_a_target_is_a_letter_before_it_is_the_text_of_a_choice(imported, target, letter):
     sample = {"input": "Which?", "choices": ["B", "A", "x"], "target": target}

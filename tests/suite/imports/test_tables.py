@@ -66,7 +66,9 @@ def test_a_table_that_does_not_fit_is_refused_by_file_and_line(imported, text, c
 def test_rows_that_do_not_fit_are_counted(imported):
     text = "question,answer,split\nHow many?,four,train\nHow many?,4,validation\n ,4,eval\n"
     found = imported("csv", "x.csv", text, "number", split="split")
-    assert [scenario["id"] for scenario in found.scenarios] == ["x-2"]
+    (scenario,) = found.scenarios
+    assert scenario["id"] == "x-2"
+    assert "split" not in scenario
     assert {text.partition(": ")[2] for text in found.report()} == {
         "expected answers that are no number (first: x.csv:2)",
         "splits that are none of train, dev, eval (first: x.csv:3)",
