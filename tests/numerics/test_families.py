@@ -61,6 +61,13 @@ def test_the_method_goes_by_effective_families() -> None:
     assert mean_interval(one_differs, [n // 4 for n in range(40)]).method == "bounded"
 
 
+def test_few_values_that_differ_say_as_much_in_families_of_four_as_alone() -> None:
+    values = [1.0] + [0.0] * 9
+    alone, of_four = mean_interval(values), mean_interval(values * 4, [*range(10)] * 4)
+    assert alone.method == of_four.method == "bounded"
+    assert of_four.high == pytest.approx(alone.high, abs=0.015)
+
+
 def test_the_standard_error_is_that_of_the_ratio_over_families() -> None:
     values = [1.0, 1.0, 0.0, 0.5, 0.25, 0.25] * 6
     families = [place + 3 * n for n in range(6) for place in (0, 0, 0, 1, 1, 2)]
