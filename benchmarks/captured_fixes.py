@@ -53,13 +53,16 @@ class Captured:
 
 def manifests(repository: Path) -> dict[str, dict[str, Any]]:
     """Return the manifests of a repository's jobs by the tree that each captured."""
-    argv = [PROGRAM, "learn", "status", "--json"]
+    argv = [str(PROGRAM), "learn", "status", "--json"]
     ran = subprocess.run(argv, cwd=repository, capture_output=True, text=True, check=True)
     return {job["snapshot"]["tree"]: job for job in json.loads(ran.stdout)["jobs"] if job.get("snapshot")}
 
 
 def capture(repository: Path, span: str) -> dict[str, dict[str, Any]]:
-    """Capture the changes of a range as merges and work them; return the manifest of each commit's job."""
+    """Capture the changes of a range as merges and work them; return the manifest of each commit's job.
+
+    A change that got no snapshot, as one with a secret, is said and left out.
+    """
     listed = git(repository, "log", "--reverse", "--format=%H %T", span)
     trees = dict(line.split() for line in listed.splitlines())
     known = manifests(repository)
@@ -69,6 +72,8 @@ def capture(repository: Path, span: str) -> dict[str, dict[str, Any]]:
             capture_work("ann", repository, trigger="merge", merge=commit, prompt=message)
     subprocess.run([PROGRAM, "learn", "work"], cwd=repository, check=True)
     found = manifests(repository)
+    for commit in (commit for commit, tree in trees.items() if tree not in found):
+        print(f"  {commit[:12]} got no snapshot")
     return {commit: found[tree] for commit, tree in trees.items() if tree in found}
 
 
@@ -77,16 +82,13 @@ def compare(repository: Path, suite: Path, span: str) -> Captured:
     found = Captured(name=repository.name)
     jobs = capture(repository, span)
     harvest(repository, suite, 1, span)
-    for commit, row in rows(suite).items():
-        proven = row["status"] == "validated"
-        found.harvested += proven
-        if (job := jobs.get(commit)) is None:
-            found.ends["nothing captured"] += 1
-            continue
-        cause = job.get("root_cause")
+    harvested = rows(suite)
+    for commit, job in jobs.items():
+        row, cause = harvested[commit], job.get("root_cause")
+        proven, captured = row["status"] == "validated", job["status"] == "validated"
         found.ends[f"{job['status']} ({cause})" if cause else job["status"]] += 1
         found.seconds += [seconds(attempt) for attempt in job["attempts"][-1:]]
-        captured = job["status"] == "validated"
+        found.harvested += proven
         found.both += proven and captured
         found.further += captured and not proven
         if proven != captured:
@@ -102,9 +104,13 @@ def seconds(attempt: dict[str, str]) -> float:
 def show(found: Captured) -> None:
     ends = ", ".join(f"{count} {end}" for end, count in sorted(found.ends.items()))
     middle = statistics.median(found.seconds) if found.seconds else 0.0
-    ninth = statistics.quantiles(found.seconds, n=10)[-1] if len(found.seconds) > 1 else middle
+    ninth = (
+        statistics.quantiles(found.seconds, n=10, method="inclusive")[-1]
+        if len(found.seconds) > 1
+        else middle
+    )
     print(
-        f"{found.name:<22} {found.ends.total()} changes ({ends}); a job takes {middle:.1f} s, "
+        f"{found.name:<22} {found.ends.total()} jobs ({ends}); one takes {middle:.1f} s, "
         f"nine of ten up to {ninth:.1f} s; of {found.harvested} that the harvest proves {found.both} are "
         f"proven, and {found.further} further ones",
         flush=True,
