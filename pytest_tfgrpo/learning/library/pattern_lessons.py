@@ -6,7 +6,8 @@ lesson is screened again at every start, as the files may have changed since a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pytest_tfgrpo.core.settings.learning import EXPERIENCE_MAX_WORDS, LIBRARY_C
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.learning.library.library import apply
+from pytest_tfgrpo.learning.library.library import apply, of
 from pytest_tfgrpo.learning.library.screen import Screen
 from pytest_tfgrpo.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.suite.documents.document import Refused
@@ -33,6 +34,8 @@ ACTIVE = "active"
 LARGEST = 100_000
 """Bytes of a pattern."""
 FENCE = "---\n"
+TASK = "patterns"
+"""Task of the lessons that are of patterns."""
 _TEXTS = ("id", "name", "domain", "lesson", "polarity")
 _POLARITIES: Mapping[str, Polarity] = {"do": "do", "avoid": "avoid"}
 _MILD = frozenset({"duplicate"})
@@ -82,7 +85,7 @@ def pattern_lesson(front: Mapping[str, Json], packs: Mapping[str, PromptPack]) -
     return Experience(
         id=identify("pattern", texts["id"], domain, lesson, polarity),
         run_id=texts["id"],
-        task_id="patterns",
+        task_id=TASK,
         domain=domain,
         prompt_pack_id=pack.id,
         epoch=0,
@@ -121,10 +124,13 @@ def join_active(
 ) -> tuple[Library, list[str]]:
     """Return `library` with the lessons of active patterns, and what to say of those that add nothing.
 
-    One that the library holds already is kept. Raises StoreError for one that must not stand in a prompt.
+    One that the library holds already is kept, and one that it got of a pattern whose text is no longer
+    active is left out. Raises StoreError for one that must not stand in a prompt.
     """
+    active = active_lessons(folder, packs)
+    library, gone = _without_gone(library, {lesson.id for lesson in active})
     known = {experience.id for experience in library.experiences}
-    new = [lesson for lesson in active_lessons(folder, packs) if lesson.id not in known]
+    new = [lesson for lesson in active if lesson.id not in known]
     screen = Screen(
         (scenario for scenario in scenarios if scenario.split != "eval"),
         answers=lambda scenario: expected_answers(kinds, scenario),
@@ -134,7 +140,21 @@ def join_active(
     adding = [Operation(kind="add", experience=lesson, reason="an active pattern") for lesson in new]
     revision = apply(library, adding, screen=screen, cap=LIBRARY_CAP.of(settings), epoch=0)
     missing = [] if folder.is_dir() else [f"patterns: there is no folder {str(folder)!r}, so none is read"]
-    return revision.library, [*missing, *_unused(revision), *_displaced(revision)]
+    return revision.library, [*missing, *gone, *_unused(revision), *_displaced(revision)]
+
+
+def _without_gone(library: Library, active: Collection[str]) -> tuple[Library, list[str]]:
+    """Return a library without lessons of patterns that are no longer in force, and what to say of them."""
+    gone = [one for one in library.experiences if one.task_id == TASK and one.id not in active]
+    if not gone:
+        return library, []
+    said = [
+        f"a lesson of the library is left out: the pattern {one.group_id!r} that it is of is not active, "
+        "or says something else now"
+        for one in gone
+    ]
+    kept = of((one for one in library.experiences if one not in gone), (*library.lineage, library.hash))
+    return replace(kept, looks=library.looks, effects=library.effects), said
 
 
 def _unused(revision: Revision) -> Iterable[str]:

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.learning import DEV_SHARE
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, LIBRARY, PATTERNS, PROMPT_PACKS
 from pytest_tfgrpo.core.wire.stamp import combined_stamp
@@ -87,6 +89,11 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str], carry_out: CarryOut) 
     `environ` holds the keys that model endpoints name.
     """
     scenarios = trial_scenarios(plan)
+    if agents := listed_agents(ACTOR.of(plan.settings)):
+        raise SettingError(
+            f"a trial is of one agent, and the setting actor lists {len(agents)}; name one for this command, as in "
+            f"{ACTOR.env}={agents[0].spec}"
+        )
     with tempfile.TemporaryDirectory(prefix="tfgrpo-trial-") as name:
         folder = Path(name)
         without, lesson = _libraries(plan)
@@ -174,8 +181,7 @@ def _libraries(plan: TrialPlan) -> tuple[Library, Experience]:
     name, shelf = LIBRARY.of(plan.settings), PATTERNS.of(plan.settings)
     library = empty() if name == "none" else load_library(plan.root / name)
     others = [] if shelf == "none" else active_lessons(plan.root / shelf, packs)
-    known = {experience.id: experience for experience in (*library.experiences, *others)}
-    known.pop(lesson.id, None)
+    known = {one.id: one for one in (*library.experiences, *others) if one.run_id != plan.pattern.id}
     return of(known.values()), lesson
 
 

@@ -47,7 +47,8 @@ def test_a_pattern_that_the_library_has_already_keeps_its_identity_and_another_t
     library, _ = joined(tmp_path)
     assert joined(tmp_path, library) == (library, [])
     write(tmp_path, lesson="Trim the text before you count.")
-    assert joined(tmp_path, library)[0].experiences[0].id != joined(tmp_path)[0].experiences[0].id
+    (known,), (other,) = library.experiences, joined(tmp_path)[0].experiences
+    assert known.id != other.id
 
 
 def test_a_pattern_that_says_what_another_says_adds_nothing_and_the_run_says_so(tmp_path: Path) -> None:
@@ -115,6 +116,20 @@ def test_a_pattern_that_was_checked_out_with_line_ends_of_windows_is_read(tmp_pa
     path = tmp_path / "active" / "split-first.md"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert joined(tmp_path)[0] == before
+
+
+def test_what_a_library_got_of_a_pattern_goes_with_it(tmp_path: Path) -> None:
+    write(tmp_path)
+    write(tmp_path, "other", lesson="Trim the text before you count.")
+    library, _ = joined(tmp_path)
+    (tmp_path / "active" / "other.md").unlink()
+    left, (said,) = joined(tmp_path, library)
+    assert [one.group_id for one in left.experiences] == ["split-first"]
+    assert "the pattern 'other' that it is of is not active" in said
+    write(tmp_path, lesson="Split on blanks.")
+    edited, (said,) = joined(tmp_path, left)
+    assert [one.summary32 for one in edited.experiences] == ["Split on blanks."]
+    assert "says something else now" in said
 
 
 def test_a_folder_that_is_not_there_yet_is_named(tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ def test_a_skill_lies_in_the_workspace_of_one_agent_and_is_never_graded(project:
     assert found.carried == found.rollouts
 
 
+def test_a_trial_is_of_one_agent(project: Path) -> None:
+    both = from_arguments({"actor": "a = python:trial_agent:solve\nb = offline"}, learning=False)
+    with pytest.raises(SettingError, match=r"lists 2; name one .* TFGRPO_ACTOR=python:trial_agent:solve"):
+        run_trial(plan(project, pattern(), settings=both), {}, arun_launch)
+
+
 def test_a_lesson_that_no_prompt_carried_shows_nothing(project: Path) -> None:
     found = tried(project, "Be kind to animals.")
     assert (found.result.outcome, found.result.why) == ("inconclusive", "no prompt carried the lesson")
