@@ -13,6 +13,7 @@ from pathlib import Path
 from pytest_tfgrpo.core.errors import PatternError
 
 GIT_S = 60
+FINISH = "mend this, then 'tfgrpo patterns lint --fix --by YOU' finishes what the log has"
 
 
 def is_tracked(root: Path, path: Path) -> bool:
@@ -45,10 +46,7 @@ def _must(root: Path, *arguments: str) -> None:
             if done is None
             else done.stderr.decode("utf-8", "replace").partition("\n")[0]
         )
-        raise PatternError(
-            f"git {arguments[0]} failed in {root}: {said[:500]}; the log has the decision: mend this, then "
-            "'tfgrpo patterns lint --fix --by YOU' finishes it"
-        )
+        raise PatternError(f"git {arguments[0]} failed in {root}: {said[:500]}; {FINISH}")
 
 
 def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
@@ -68,12 +66,15 @@ def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | No
         "GIT_TERMINAL_PROMPT": "0",
         "PATH": f"{Path(program).parent}{os.pathsep}{os.defpath}",
     }
-    return subprocess.run(
-        argv,
-        cwd=root,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=GIT_S,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            argv,
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PatternError(f"{program} does not work in {root}: {error}; {FINISH}") from error

@@ -91,8 +91,8 @@ def run_trial(plan: TrialPlan, environ: Mapping[str, str], carry_out: CarryOut) 
     scenarios = trial_scenarios(plan)
     if agents := listed_agents(ACTOR.of(plan.settings)):
         raise SettingError(
-            f"a trial is of one agent, and the setting actor lists {len(agents)}; name one for this command, as in "
-            f"{ACTOR.env}={agents[0].spec}"
+            f"a trial is of one agent, and the setting actor lists {len(agents)}; name one for this command, "
+            f"as in {ACTOR.env}={agents[0].spec}"
         )
     with tempfile.TemporaryDirectory(prefix="tfgrpo-trial-") as name:
         folder = Path(name)

@@ -1,5 +1,6 @@
 """Moves on the shelf: the table, the log before the file, nothing overwritten, git, and kills in between."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -311,6 +312,23 @@ def test_git_sees_a_move_of_a_tracked_file_as_one(repository: Path) -> None:
     (repository / ".git/index.lock").unlink()
     assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: moved to where the log has it"]
     assert shelf.find(NAME).status is PatternStatus.DEPRECATED
+
+
+def test_a_git_that_hangs_is_named_and_the_move_finished_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = put(tmp_path)
+    write_candidate(shelf, make_pattern())
+
+    def hang(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("git", 60)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "run", hang)
+        with pytest.raises(PatternError, match=r"git does not work .* timed out .*--fix --by YOU"):
+            move(shelf, NAME, "rejected", ADA)
+    assert list(fix(shelf, SCREENS, ADA)) == [f"{NAME}: moved to where the log has it"]
+    assert shelf.pattern(NAME).status is PatternStatus.DEPRECATED
 
 
 def test_restamp_keeps_what_a_reader_does_not_get(tmp_path: Path) -> None:
