@@ -20,6 +20,8 @@ def write_manifest(folder: Path, manifest: JobManifest) -> None:
     path = folder / MANIFEST
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():  # what it leads to is not ours
+            path.unlink()
         write_json(path, to_wire(manifest))
     except (OSError, JournalError) as error:
         raise StoreError(f"cannot write {path}: {error.__cause__ or error}; make room") from error

@@ -87,6 +87,8 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, data in files.items():
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            if (folder / name).is_symlink() or not (folder / name).is_file():  # what was put in its place
+                (folder / name).unlink(missing_ok=True)
             write_atomic(folder / name, [data])
         except OSError as error:
             raise StoreError(f"cannot write {folder / name}: {error.strerror or error}; make room") from error

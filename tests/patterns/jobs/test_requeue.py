@@ -1,5 +1,6 @@
 """A person puts a job back into the queue."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -90,3 +91,18 @@ def test_a_job_that_is_not_for_it_is_left_as_it_is(queue):
     with pytest.raises(SettingError, match="'queued', and 'requeue' leads on only from"):
         requeue(queue, queue.find(job_id(1)), RemadeGit(), HOW, rebuild=True)
     assert not queue.folder_of(job_id(1)).exists()
+
+
+def test_links_in_the_place_of_a_jobs_files_go_and_what_they_lead_to_stays(queue, tmp_path):
+    other, folder = tmp_path / "other", queue.folder_of(job_id())
+    other.write_text("mine")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("diff.patch", "manifest.json"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(other)
+    (folder / "snapshot.tar.gz").unlink(missing_ok=True)
+    os.mkfifo(folder / "snapshot.tar.gz")
+    requeue(queue, queue.find(job_id()), RemadeGit(), HOW, rebuild=True)
+    settle(queue, None)
+    assert other.read_text() == "mine"
+    assert {path.name for path in folder.iterdir() if path.is_symlink() or not path.is_file()} <= {"logs"}
