@@ -100,5 +100,5 @@ def _archived(entry: TreeEntry, content: bytes) -> ArchiveEntry:
     try:
         check_link(entry.path, target)
     except ArchiveProblem as problem:
-        raise SnapshotError(str(problem)) from None
+        raise SnapshotError(f"{problem}; remove it, or let it lead to a file of the tree") from None
     return ArchiveEntry(name=entry.path, link=target)

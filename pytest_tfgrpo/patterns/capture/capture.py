@@ -143,7 +143,8 @@ def _try(
             job = replace(job, status=LearningStatus.REFUSED, reason=str(refused))
             break
         except (SnapshotError, OSError) as error:
-            job = replace(job, reason=line(describe(error), 1000))
+            said = str(error) if isinstance(error, SnapshotError) else describe(error)
+            job = replace(job, reason=line(said, 1000))
         if wait_s is not None:
             sleep(wait_s)
     else:

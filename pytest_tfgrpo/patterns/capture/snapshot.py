@@ -101,10 +101,16 @@ def _ends(
 
 def _head(git: GitWriter) -> _Ends:
     try:
-        return _Ends(git, "HEAD")
+        name = object_id(git.run("rev-parse", "--verify", "HEAD"))
     except SnapshotError:
         raise SettingError(
             f"there is no commit yet in {str(git.place.root)!r}; commit what was there before the work"
+        ) from None
+    try:
+        return _Ends(git, name)
+    except SnapshotError:
+        raise SnapshotError(
+            f"the commit {name} of HEAD is missing or damaged; fetch it, or see what `git fsck` says"
         ) from None
 
 

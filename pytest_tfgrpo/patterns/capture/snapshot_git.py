@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.git_shadow import locate
 from pytest_tfgrpo.patterns.capture.git_settings import read_git_settings
-from pytest_tfgrpo.patterns.capture.git_writer import object_id, open_writer
+from pytest_tfgrpo.patterns.capture.git_writer import GitWriter, object_id, open_writer
 from pytest_tfgrpo.patterns.capture.screen import RefusedChange
 from pytest_tfgrpo.patterns.capture.snapshot import (
     changed_files,
@@ -56,7 +56,7 @@ class RepositoryGit:
         """
         with open_writer(locate(repository), {}) as git:
             for name, wanted in (("^{tree}", snapshot.tree), ("^1", snapshot.base)):
-                found = object_id(git.run("rev-parse", "--verify", f"{snapshot.commit}{name}"))
+                found = _named(git, f"{snapshot.commit}{name}")
                 if found != wanted:
                     raise SettingError(
                         f"the commit {snapshot.commit} has {found} where the job has {wanted}; its manifest "
@@ -99,3 +99,11 @@ class RepositoryGit:
         """Delete the reference of a snapshot, if it is there; raises SettingError, SnapshotError."""
         with open_writer(locate(repository), {}) as git:
             git.drop(ref)
+
+
+def _named(git: GitWriter, name: str) -> str:
+    """Return the object of a name; raises SnapshotError."""
+    try:
+        return object_id(git.run("rev-parse", "--verify", name))
+    except SnapshotError:
+        raise SnapshotError(f"{name} is gone from the repository; capture the work again") from None

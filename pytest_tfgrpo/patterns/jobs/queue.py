@@ -62,7 +62,8 @@ class JobQueue:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+            why = f"{error.strerror or error}; name a folder that you may write with --out"
+            raise StoreError(f"cannot make the folder {folder}: {why}") from error
         self.path = folder / QUEUE_FILE
         self._db = QUEUE.open(self.path)
 

@@ -172,3 +172,18 @@ def test_what_a_killed_capture_left_is_removed(shop: Path) -> None:
     again = job_of(shop)
     assert refs_of(shop) == [f"refs/learning/{again.job_id}"]
     assert names(learning(shop)) == sorted([".gitignore", again.job_id])
+
+
+def test_a_commit_whose_object_is_gone_is_no_repository_without_commits(shop: Path) -> None:
+    head = git(shop, "rev-parse", "HEAD").strip()
+    (shop / ".git" / "objects" / head[:2] / head[2:]).unlink()
+    job = job_of(shop, sleep=lambda _: None)
+    assert job.status == "snapshot_failed"
+    assert f"the commit {head} of HEAD is missing" in job.reason
+
+
+def test_a_link_that_leads_out_is_named_with_advice(shop: Path) -> None:
+    (shop / "out").symlink_to("/etc/passwd")
+    job = job_of(shop, sleep=lambda _: None)
+    advice = "; remove it, or let it lead to a file of the tree"
+    assert job.reason == f"the link 'out' leads out of the tree, to '/etc/passwd'{advice}"
