@@ -44,7 +44,7 @@ def _run(request: SuiteRequest) -> SuiteRun:
 
 
 def _run_file(tree: Path, file: str, outcomes: dict[str, CaseOutcome], messages: dict[str, str]) -> None:
-    space: dict[str, object] = {"__name__": "test_module"}
+    space: dict[str, object] = {"__name__": "test_module", "__file__": file}
     try:
         exec(compile((tree / file).read_text(), file, "exec"), space)
     except Exception:

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple, TypeAlias
 
-Blank: TypeAlias = Literal["no", "yes", "none"]
-"""What the value says where it is compared, or that it is None."""
+Blank: TypeAlias = Literal["no", "yes", "none", "fed"]
+"""What the value says where it is compared, or that it is None; ``fed`` is ``no``, also for what modules with
+tests ask while they are imported."""
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SILENT = frozenset(
     f"__{name}__" for name in ("init", "post_init", "init_subclass", "set_name", "del", "setattr", "delattr")
@@ -27,9 +28,9 @@ def _blank_asked():
     while frame is not None:
         names.add(frame.f_code.co_name)
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
-            return False
+            return FED and "test" in str(frame.f_globals.get("__file__")).rpartition("/")[2]
         frame = frame.f_back
-    return "runtestprotocol" in names or "wrap_session" not in names
+    return FED or "runtestprotocol" in names or "wrap_session" not in names
 class _Blank:
     def __getattr__(self, name):
         if name[:2] == "__":
@@ -50,7 +51,8 @@ def _blank_methods():
         same += " " + name + " r" + name
     answers = {
         same: lambda self, *a, **k: self,
-        "eq ne lt le gt ge bool contains": lambda self, *a: SAYS,
+        "eq": lambda self, other: SAYS or self is other,
+        "ne lt le gt ge bool contains": lambda self, *a: SAYS,
         "len int index": lambda self: int(SAYS),
         "str repr format fspath": lambda self, *a: "blank",
         "setattr delattr setitem delitem exit": lambda self, *a: None,
@@ -95,24 +97,39 @@ def blanked_code(
     too, also in modules that import the changed one. What is no Python that can be parsed is left out.
     """
     paths = [path for path in changed if path.endswith(".py")]
-    known = {one for path in paths for one in _dumps(_parsed(before.get(path, b"")))}
+    known = {one for path in paths for one in _dumps(parsed(before.get(path, b"")))}
     found: dict[str, _Module] = {}
     for path in paths:
-        if path in after and (tree := _parsed(after[path])) is not None:
+        if path in after and (tree := parsed(after[path])) is not None:
             found[path] = _compared(tree, known)
     for path, tree, names in list(_users(after, found)):
         found[path] = _Module(tree, frozenset(_using(tree, names)), frozenset(), frozenset())
     return {path: _written(one, blank) for path, one in found.items() if one.functions or one.classes}
 
 
+def feeds_itself(data: bytes) -> bool:
+    """Return whether a module calls anything while its tests are found, so that tests may be made of that."""
+    tree = parsed(data)
+    left: list[ast.AST] = [] if tree is None else [tree]
+    for node in left:
+        if isinstance(node, ast.Call) and not ast.unparse(node.func).startswith("pytest."):
+            return True
+        if isinstance(node, ast.FunctionDef) and node.name == "pytest_generate_tests":
+            return True
+        body = getattr(node, "body", []) if isinstance(node, FunctionNode) else []
+        inside = {*map(id, body if isinstance(body, list) else [body])}
+        left += [one for one in ast.iter_child_nodes(node) if id(one) not in inside]
+    return False
+
+
 def _users(
     after: Mapping[str, bytes], found: Mapping[str, _Module]
 ) -> Iterator[tuple[str, ast.Module, frozenset[str]]]:
     """Yield the other modules that import changed ones, with the names that changed there."""
-    named = {_stem(path): one.values for path, one in found.items()}
+    named = {stem_of(path): one.values for path, one in found.items()}
     for path, data in after.items():
         if path.endswith(".py") and path not in found and any(stem.encode() in data for stem in named):
-            tree = _parsed(data)
+            tree = parsed(data)
             for stem in named.keys() & ({} if tree is None else _imported(tree)):
                 assert tree is not None
                 yield path, tree, named[stem]
@@ -148,7 +165,8 @@ def _written(one: _Module, blank: Blank) -> bytes:
     body, place = one.tree.body, 0
     while place < len(body) and _stands_first(body[place]):
         place += 1
-    body[place:place] = ast.parse(PREAMBLE.replace("VALUE", value).replace("SAYS", says)).body
+    preamble = PREAMBLE.replace("VALUE", value).replace("SAYS", says).replace("FED", str(blank == "fed"))
+    body[place:place] = ast.parse(preamble).body
     own = {node.name for node in body if isinstance(node, ast.ClassDef)}
     body += ast.parse("".join(f"_blank_class({name})\n" for name in sorted(one.classes & own))).body
     return ast.unparse(ast.fix_missing_locations(one.tree)).encode("utf-8", "surrogateescape")
@@ -254,13 +272,14 @@ def _imported(tree: ast.AST) -> set[str]:
     return found | {word for name in froms for word in name.split(".")}
 
 
-def _stem(path: str) -> str:
+def stem_of(path: str) -> str:
     """Return the last word of a module's name; of a package its folder's."""
     place = PurePosixPath(path)
     return place.parent.name if place.stem == "__init__" else place.stem
 
 
-def _parsed(data: bytes) -> ast.Module | None:
+def parsed(data: bytes) -> ast.Module | None:
+    """Return a module as a tree; None for what cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

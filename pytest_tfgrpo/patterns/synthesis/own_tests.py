@@ -16,7 +16,8 @@ from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 from pytest_tfgrpo.harvest.proof.proven_changes import ASSERTION
 from pytest_tfgrpo.harvest.proof.validation import CHANGED_HANG_S, RunTests, ValidationPlan
 from pytest_tfgrpo.harvest.proof.work_tree import Tree, WorkTree
-from pytest_tfgrpo.patterns.synthesis.blanked_code import Blank, blanked_code
+from pytest_tfgrpo.patterns.synthesis.blanked_code import Blank, blanked_code, feeds_itself
+from pytest_tfgrpo.patterns.synthesis.told_apart import told_apart
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.scoring.checks.hidden.protected import is_protected, is_test
 from pytest_tfgrpo.scoring.runners.protocol import USES, CaseOutcome, RunProblem, SuiteRequest, SuiteRun
@@ -44,6 +45,8 @@ def judge_own_tests(
         return _refused(
             found, f"the change brings {', '.join(found.doubts.uses)}, which could change its tests"
         )
+    if told := further.told_apart():
+        return _refused(found, f"the change brings {few(told, 3)}, by which tests could pass without a fix")
     if broken := found.doubts.broken:
         those = plural(len(broken), "test")
         return _refused(found, f"it breaks {those} that passed before: {few(broken, 3)}")
@@ -104,19 +107,37 @@ class _FurtherRuns:
         files = tuple(name for name in self._plan.files if name in self._before_fix)
         return self._run_on(self._before_fix, files).problem in (None, RunProblem.NOTHING_COLLECTED)
 
+    def told_apart(self) -> tuple[str, ...]:
+        """Return what the change brings by which it could pass its tests without a fix."""
+        before = {name: entry.data for name, entry in self._base.items()}
+        return told_apart(before, self._after, self._changed)
+
     def untouched(self, tests: Collection[str]) -> set[str]:
         """Return the tests that pass whatever the changed code answers."""
         left = set(tests)
         for blank in BLANKS:
-            blanked = blanked_code(self._before, self._after, self._changed, blank)
-            if left and blanked:
-                ran = self._ran(left, {name: ArchiveEntry(name=name, data=d) for name, d in blanked.items()})
+            if left and (ran := self._ran_blank(left, blank)):
                 self.broke = self.broke or (ran.problem or "")
                 left -= {test for test in _ended(ran, left) if blank != "none" or _asserts(ran, test)}
+        left |= self._fed({*tests} - left)
         data = {
             name: self._base.get(name) for name in self._changed if is_code(name) and not _is_python(name)
         }
         return left & _passing(self._ran(left, data), left) if left and data else left
+
+    def _fed(self, tests: Collection[str]) -> set[str]:
+        """Return the tests whose expected values are the answers that the changed code gave before."""
+        files = (self._fix[name] for name in {test.partition("::")[0] for test in tests} & {*self._fix})
+        if not any(feeds_itself(file.data) for file in files):
+            return set()
+        ran = self._ran_blank(tests, "fed")
+        return {test for test in tests if ran and ran.outcomes.get(test) is CaseOutcome.PASSED}
+
+    def _ran_blank(self, tests: Collection[str], blank: Blank) -> SuiteRun | None:
+        """Run tests with what changed blanked; None: nothing can be."""
+        blanked = blanked_code(self._before, self._after, self._changed, blank)
+        others = {name: ArchiveEntry(name=name, data=data) for name, data in blanked.items()}
+        return self._ran(tests, others) if others else None
 
     def _ran(self, tests: Collection[str], others: Mapping[str, ArchiveEntry | None]) -> SuiteRun:
         """Run the files of tests with other files; None: without that file."""

@@ -52,6 +52,8 @@ DERIVED = CART.replace("LIMIT = 1", "LIMIT = 5\nMOST = LIMIT * 2") + "\n\ndef mo
         (CLASS, "assert Cart().size == 3"),
         (LAMBDA, "assert twice(2) == 4"),
         (YIELDS, "assert [*each()] == [1]"),
+        (NEW, "assert MADE == 2 and more() == 2\n\n\nMADE = more()"),
+        (NEW, "assert more() == MADE.real\n\n\nMADE = int(2)"),
         (DERIVED, "assert most() == 10"),
         (CART.replace("LIMIT = 1", "LIMIT = 4").replace("return 0", "return LIMIT"), "assert total([]) == 4"),
     ],
@@ -74,6 +76,9 @@ def test_a_test_counts_that_calls_what_changed_and_asserts_on_it(tmp_path, cart,
         (DERIVED, "assert shop.cart.MOST == 10"),
         (NEW.replace("more(", "get("), "assert shop.cart.get and first() is None"),
         ("LIST = [n for n in range(3)]\n" + CART, "assert len(shop.cart.LIST) == 3"),
+        (NEW, "assert more() == more()"),
+        (NEW, "assert more() == MADE\n\n\nMADE = more()"),
+        (NEW, "assert more(1) == LATER[1]\n\n\nLATER = [*map(lambda n: more(n), (1, 1))]"),
     ],
 )
 def test_a_test_that_looks_only_at_constants_or_asserts_nothing_does_not_count(tmp_path, cart, test):
@@ -127,3 +132,32 @@ def test_a_test_that_cannot_be_read_without_a_changed_file_depends_on_it(tmp_pat
     base = {"shop/vat.py": f"{reads}\n\ndef vat():\n    return int(VAT)\n"}
     test = "from shop.vat import vat\n    assert vat() == 19"
     assert proof_of(tmp_path, CART, test, base, **{"shop/vat.csv": "19"}).status == "validated"
+
+
+PATCHED = "shop.cart.total = lambda prices: sum(prices)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import sys\n\nCALLER = sys._getframe\n", "`_getframe`"),
+        ("from inspect import currentframe\n", "`currentframe`"),
+        ("import os\n\nTESTED = 'PYTEST_CURRENT_TEST' in os.environ\n", "`PYTEST_CURRENT_TEST`"),
+        (f"import shop.cart\n\n{PATCHED}", "another `shop.cart.total`"),
+        (f"from shop import cart\n\n{PATCHED.removeprefix('shop.')}", "another `cart.total`"),
+        ("from shop import cart as c\n\nsetattr(c, 'total', sum)\n", "another `c.total`"),
+    ],
+)
+def test_code_that_sees_its_caller_or_replaces_other_code_is_refused(tmp_path, code, what):
+    test = "import shop.helper\n    assert shop.cart.total([1, 2]) == 3"
+    found = proof_of(tmp_path, FIXED, test, **{"shop/helper.py": code})
+    assert (found.status, found.root_cause) == ("validation_failed", "test_failure")
+    said = f"the change brings {what} in shop/helper.py, by which tests could pass without a fix"
+    assert found.reason == said
+
+
+def test_what_a_module_did_before_and_settings_of_others_refuse_nothing(tmp_path):
+    code = "import sys\n\nimport shop.cart\n\nCALLER = sys._getframe\nshop.cart.LIMIT = 2\n"
+    more = {"shop/helper.py": f"{code}\nMORE = 1\n"}
+    found = proof_of(tmp_path, FIXED, "assert total([1, 2]) == 3", {"shop/helper.py": code}, **more)
+    assert found.status == "validated"
