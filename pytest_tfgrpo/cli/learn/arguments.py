@@ -79,6 +79,12 @@ def work(command: Parser) -> None:
     command.add_argument(
         "--into", metavar="SUITE", help="suite that proven scenarios join (default: suite of learn.toml)"
     )
+    command.add_argument(
+        "--rollouts",
+        type=positive,
+        metavar="G",
+        help="have your agent, tfgrpo_actor, try each proven job so often; a smaller fix is a job of its own",
+    )
     add_sandbox(command)
     command.add_task()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_tfgrpo.cli.learn.open_learning import OpenLearning, open_learning
+from pytest_tfgrpo.cli.learn.optimise import rollouts_line
 from pytest_tfgrpo.cli.learn.status import job_line
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.errors import SettingError, StoreError
@@ -18,6 +19,7 @@ from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.patterns.jobs.attempt_folder import LOGS
 from pytest_tfgrpo.patterns.jobs.integrity import DIFF
 from pytest_tfgrpo.patterns.jobs.queue_file import QueuedJob
+from pytest_tfgrpo.patterns.optimise.rollouts import read_rollouts
 from pytest_tfgrpo.scoring.checks.hidden.protected import is_protected, is_test
 
 SHOWN = 5000
@@ -49,6 +51,8 @@ def _job(job: QueuedJob, folder: Path) -> Iterator[str]:
     work = manifest.captured
     yield job_line(job)
     yield f"captured {work.created_at}, {work.trigger} by {line(work.approver)}; tests by {work.tests_by}"
+    if work.improves:
+        yield f"a smaller fix of job {work.improves}"
     if manifest.released_by:
         yield f"approved by {line(manifest.released_by)}"
     yield f"files: {line(', '.join(work.files), 500)}"
@@ -63,6 +67,8 @@ def _job(job: QueuedJob, folder: Path) -> Iterator[str]:
     yield f"folder: {folder}"
     for path in sorted(folder.glob("*.manual.md")):
         yield f"what to do: {path}"
+    if (found := read_rollouts(folder)) is not None:
+        yield f"optimised: {rollouts_line(found)}"
     for path in sorted((folder / LOGS).glob("*")):
         yield f"--- {LOGS}/{path.name}"
         yield block(_read(path).decode("utf-8", "replace"), SHOWN)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_tfgrpo.cli.harvest.sandbox_choice import require_sandbox
 from pytest_tfgrpo.cli.learn.open_learning import OpenLearning, open_learning
+from pytest_tfgrpo.cli.learn.optimise import optimise
 from pytest_tfgrpo.cli.learn.status import WIDTH
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.patterns.open_author import open_author
@@ -21,11 +22,13 @@ from pytest_tfgrpo.harvest.history.tree_files import read_file
 from pytest_tfgrpo.harvest.job.tools import domain_of, open_builder, open_tools
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge
 from pytest_tfgrpo.harvest.recipe.recipe_file import RECIPE_FILE, FolderRecipe, parse_recipes
+from pytest_tfgrpo.launch.running import arun_launch
 from pytest_tfgrpo.patterns.authoring.job_author import JobAuthor
 from pytest_tfgrpo.patterns.capture.snapshot_git import RepositoryGit
 from pytest_tfgrpo.patterns.jobs.crew import CrewPlan, work_queue
 from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, LearningStatus
 from pytest_tfgrpo.patterns.jobs.worker import LearningWorker, WorkedJob, WorkTools
+from pytest_tfgrpo.patterns.optimise.rollouts import FixGroup
 from pytest_tfgrpo.patterns.synthesis.join_suite import join_suite
 from pytest_tfgrpo.patterns.synthesis.prove import JobProof, ProofTools, prove
 from pytest_tfgrpo.scoring.runners.protocol import Isolation
@@ -44,16 +47,32 @@ def work(arguments: Arguments) -> Iterator[str]:
     require_sandbox(arguments.check_sandbox)
     with open_learning(arguments) as learning:
         yield from learning.settle()
+        group = _group(learning, arguments)
         into = arguments.into or (
             learning.root / learning.settings.suite if learning.settings.suite else None
         )
         notes = list[str]()
         with open_author(learning.project, learning.settings, notes.append) as author:
-            yield from _work(learning, arguments, author, notes, Path(into) if into else None)
+            suite = Path(into) if into else None
+            yield from _work(learning, arguments, author, notes, suite, group)
+
+
+def _group(learning: OpenLearning, arguments: Arguments) -> FixGroup | None:
+    """Return the agent that tries proven jobs again, None where none does; raises TfgrpoError."""
+    if arguments.rollouts is None:
+        return None
+    project = learning.project
+    settings = project.settings.with_values(check_sandbox=arguments.check_sandbox)
+    return FixGroup(project.root, settings, os.environ, arguments.rollouts, arun_launch)
 
 
 def _work(
-    learning: OpenLearning, arguments: Arguments, author: JobAuthor, notes: list[str], suite: Path | None
+    learning: OpenLearning,
+    arguments: Arguments,
+    author: JobAuthor,
+    notes: list[str],
+    suite: Path | None,
+    group: FixGroup | None,
 ) -> Iterator[str]:
     """Work until nothing is left; `notes` gets what the author says."""
     builder, counts = open_builder(os.environ, arguments.check_sandbox), Counter[str]()
@@ -73,6 +92,8 @@ def _work(
                 while notes:
                     yield f"          {notes.pop(0)}"
                 yield from _join(learning, suite)
+                if group is not None and done.manifest.status is LearningStatus.VALIDATED:
+                    yield from (f"          {said}" for said in optimise(learning, group, done.manifest))
     except KeyboardInterrupt:
         yield "interrupted: the job is back in the queue; the same command goes on with it"
         raise

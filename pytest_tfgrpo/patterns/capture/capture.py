@@ -45,7 +45,7 @@ from pytest_tfgrpo.privacy.redact import redact
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.wire.wire import Json
     from pytest_tfgrpo.harvest.history.git_shadow import RepositoryPlace
-    from pytest_tfgrpo.patterns.capture.snapshot import TakenSnapshot
+    from pytest_tfgrpo.patterns.capture.snapshot import MadeTree, TakenSnapshot
 
 WAITS_S = (0.5, 1.0)
 """Before the second and the third try."""
@@ -79,6 +79,10 @@ class CaptureRequest:
     tests_by: TestAuthor = "unknown"
     merge: str | None = None
     """A commit or merge whose change is captured instead of the working tree."""
+    made: MadeTree | None = None
+    """What is captured instead of either."""
+    improves: str = ""
+    """Id of the job whose fix `made` makes again."""
     prompt: str = ""
     criteria: str = ""
     history: WorkHistory = WorkHistory()
@@ -114,6 +118,7 @@ def capture(
             approver=request.approver,
             trigger=request.trigger,
             tests_by=request.tests_by,
+            improves=request.improves,
         ),
     )
     written = _try(request, place, job, environ, sleep)
@@ -134,7 +139,13 @@ def _try(
     """Return the job as written, after the third failure without its snapshot; None: nothing changed."""
     for wait_s in (*WAITS_S, None):
         taking = take_snapshot(
-            place, job.job_id, int(time.time()), environ, merge=request.merge, leave_out=request.out
+            place,
+            job.job_id,
+            int(time.time()),
+            environ,
+            merge=request.merge,
+            made=request.made,
+            leave_out=request.out,
         )
         try:
             with taking as taken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +54,16 @@ class TakenSnapshot:
         self.git.drop(self.work.ref)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeTree:
+    """A tree that is in no working tree and no commit yet."""
+
+    base: str
+    """The commit that it is compared with."""
+    write: Callable[[GitWriter], str]
+    """Writes it into the quarantine and returns its id; raises SnapshotError."""
+
+
 class _Ends:
     """Commit and tree before the work."""
 
@@ -70,16 +80,22 @@ def take_snapshot(
     environ: Mapping[str, str],
     *,
     merge: str | None = None,
+    made: MadeTree | None = None,
     leave_out: Path | None = None,
 ) -> Iterator[TakenSnapshot | None]:
-    """Take a snapshot of the working tree, or of what the commit `merge` brought; None where nothing changed.
+    """Take a snapshot of the working tree, of what the commit `merge` brought, or of a tree that is `made`.
+
+    None where nothing changed.
 
     `name` is the job's, `at` the time in seconds since 1970. Raises SettingError with advice, RefusedChange
     on secrets and large files, SnapshotError, OSError.
     """
     settings = read_git_settings(place, environ)
     with open_writer(place, settings.kept) as git:
-        base, tree = _ends(git, settings, merge, leave_out)
+        if made is not None:
+            base, tree = _Ends(git, made.base), made.write(git)
+        else:
+            base, tree = _ends(git, settings, merge, leave_out)
         yield None if base.tree == tree else _taken(git, base, tree, name, at)
 
 

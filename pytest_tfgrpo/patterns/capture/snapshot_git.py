@@ -78,6 +78,8 @@ class RepositoryGit:
         """
         if manifest.captured.trigger == "merge":
             raise SettingError(f"job {manifest.job_id} is of a merge; capture that again with --merge")
+        if manifest.captured.improves:
+            raise SettingError(f"job {manifest.job_id} is of an agent's rollout, whose files are not kept")
         place = locate(Path(manifest.captured.repository))
         try:
             with take_snapshot(

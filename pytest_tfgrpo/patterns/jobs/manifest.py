@@ -103,6 +103,8 @@ class CapturedWork:
     tests_by: TestAuthor = "unknown"
     files: tuple[str, ...] = ()
     """Changed paths, sorted."""
+    improves: str = field(default="", metadata=SPARSE)
+    """Id of the job whose proven fix an agent made again, smaller; empty: it is no such work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -101,6 +101,14 @@ def test_a_job_is_proven_by_the_recipe_before_the_change(shop: Path, tell: Tell)
     assert tfgrpo("learn", "status") == f"{job[:8]}  validated              one, two\n"
 
 
+def test_no_job_is_worked_where_rollouts_have_no_agent(shop: Path, job: str, tell: Tell) -> None:
+    used = tell(JobProof(status=LearningStatus.VALIDATED, scenario="one"))
+    said = tfgrpo("learn", "work", "--check-sandbox", "none", "--rollouts", "2", code=1)
+    assert "no actor is configured" in said
+    assert used == []
+    assert "queued" in tfgrpo("learn", "status")
+
+
 def test_a_job_that_needs_a_person_says_what_to_do(shop: Path, job: str, tell: Tell) -> None:
     used = tell(DEFERRED)
     work_none("--once")

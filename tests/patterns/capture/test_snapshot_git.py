@@ -95,6 +95,9 @@ def test_a_snapshot_that_failed_is_taken_again(shop: Path) -> None:
     merged = replace(job, captured=replace(job.captured, trigger="merge"))
     with pytest.raises(SettingError, match="is of a merge"):
         GIT.retake(merged, shop.parent / "out")
+    tried = replace(job, captured=replace(job.captured, trigger="self", improves="other"))
+    with pytest.raises(SettingError, match="is of an agent's rollout"):
+        GIT.retake(tried, shop.parent / "out")
     git(shop, "checkout", "-q", ".")
     with pytest.raises(SettingError, match="nothing has changed in"):
         GIT.retake(job, shop.parent / "out")
