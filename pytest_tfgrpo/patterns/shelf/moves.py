@@ -78,10 +78,12 @@ def write_candidate(shelf: Shelf, pattern: Pattern) -> Pattern:
     return related
 
 
-def move(shelf: Shelf, name: str, event: ShelfMove, decision: ShelfDecision) -> Pattern:
+def move(
+    shelf: Shelf, name: str, event: ShelfMove, decision: ShelfDecision, *, judged: Pattern | None = None
+) -> Pattern:
     """Log a move of a pattern, then make it; returns it as it lies. Raises PatternError if it may not be.
 
-    Whether it may be promoted is for the rules of promotion.
+    Whether it may be promoted is for the rules of promotion, which `judged` what must be there still.
     """
     decision.require()
     source, target = MOVES[event]
@@ -93,6 +95,8 @@ def move(shelf: Shelf, name: str, event: ShelfMove, decision: ShelfDecision) -> 
             raise PatternError(
                 f"{name!r} cannot be {event}: it lies in {file.status.value}, not in {source.value}"
             )
+        if judged not in (None, file.pattern):
+            raise PatternError(f"{name!r} was changed while it was checked; look at it, then decide again")
         pattern = replace(file.pattern, status=target)
         write_pattern(pattern)  # before anything is decided, it is known to be writable
         note(shelf, event, pattern, decision, move=(source, target))

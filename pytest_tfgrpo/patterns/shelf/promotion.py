@@ -64,7 +64,7 @@ def promote(
     if found:
         told = "\n".join(f"  {line}" for line in found)
         raise PatternError(f"{name!r} cannot be {event}:\n{told}")
-    return move(shelf, name, event, decision)
+    return move(shelf, name, event, decision, judged=pattern)
 
 
 def decide(

@@ -8,6 +8,7 @@ import pytest
 from support.patterns.shelves import make_body, make_evidence, make_pattern, put
 
 from pytest_tfgrpo.core.errors import PatternError
+from pytest_tfgrpo.patterns.shelf import promotion
 from pytest_tfgrpo.patterns.shelf.moves import ShelfDecision, move, record_trial
 from pytest_tfgrpo.patterns.shelf.pattern import Pattern, PatternStatus, TrialResult
 from pytest_tfgrpo.patterns.shelf.pattern_file import stamped
@@ -117,6 +118,22 @@ def test_a_trial_that_harmed_counts_although_its_file_says_otherwise(tmp_path: P
     put(tmp_path, make_pattern())  # somebody took the trial out of the file
     with pytest.raises(PatternError, match="one of this text found that it harms"):
         decide(shelf, NAME, "promoted", ADA, replace(REVIEW, untested=True))
+
+
+def test_what_was_changed_while_it_was_checked_is_not_promoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = put(tmp_path, make_pattern())
+
+    def edit(*_: object) -> list[str]:
+        put(tmp_path, make_pattern(lesson="See @README.md."))
+        return []
+
+    monkeypatch.setattr(promotion, "gone_lines", edit)
+    with pytest.raises(PatternError, match="was changed while it was checked"):
+        decide(shelf, NAME, "promoted", ADA, replace(REVIEW, untested=True))
+    assert shelf.find(NAME).status is PatternStatus.CANDIDATE
+    assert shelf.entries() == []
 
 
 def test_what_is_restored_passes_what_is_promoted(tmp_path: Path) -> None:
