@@ -61,7 +61,7 @@ class KeptTests:
         for path in tests:
             self._read(path)
         for path in self._texts:
-            if every or path in tests or path.endswith("/conftest.py"):
+            if every or path in tests or path.endswith("/conftest.py") or self._is_imported_test(path):
                 self._rewrite(path)
         self._hand()
 
@@ -71,6 +71,11 @@ class KeptTests:
                 self._texts[path] = file.read()
         except OSError:
             return
+
+    def _is_imported_test(self, path: str) -> bool:
+        """Return whether pytest compiles a file as one with tests, where another imports it as it may."""
+        stem = os.fsencode(Path(path).stem)
+        return b"test" in (stem[:4], stem[-4:]) and any(stem in text for text in self._texts.values())
 
     def _rewrite(self, path: str) -> None:
         if self._compiled is None:
@@ -173,8 +178,8 @@ class KeptTests:
                 return ""
             return "?" if name in self._may_differ(path) or self.is_of_conftest(function) else wrong
         if self.has(code):  # inherited, or made by a function
-            last = _last(name)
-            ends = [(p, one) for p, found in self._names.items() for one in found if _last(one) == last]
+            last = name.split(".")[-1]
+            ends = [(p, one) for p, of in self._names.items() for one in of if one.split(".")[-1] == last]
             if code.co_name == last or not ends:
                 return ""
             decorated = any(one in self._may_differ(p) for p, one in ends)
@@ -193,7 +198,8 @@ class KeptTests:
         """
         if code.co_filename not in self._texts:
             return bool(self.installed.is_genuine(code))
-        return self.has(code) or any(_last(one) == _last(name) for one in self._may_differ(code.co_filename))
+        last, differ = name.split(".")[-1], self._may_differ(code.co_filename)
+        return self.has(code) or any(one.split(".")[-1] == last for one in differ)
 
     def is_of_tests(self, function: Any) -> bool:
         """Return whether something is a function of one of the files."""
@@ -237,10 +243,6 @@ class KeptTests:
                 if fault:
                     return fault
         return ""
-
-
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
 
 
 def _is_one(code: Any, kept: Any) -> bool:

@@ -206,3 +206,16 @@ def test_what_an_earlier_run_compiled_of_the_same_text_is_not_compiled_again(
     assert (again().fresh, again().fault(NAMES[0], loaded.path, function)) == ({}, "")
     (tmp_path / "tests" / "test_a.py").write_text(TESTS + "1")
     assert [*again().fresh] != [*compiled]
+
+
+def test_a_file_with_tests_that_another_imports_is_compiled_as_pytest_does(
+    loaded: Loaded, tmp_path: Path
+) -> None:
+    (tmp_path / "tests" / "test_b.py").write_text("def test_it():\n    assert 1\n")
+    (tmp_path / "tests" / "test_c.py").write_text("from .test_b import test_it\n")
+    beside = ["tests/test_b.py", "tests/test_c.py"]
+    kept = KeptTests(str(tmp_path), [], beside, Installed(str(tmp_path), ""), {})
+    path = tmp_path / "tests" / "test_b.py"
+    space: dict[str, Any] = {}
+    exec(rewrite._rewrite_test(path, None)[1], space)
+    assert (kept.has(space["test_it"].__code__), len(kept.fresh)) == (True, 1)
