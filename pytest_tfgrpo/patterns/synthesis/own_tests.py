@@ -131,7 +131,7 @@ class _FurtherRuns:
         if not any(feeds_itself(file.data) for file in files):
             return set()
         ran = self._ran_blank(tests, "fed")
-        return {test for test in tests if ran and ran.outcomes.get(test) is CaseOutcome.PASSED}
+        return {test for test in tests if ran and all_passed(ran, test)}
 
     def _ran_blank(self, tests: Collection[str], blank: Blank) -> SuiteRun | None:
         """Run tests with what changed blanked; None: nothing can be."""
@@ -177,6 +177,14 @@ def _passing(ran: SuiteRun, tests: Collection[str]) -> set[str]:
     if ran.problem not in (None, RunProblem.NOTHING_COLLECTED):
         return {*tests}
     return {test for test in tests if ran.outcomes.get(test) is CaseOutcome.PASSED}
+
+
+def all_passed(ran: SuiteRun, test: str) -> bool:
+    """Return whether a test passed; of one whose parameters have another name there, its whole function."""
+    function = test.partition("[")[0]
+    cases = [outcome for name, outcome in ran.outcomes.items() if name.partition("[")[0] == function]
+    named = ran.outcomes.get(test)
+    return {*([named] if named else cases)} == {CaseOutcome.PASSED}
 
 
 def _asserts(ran: SuiteRun, test: str) -> bool:

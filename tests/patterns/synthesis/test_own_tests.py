@@ -8,6 +8,8 @@ from support.inline_tests import InlineRunner
 from support.text_tests import text_tools
 
 from pytest_tfgrpo.harvest.suite.provenance import read_provenance
+from pytest_tfgrpo.patterns.synthesis.own_tests import all_passed
+from pytest_tfgrpo.scoring.runners.protocol import CaseOutcome, SuiteRun
 
 CART = (
     "LIMIT = 1\n\n\ndef first():\n    return {}.get(1)\n\n\n"
@@ -161,3 +163,11 @@ def test_what_a_module_did_before_and_settings_of_others_refuse_nothing(tmp_path
     more = {"shop/helper.py": f"{code}\nMORE = 1\n"}
     found = proof_of(tmp_path, FIXED, "assert total([1, 2]) == 3", {"shop/helper.py": code}, **more)
     assert found.status == "validated"
+
+
+def test_parameters_that_go_by_another_name_are_found_by_their_function():
+    outcomes = {"t.py::a[want0]": CaseOutcome.PASSED, "t.py::b[0]": CaseOutcome.PASSED}
+    outcomes["t.py::b[1]"] = CaseOutcome.FAILED
+    ran = SuiteRun(outcomes=outcomes, elapsed_s=0.1)
+    found = [all_passed(ran, f"t.py::{name}") for name in ("a[1-2]", "b[0]", "b[1]", "b[7]", "c")]
+    assert found == [True, True, False, False, False]
