@@ -18,15 +18,15 @@ from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.settings import from_arguments
 from pytest_tfgrpo.harvest.suite.scenario_text import scenario_text
 from pytest_tfgrpo.launch.running import arun_launch
-from pytest_tfgrpo.patterns.jobs.manifest import JobManifest
+from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, RanCommand
 from pytest_tfgrpo.patterns.jobs.queue import JobQueue
 from pytest_tfgrpo.patterns.optimise.rollouts import FixGroup, read_rollouts
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 
 TEST = "tests/a.test.js"
-BASE: dict[Any, Any] = {"a.js": "zero\n", "old.js": "x\n", TEST: "old a.js zero\n"}
+BASE: dict[Any, Any] = {"a.js": "zero\n", "old.js": "x\n", "gone.js": "g\n", TEST: "old a.js zero\n"}
 FIX: dict[Any, Any] = {
-    **{"a.js": "zero\none\ntwo\n", "old.js": "y\n", "more.js": "z\n"},
+    **{"a.js": "zero\none\ntwo\n", "old.js": "y\n", "gone.js": None, "more.js": "z\n"},
     TEST: "old a.js zero\nhas_one a.js one\n",
 }
 AGENT = """
@@ -38,9 +38,10 @@ TRIES = count()
 def solve(context):
     for name, text in {tries}[next(TRIES)].items():
         (context.workspace / name).write_text(text)
+        (context.workspace / name).chmod(0o755 if name.endswith(".sh") else 0o644)
     return {{"answer": "done"}}
 """
-SMALL = {"a.js": "zero\none\n", "new.js": "n\n", TEST: "old a.js zero\n"}
+SMALL = {"a.js": "zero\none\n", "new.sh": "n\n", TEST: "easier a.js zero\n"}
 Try = Callable[..., list[str]]
 
 
@@ -84,27 +85,32 @@ def tried(tmp_path: Path, job: CapturedJob, queue: JobQueue) -> Try:
 def test_a_smaller_fix_is_a_job_with_the_approved_tests_that_waits_for_a_person(
     tmp_path: Path, job: CapturedJob, queue: JobQueue, tried: Try
 ) -> None:
-    job.write("Mend it.\n", [])
+    job.write("Mend it.\n", [RanCommand(command="npx jest", exit_code=0)])
     (said,) = tried({"a.js": "zero\n"}, SMALL)
     (found,) = queue.jobs()
     agent = f"python:{tmp_path.name}:solve"
     assert said == (
-        f"1 of 2 rollouts of {agent} passed; the smallest changes 2 lines, the approved fix 5; "
+        f"1 of 2 rollouts of {agent} passed; the smallest changes 2 lines, the approved fix 6; "
         f"job {found.id[:8]} waits for `tfgrpo learn approve`"
     )
     assert (found.waits, found.status) == (True, "queued")
     captured, snapshot = found.manifest.captured, found.manifest.snapshot
     assert (captured.trigger, captured.approver, captured.improves) == ("self", agent, job.manifest.job_id)
-    assert captured.files == ("a.js", "new.js", TEST)
+    assert captured.files == ("a.js", "new.sh", TEST)
     assert snapshot is not None
     assert snapshot.base == job.first
     shop = job.repository.folder
-    held = {
-        name: git(shop, "show", f"{snapshot.commit}:{name}") for name in ("a.js", "old.js", "new.js", TEST)
+    names = ("a.js", "old.js", "gone.js", "new.sh", TEST)
+    held = {name: git(shop, "show", f"{snapshot.commit}:{name}") for name in names}
+    assert held == {
+        **{"a.js": "zero\none", "old.js": "x", "gone.js": "g", "new.sh": "n"},
+        TEST: FIX[TEST].strip(),
     }
-    assert held == {"a.js": "zero\none", "old.js": "x", "new.js": "n", TEST: FIX[TEST].strip()}
+    assert git(shop, "ls-tree", snapshot.commit, "new.sh").startswith("100755")
     assert "more.js" not in git(shop, "ls-tree", "--name-only", snapshot.commit)
-    assert (queue.folder_of(found.id) / "prompt.md").read_text() == "Mend it.\n"
+    folder = queue.folder_of(found.id)
+    assert (folder / "prompt.md").read_text() == "Mend it.\n"
+    assert '"npx jest"' in (folder / "history.jsonl").read_text()
     kept = read_rollouts(job.folder)
     assert kept is not None
     assert [(one.relative_rank, one.gt_score, one.lines) for one in kept.rollouts] == [
@@ -114,7 +120,7 @@ def test_a_smaller_fix_is_a_job_with_the_approved_tests_that_waits_for_a_person(
     assert tried(SMALL, improves=job.manifest.job_id) == []
 
 
-@pytest.mark.parametrize("text", ["zero\n", "zero\none\nb\nc\nd\ne\n"], ids=["fails", "as large"])
+@pytest.mark.parametrize("text", ["zero\n", "zero\none\nb\nc\nd\ne\nf\n"], ids=["fails", "as large"])
 def test_a_fix_that_fails_or_is_as_large_is_no_job(queue: JobQueue, tried: Try, text: str) -> None:
     (said,) = tried({"a.js": text})
     assert "waits" not in said
@@ -129,6 +135,14 @@ def test_a_group_that_cannot_be_run_says_why(job: CapturedJob, queue: JobQueue, 
     (said,) = tried(SMALL)
     assert said.startswith("no better fix was looked for: ")
     assert queue.jobs() == []
+
+
+def test_a_group_runs_at_the_temperature_of_training(tmp_path: Path, job: CapturedJob) -> None:
+    (tmp_path / f"{tmp_path.name}.py").write_text(AGENT.format(tries=(SMALL, SMALL)))
+    given = {"actor": f"python:{tmp_path.name}:solve", "temperature_train": 1.5, "gate_min_mean": 1.0}
+    group = FixGroup(tmp_path, from_arguments(given, learning=False), {}, 2, arun_launch)
+    (phase,) = group.run(job.folder, job.scenario).phases  # type: ignore[attr-defined]
+    assert (phase.phase.temperature, phase.phase.rollouts, phase.phase.mode) == (1.5, 2, "eval")
 
 
 def test_a_secret_in_a_smaller_fix_is_refused(queue: JobQueue, tried: Try) -> None:
