@@ -107,6 +107,11 @@ def merged_changes(
         return ()
 
 
+def committed_at(objects: GitObjects, commit: str) -> int:
+    """Return when a commit was made, in seconds since 1970; raises SnapshotError."""
+    return _commit(next(objects.walk("--max-count=1", commit))).committed_at
+
+
 def _next_commits(walk: Iterator[bytes]) -> tuple[list[_Commit], Exception | None]:
     """Return the next commits, and why there are no more of them."""
     found: list[_Commit] = []

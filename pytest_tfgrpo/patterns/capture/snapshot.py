@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from pytest_tfgrpo.core.errors import SettingError, SnapshotError
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
+from pytest_tfgrpo.harvest.history.changes import committed_at
 from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.tree_files import tree_files
-from pytest_tfgrpo.patterns.capture.git_settings import GitSettings, read_git_settings
+from pytest_tfgrpo.patterns.capture.git_settings import read_git_settings
 from pytest_tfgrpo.patterns.capture.git_writer import GitWriter, object_id, open_writer
 from pytest_tfgrpo.patterns.capture.screen import screen
 from pytest_tfgrpo.patterns.capture.working_tree import write_working_tree
@@ -85,26 +86,24 @@ def take_snapshot(
 ) -> Iterator[TakenSnapshot | None]:
     """Take a snapshot of the working tree, of what the commit `merge` brought, or of a tree that is `made`.
 
-    None where nothing changed.
+    None where nothing changed. `name` is the job's, `at` the time in seconds since 1970; what a commit
+    brought has its own.
 
-    `name` is the job's, `at` the time in seconds since 1970. Raises SettingError with advice, RefusedChange
-    on secrets and large files, SnapshotError, OSError.
+    Raises SettingError with advice, RefusedChange on secrets and large files, SnapshotError, OSError.
     """
     settings = read_git_settings(place, environ)
     with open_writer(place, settings.kept) as git:
         if made is not None:
             base, tree = _Ends(git, made.base), made.write(git)
+        elif merge is None:
+            base, tree = _head(git), write_working_tree(git, settings, leave_out)
         else:
-            base, tree = _ends(git, settings, merge, leave_out)
+            base, tree, at = _ends(git, merge)
         yield None if base.tree == tree else _taken(git, base, tree, name, at)
 
 
-def _ends(
-    git: GitWriter, settings: GitSettings, merge: str | None, leave_out: Path | None
-) -> tuple[_Ends, str]:
-    """Return what was there before the work, and its tree after it."""
-    if merge is None:
-        return _head(git), write_working_tree(git, settings, leave_out)
+def _ends(git: GitWriter, merge: str) -> tuple[_Ends, str, int]:
+    """Return what was there before a commit, its tree, and when it was made: packages are as of then."""
     with GitObjects(git.place.root) as objects:
         commit = objects.resolve(merge)
         try:
@@ -112,7 +111,7 @@ def _ends(
         except SettingError:
             hint = "; `git fetch --unshallow` completes the clone" if git.place.is_shallow else ""
             raise SettingError(f"the commit {merge!r} has no parent to compare it with{hint}") from None
-    return _Ends(git, parent), _Ends(git, commit).tree
+        return _Ends(git, parent), _Ends(git, commit).tree, committed_at(objects, commit)
 
 
 def _head(git: GitWriter) -> _Ends:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import SnapshotError
 from pytest_tfgrpo.harvest.fixes import FixCandidate, FixValidation, HarvestRow, HistoryChange, Statement
 from pytest_tfgrpo.harvest.history.candidates import CandidateRules, candidate_of
+from pytest_tfgrpo.harvest.history.changes import committed_at
 from pytest_tfgrpo.harvest.history.git_compare import TreeComparison
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
 from pytest_tfgrpo.harvest.history.reverts import Reverts
 from pytest_tfgrpo.harvest.prompt.statement import MESSAGE, statement_of
 from pytest_tfgrpo.harvest.proof.fix_trees import FixTrees
 from pytest_tfgrpo.harvest.proof.tests_to_run import files_to_run, nearest_tests
-from pytest_tfgrpo.patterns.jobs.manifest import JobManifest, WorkSnapshot
+from pytest_tfgrpo.patterns.jobs.manifest import WorkSnapshot
 from pytest_tfgrpo.patterns.synthesis.recipe_sources import FoundCommand, named_tests
 
 PROMPT = "prompt.md"
@@ -25,9 +25,7 @@ SOURCE = "prompt"
 """What a statement from it is called."""
 
 
-def captured_change(
-    job: JobManifest, snapshot: WorkSnapshot, prompt: str, objects: GitObjects
-) -> HistoryChange:
+def captured_change(snapshot: WorkSnapshot, prompt: str, objects: GitObjects) -> HistoryChange:
     """Return the change of a job, whose message is its prompt; raises SnapshotError."""
     comparison = TreeComparison(objects)
     comparison.send([(snapshot.base_tree, snapshot.tree)])
@@ -41,7 +39,7 @@ def captured_change(
         base=snapshot.base,
         tree=snapshot.tree,
         base_tree=snapshot.base_tree,
-        committed_at=_seconds(job.captured.created_at),
+        committed_at=committed_at(objects, snapshot.commit),
         message=prompt,
         files=files,
     )
@@ -80,12 +78,3 @@ def read_prompt(folder: Path) -> str:
     """Return the prompt of a job; empty where it has none. Raises OSError."""
     path = folder / PROMPT
     return path.read_text("utf-8", "replace") if path.is_file() else ""
-
-
-def _seconds(time: str) -> int:
-    """Return a time as seconds since 1970; 0 where it is none."""
-    try:
-        found = datetime.fromisoformat(time)
-    except ValueError:
-        return 0
-    return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))

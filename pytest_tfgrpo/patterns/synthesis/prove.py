@@ -87,7 +87,7 @@ def prove(job: JobManifest, folder: Path, tools: ProofTools) -> JobProof:
     )
     try:
         with GitObjects(Path(job.captured.repository)) as objects:
-            change = captured_change(job, job.snapshot, prompt, objects)
+            change = captured_change(job.snapshot, prompt, objects)
             candidate, tests = captured_candidate(change, rules, found, objects)
     except (SnapshotError, SettingError) as error:
         return _failed(RootCause.SNAPSHOT_INTEGRITY, line(str(error), 300))

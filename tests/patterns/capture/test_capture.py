@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.captures import Sink, captured, job_of, kept, learning, objects_of, refs_of, staged_tree, tree_of
-from support.repositories import Repository, git
+from support.repositories import ENVIRONMENT, Repository, git
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.harvest.history.git_objects import GitObjects
@@ -124,7 +124,10 @@ def test_a_file_that_is_too_large_refuses_the_work(shop: Path) -> None:
     assert "'model.bin' has 50000001 bytes" in job.reason
 
 
-def test_a_commit_or_merge_is_captured_against_its_first_parent(shop: Path) -> None:
+def test_a_commit_or_merge_is_captured_against_its_first_parent(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "GIT_COMMITTER_DATE", "1700000000 +0000")
     (shop / "a.py").write_text("x = 2\n")
     git(shop, "commit", "-qam", "Fix")
     (shop / "untracked").write_text("not in it\n")
@@ -133,6 +136,7 @@ def test_a_commit_or_merge_is_captured_against_its_first_parent(shop: Path) -> N
     assert job.captured.files == ("a.py",)
     assert job.snapshot.base == git(shop, "rev-parse", "HEAD^")
     assert job.snapshot.tree == git(shop, "rev-parse", "HEAD^{tree}")
+    assert git(shop, "log", "-1", "--format=%ct", job.snapshot.commit) == "1700000000"  # of its packages
     with pytest.raises(SettingError, match="'HEAD\\^' has no parent"):
         captured(shop, merge="HEAD^")
 
