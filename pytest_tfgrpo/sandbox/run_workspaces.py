@@ -211,6 +211,8 @@ class RunWorkspaces:
             os.close(self._lock)
         self._adopt(self._lock_new())
         if self._pointer is not None:
+            if self._pointer.is_symlink() or not self._pointer.is_file():  # an agent may have put it there
+                self._pointer.unlink(missing_ok=True)
             write_json(self._pointer, {"folder": str(self._folder)})
 
     def _lock_new(self) -> int | None:

@@ -229,3 +229,18 @@ def test_a_new_folder_that_another_run_removes_as_a_leftover_is_made_again(
     assert locked(met[0]) is None
     workspaces.close(keep=False)
     assert list(temporary.iterdir()) == []
+
+
+def test_a_link_or_pipe_that_an_agent_put_in_the_place_of_the_pointer_is_replaced(
+    temporary: Path, run: Path, tmp_path: Path
+) -> None:
+    pointer, victim = run / "workspaces.json", tmp_path / "victim"
+    victim.write_text("mine")
+    for put in (lambda: pointer.symlink_to(victim), lambda: os.mkfifo(pointer)):
+        put()
+        workspaces = RunWorkspaces(RUN, temporary, pointer)
+        assert workspaces.new("r0", ()).path.is_dir()
+        assert pointer.is_file()
+        assert not pointer.is_symlink()
+        workspaces.close(keep=False)
+    assert victim.read_text() == "mine"
