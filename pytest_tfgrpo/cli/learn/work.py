@@ -95,7 +95,7 @@ def _work(
                 if group is not None and done.manifest.status is LearningStatus.VALIDATED:
                     yield from (f"          {said}" for said in optimise(learning, group, done.manifest))
     except KeyboardInterrupt:
-        yield "interrupted: the job is back in the queue; the same command goes on with it"
+        yield "interrupted: a job under way is back in the queue; the same command goes on"
         raise
     finally:
         learning.settle()
