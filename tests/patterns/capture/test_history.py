@@ -11,7 +11,7 @@ from pytest_tfgrpo.patterns.capture import history as module
 from pytest_tfgrpo.patterns.capture.history import WorkHistory, history_lines, history_of, read_history
 from pytest_tfgrpo.patterns.jobs.manifest import RanCommand
 
-ROOT = Path("/work/shop")
+ROOT = Path("/home/ada/shop")
 AT, THEN = "2026-01-02T03:04:05.006Z", "2026-01-02T03:04:07.000Z"
 
 
@@ -71,13 +71,21 @@ def test_claude_code() -> None:
         {
             "type": "user",
             "message": {"role": "user", "content": "Fix it"},
-            "cwd": "/work/shop/b",
+            "cwd": "/home/ada/shop/b",
             "timestamp": AT,
         },
-        *claude("1", {"command": "pytest -q"}, [{"type": "text", "text": "1 passed"}], cwd="/work/shop/b"),
-        *claude("2", {"command": "cd /work/shop && tox"}, "Exit code 3\nbad", error=True, cwd="/work/shop/b"),
         *claude(
-            "3", {"command": "sleep 9"}, "The user doesn't want to proceed", error=True, cwd="/work/shop"
+            "1", {"command": "pytest -q"}, [{"type": "text", "text": "1 passed"}], cwd="/home/ada/shop/b"
+        ),
+        *claude(
+            "2",
+            {"command": "cd /home/ada/shop && tox"},
+            "Exit code 3\nbad",
+            error=True,
+            cwd="/home/ada/shop/b",
+        ),
+        *claude(
+            "3", {"command": "sleep 9"}, "The user doesn't want to proceed", error=True, cwd="/home/ada/shop"
         ),
         *claude("4", {"command": "make serve", "run_in_background": True}, "Command running in background"),
     ]
@@ -111,7 +119,7 @@ def test_claude_code() -> None:
 
 
 def test_the_stream_of_claude_code_has_its_folder_at_the_start() -> None:
-    start = {"type": "system", "subtype": "init", "cwd": "/work/shop/b"}
+    start = {"type": "system", "subtype": "init", "cwd": "/home/ada/shop/b"}
     end = {"type": "result", "subtype": "success", "result": "done"}
     assert command(start, *claude("1", {"command": "tox"}, "ok"), end).cwd == "b"
 
@@ -155,15 +163,15 @@ def output(text: str) -> dict[str, Any]:
     ("given", "result"),
     [
         (
-            call("shell", {"command": ["bash", "-lc", "tox -q"], "workdir": "/work/shop/b"}),
+            call("shell", {"command": ["bash", "-lc", "tox -q"], "workdir": "/home/ada/shop/b"}),
             json.dumps({"output": "no", "metadata": {"exit_code": 2}}),
         ),
         (
-            call("shell_command", {"command": "tox -q", "workdir": "/work/shop/b"}),
+            call("shell_command", {"command": "tox -q", "workdir": "/home/ada/shop/b"}),
             "Exit code: 2\nOutput:\nno",
         ),
         (
-            call("exec_command", {"cmd": "tox -q", "workdir": "/work/shop/b"}),
+            call("exec_command", {"cmd": "tox -q", "workdir": "/home/ada/shop/b"}),
             "Process exited with code 2\nno",
         ),
         (
@@ -171,14 +179,14 @@ def output(text: str) -> dict[str, Any]:
                 "response_item",
                 type="local_shell_call",
                 call_id="c",
-                action={"type": "exec", "command": ["tox", "-q"], "working_directory": "/work/shop/b"},
+                action={"type": "exec", "command": ["tox", "-q"], "working_directory": "/home/ada/shop/b"},
             ),
             json.dumps({"output": "no", "metadata": {"exit_code": 2}}),
         ),
     ],
 )
 def test_codex_as_a_log(given: dict[str, Any], result: str) -> None:
-    one = command(codex("session_meta", id="s", cwd="/work/shop"), given, output(result))
+    one = command(codex("session_meta", id="s", cwd="/home/ada/shop"), given, output(result))
     assert (one.command, one.exit_code, one.cwd, one.started_at, one.ended_at) == ("tox -q", 2, "b", AT, THEN)
     assert one.output_tail.endswith("no")
 
@@ -189,7 +197,7 @@ def test_codex_tells_of_a_command_twice_and_it_is_one() -> None:
         type="exec_command_end",
         call_id="c",
         command=["bash", "-lc", "tox"],
-        cwd="/work/shop",
+        cwd="/home/ada/shop",
         exit_code=0,
         aggregated_output="all of it",
     )
@@ -255,7 +263,7 @@ def test_a_line_that_is_too_long_is_left_out(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b'{"command": "' + b"x" * 250 + b'"}\n{"command": "tox"}')
     assert read_history(path, ROOT) == WorkHistory(commands=(RanCommand(command="tox"),), left_out=1)
     monkeypatch.setattr(module, "FILE_MAX", 50)
-    with pytest.raises(SettingError, match="has no command of '/work/shop' in 1 rows"):
+    with pytest.raises(SettingError, match="has no command of '/home/ada/shop' in 1 rows"):
         read_history(path, ROOT)
 
 
