@@ -193,7 +193,9 @@ def test_a_test_that_an_answer_passes_whatever_it_expects_is_lenient(body: str) 
         return proven_changes(texts, {}, [A, B], [], run).lenient
 
     assert lenient(**TRUE) == ()
-    assert lenient(double=lambda x: Equal(x * 2)) == (A,)
+    found = {lenient(double=lambda x: Equal(x * 2)) for _ in range(16)}  # values are drawn
+    assert (A,) in found
+    assert found <= {(A,), ()}
 
 
 SCRIPT = b"""test('adds', () => {
