@@ -31,6 +31,25 @@ class Parsed(NamedTuple):
     advice: str
 
 
+class Topic(NamedTuple):
+    """What a kind of task is about."""
+
+    terms: Sequence[str]
+    """Its `key_terms`, best first."""
+    shares: Mapping[str, float]
+    """The share of its prompts that contain each stem."""
+
+    @property
+    def head(self) -> str:
+        """Stem of its most distinctive word; empty when it has none."""
+        return stem(self.terms[0]) if self.terms else ""
+
+    def has(self, terms: Iterable[str]) -> bool:
+        """Return whether one of `terms` stands in half of its prompts, or in as many as its best term."""
+        enough = min(0.5, self.shares[self.head])
+        return any(self.shares.get(stem(term), 0.0) >= enough for term in terms)
+
+
 def wording(prompt: str) -> str:
     """Return `prompt` without what it quotes: data, not the kind of task."""
     return _QUOTED.sub(" ", prompt[:20_000])
@@ -81,12 +100,30 @@ def _surface_forms(prompts: Sequence[str]) -> dict[str, str]:
     return forms
 
 
-def phrase(terms: Sequence[str], advice: str, max_words: int) -> str | None:
-    """Return the lesson in at most `max_words` words, or None when not even one term fits."""
-    room = max_words - 3 - len(advice.split())
-    if room < 1 or not terms:
-        return None
-    return f"For tasks about {', '.join(terms[:room])}: {advice}."
+def joined(topics: Sequence[Topic], kept: Iterable[str], room: int) -> list[str]:
+    """Return the words for several topics, `kept` ones first: one a topic, and more while there is room."""
+    terms = list({stem(term): term for term in kept}.values())
+    many = len(topics) > MAX_TERMS
+    missing = [topic for topic in topics if topic.terms and not topic.has(terms)]
+    while missing:
+        # Where they are many, the word for most topics that have none yet; of equals the most distinctive.
+        words_left = dict.fromkeys(t for topic in missing for t in topic.terms[: None if many else 1])
+        terms.append(max(words_left, key=lambda term: sum(topic.has([term]) for topic in missing)))
+        missing = [topic for topic in missing if not topic.has(terms)]
+    for topic in topics:
+        more = max(0, min(MAX_TERMS, room) - len(terms))
+        terms += [term for term in topic.terms if term not in terms][:more]
+    return terms
+
+
+def room_for(advice: str, max_words: int) -> int:
+    """Return how many words on the kind of task fit into a lesson of `max_words`; below 1, none."""
+    return max_words - 3 - len(advice.split())
+
+
+def phrase(terms: Sequence[str], advice: str) -> str:
+    """Return the lesson."""
+    return f"For tasks about {', '.join(terms)}: {advice}."
 
 
 def parse(lesson: str) -> Parsed | None:

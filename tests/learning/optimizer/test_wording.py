@@ -4,24 +4,43 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.scenarios import Check
+from pytest_tfgrpo.core.texts.words import stem
 from pytest_tfgrpo.learning.optimizer import wording
-from pytest_tfgrpo.learning.optimizer.wording import key_terms, one_word_answers, parse, phrase, shares
+from pytest_tfgrpo.learning.optimizer.wording import (
+    Topic,
+    joined,
+    key_terms,
+    one_word_answers,
+    parse,
+    phrase,
+    room_for,
+    shares,
+)
+
+
+def topic(*terms: str) -> Topic:
+    return Topic(terms, {stem(term): 1.0 for term in terms})
 
 
 @pytest.mark.parametrize(
-    ("terms", "most", "lesson"),
-    [
-        (["words", "text"], 32, "For tasks about words, text: use count_words first."),
-        (["words", "text"], 7, "For tasks about words: use count_words first."),
-        (["words", "text"], 6, None),
-        ([], 32, None),
-    ],
+    ("room", "terms"), [(1, ["words"]), (2, ["words", "text"]), (30, ["words", "text", "page"])]
 )
-def test_a_lesson_names_as_many_terms_as_fit(terms: list[str], most: int, lesson: str | None) -> None:
-    assert phrase(terms, "use count_words first", most) == lesson
-    if lesson is not None:
-        named = terms if most == 32 else terms[:1]
-        assert parse(lesson) == (tuple(named), "use count_words first")
+def test_a_lesson_names_as_many_terms_as_fit(room: int, terms: list[str]) -> None:
+    assert joined([topic("words", "text", "page")], (), room) == terms
+    lesson = phrase(terms, "use count_words first")
+    assert parse(lesson) == (tuple(terms), "use count_words first")
+    assert len(lesson.split()) == 3 + len(terms) + 3
+    assert room_for("use count_words first", 3 + room + 3) == room
+
+
+def test_each_topic_has_a_word_even_beyond_the_room_and_what_is_kept_comes_first() -> None:
+    topics = [topic("apples", "fruit"), topic("plums", "fruit"), topic("pears", "fruit")]
+    assert joined(topics, ["plum", "kiwi"], 3) == ["plum", "kiwi", "apples", "pears"]
+
+
+def test_many_topics_share_the_words_that_several_have() -> None:
+    topics = [topic(f"x{name}", "fruit") for name in "abcdefgh"] + [topic("nut", "shell")]
+    assert joined(topics, (), 3) == ["fruit", "nut", "xa"]
 
 
 @pytest.mark.parametrize("lesson", ["For tasks about words", "For tasks about a: b\nc", "Use count_words."])
