@@ -466,6 +466,15 @@ class EndpointUse:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PriceUse:
+    """Where the price of a model's tokens is from."""
+
+    model: str
+    table: str
+    """Name of the table and its date or version."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run(RunHeader):
     """One invocation, whole: all that reports, metrics and the gate are derived from."""
 
@@ -482,6 +491,8 @@ class Run(RunHeader):
     """What its baseline sweep used in place of what it started with; None in most runs."""
     endpoints: tuple[EndpointUse, ...] = field(default=(), metadata=SPARSE)
     """Endpoints whose concurrency adapted, as they were at the end."""
+    prices: tuple[PriceUse, ...] = field(default=(), metadata=SPARSE)
+    """What the costs of its models were counted by."""
 
     @property
     def is_plain(self) -> bool:

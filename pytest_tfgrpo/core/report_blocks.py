@@ -143,11 +143,14 @@ ModelCost = TypedDict("ModelCost", {
 LessonCost = TypedDict("LessonCost", {"lessons": int, "usd_each": float | None})
 SolvedCost = TypedDict("SolvedCost", {
     "scenarios": float, "usd_each": float | None, "gained": float | None, "usd_each_gained": float | None})
+PriceRow = TypedDict("PriceRow", {"model": str, "table": str})
 BudgetRow = TypedDict("BudgetRow", {"limit": float, "used": float, "left": float, "over": float})
+Prices = TypedDict("Prices", {"prices": NotRequired[list[PriceRow]]})
 CostBlock = TypedDict("CostBlock", {
     "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None, "usage": Counts | None,
     "epochs": list[EpochCost], "models": list[ModelCost], "lesson": LessonCost | None,
-    "solved": SolvedCost | None, "budget": dict[str, BudgetRow] | None})
+    "solved": SolvedCost | None, "budget": dict[str, BudgetRow] | None,
+    "prices": NotRequired[list[PriceRow]]})
 
 FailureExample = TypedDict("FailureExample", {"rollout": str, "scenario": str, "index": int})
 FailureCluster = TypedDict("FailureCluster", {

@@ -36,6 +36,7 @@ from pytest_tfgrpo.engine.resumption import begin_budget, finished_steps, repeat
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
 from pytest_tfgrpo.learning.prompts import PromptBuilder
 from pytest_tfgrpo.llm.limits.slots import endpoint_uses, failover_warnings
+from pytest_tfgrpo.llm.prices import price_uses
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.protocols import Actor, OpenWatch, SweepWatch
 from pytest_tfgrpo.runs.job import Job
@@ -276,6 +277,7 @@ class Engine:
             packs=packs_in_use(job.packs, (s.domain for s in job.scenarios)),
             reference=job.reference,
             endpoints=endpoint_uses(job.models.values()),
+            prices=price_uses(job.models.values()),
         )
 
 

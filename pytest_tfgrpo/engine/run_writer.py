@@ -205,6 +205,8 @@ class RunWriter:
         value = {"status": run.status, "reason": run.reason, "finished_at": run.finished_at}
         if run.endpoints:
             value["endpoints"] = to_wire(run.endpoints)
+        if run.prices:
+            value["prices"] = to_wire(run.prices)
         self._journal.append("finish", value | {"warnings": list(run.warnings)})
         self.close()
 

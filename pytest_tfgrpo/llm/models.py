@@ -38,6 +38,7 @@ from pytest_tfgrpo.llm.server.door import Door
 from pytest_tfgrpo.llm.server.keys import Scrubber, Secret
 from pytest_tfgrpo.llm.server.transport import Transport, require_client
 from pytest_tfgrpo.llm.server.url import Address, parse_address
+from pytest_tfgrpo.llm.vendor_prices import price_at
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches
@@ -104,7 +105,7 @@ class Models:
         if endpoint not in self._doors:
             self._doors[endpoint] = self._door(endpoint)
         door = self._doors[endpoint]
-        price = self._price(model, door.endpoint)
+        price = self._price(model, door)
         reader = ReplyReader(name, door, price)
         batches = self._batches_of(name, door)
         return ChatCompleter(
@@ -120,9 +121,12 @@ class Models:
             reader=reader,
         )
 
-    def _price(self, model: str, endpoint: Endpoint) -> Price | None:
+    def _price(self, model: str, door: Door) -> Price | None:
         """Return what the tokens of a model cost at an endpoint; None when that is unknown."""
-        known = FREE if endpoint.free else self._config.prices.find(model, endpoint.name)
+        endpoint = door.endpoint
+        if endpoint.free:
+            return FREE
+        known = price_at(self._config.prices, model, endpoint.name, door.address.base_url)
         return known if known is None or endpoint.batch is None else known.times(endpoint.batch.price_factor)
 
     def _batches_of(self, name: str, door: Door) -> Batches | None:

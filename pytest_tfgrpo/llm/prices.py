@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from typing import Protocol
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Usage
+from pytest_tfgrpo.core.records import PriceUse, Usage
 
 MILLION = 1_000_000
+
+
+class PricedModel(Protocol):
+    """A model that may be called."""
+
+    @property
+    def name(self) -> str:
+        """What it is called by."""
+
+    @property
+    def paid(self) -> bool:
+        """Whether its calls cost something."""
+
+    @property
+    def price(self) -> Price | None:
+        """None where it is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +43,8 @@ class Price:
     """Where it was read, for a reader."""
     above: LongPrompt | None = None
     """What calls with long prompts cost instead."""
+    table: str = field(default="", compare=False)
+    """What it is from and how old that is, for a reader."""
 
     def times(self, factor: float) -> Price:
         """Return the price of tokens that cost `factor` times as much."""
@@ -70,10 +89,15 @@ class PriceTable:
     """Prices by model; a name ``<model>@<endpoint>`` is for that endpoint alone and goes first."""
 
     prices: Mapping[str, Price] = field(default_factory=dict)
-    as_of: str = ""
-    """Date of the packaged table."""
+    packaged: Mapping[str, Price] = field(default_factory=dict)
+    """What holds where neither these nor those of the extra `prices` have a model."""
 
-    def find(self, model: str, endpoint: str = "") -> Price | None:
-        """Return the price of `model` at `endpoint`, or None."""
-        own = self.prices.get(f"{model}@{endpoint}") if endpoint else None
-        return own or self.prices.get(model)
+    def own(self, model: str, endpoint: str) -> Price | None:
+        """Return the price that the user set for `model` at `endpoint`, or None."""
+        return self.prices.get(f"{model}@{endpoint}") or self.prices.get(model)
+
+
+def price_uses(models: Iterable[PricedModel]) -> tuple[PriceUse, ...]:
+    """Return which table the price of each model that costs something is from."""
+    found = {m.name: m.price.table for m in models if m.paid and m.price is not None and m.price.table}
+    return tuple(PriceUse(model=name, table=table) for name, table in sorted(found.items()))

@@ -16,6 +16,8 @@ from pytest_tfgrpo.core.report_blocks import (
     EpochCost,
     LessonCost,
     ModelCost,
+    PriceRow,
+    Prices,
     SolvedCost,
     Spent,
 )
@@ -102,6 +104,8 @@ def of_run(run: Run) -> CostBlock:
         learning.merge(sums["learning"])
         for own in sums.values():
             total.merge(own)
+    prices: list[PriceRow] = [{"model": use.model, "table": use.table} for use in run.prices]
+    more: Prices = {"prices": prices} if prices else {}
     return {
         **total.row(),
         "usage": total.usage(),
@@ -110,6 +114,7 @@ def of_run(run: Run) -> CostBlock:
         "lesson": _lesson(run, learning),
         "solved": _solved(run, total),
         "budget": _budget(run, total),
+        **more,
     }
 
 

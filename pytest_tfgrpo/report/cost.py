@@ -17,7 +17,7 @@ def cost_summary(cost: CostBlock, width: int) -> list[str]:
     if cost["usd"]:
         by = [f"{purpose} {spent(sums)}" for purpose, sums in by_purpose(cost)]
         of = f" ({', '.join(by)})" if len(by) > 1 else ""
-        parts = [f"cost  {spent(cost)}{of}", *_unknown(cost), *list(_each(cost))[:1]]
+        parts = [f"cost  {spent(cost)}{of}", *_unknown(cost), *list(_each(cost))[:1], *_tables(cost)]
         shown += wrapped("; ".join(parts), width, hanging="      ")
     return shown + [row for text in budget(cost) for row in wrapped(text, width, hanging="  ")]
 
@@ -29,7 +29,7 @@ def cost_lines(cost: CostBlock, width: int) -> list[str]:
         shown += _purposes(cost)
         if cost["models"]:
             shown += _models(cost["models"])
-        for text in (*_unknown(cost), *_each(cost)):
+        for text in (*_unknown(cost), *_each(cost), *_tables(cost)):
             shown += wrapped(text, width, hanging="  ")
     for text in budget(cost):
         shown += wrapped(text, width, hanging="  ")
@@ -126,3 +126,14 @@ def budget(cost: CostBlock) -> Iterator[str]:
         loose = "at least " if unit == "usd" and cost["unknown"] else ""
         rest = f"{show(row['over'])} over" if row["over"] else f"{show(row['left'])} left"
         yield f"budget_{unit}  {loose}{show(row['used'])} of {show(row['limit'])} used, {rest}"
+
+
+def _tables(cost: CostBlock) -> Iterator[str]:
+    """Yield where the prices are from: they change, and a table is as old as it is."""
+    tables: dict[str, list[str]] = {}
+    for row in cost.get("prices", ()):
+        tables.setdefault(row["table"], []).append(line(row["model"], 60))
+    if len(tables) == 1:
+        yield f"prices of {line(next(iter(tables)), 60)}"
+    elif tables:
+        yield "prices " + "; ".join(f"{', '.join(m)} of {line(table, 60)}" for table, m in tables.items())

@@ -40,18 +40,18 @@ def load_models(path: FilePath | None) -> ModelsConfig:
     Raises SettingError, whose lines name file, line and JSON pointer.
     """
     packaged = files("pytest_tfgrpo.llm").joinpath(PACKAGED)
-    table = _prices(json.loads(packaged.read_text("utf-8")))
+    listed = json.loads(packaged.read_text("utf-8"))
+    table = _prices(listed, f"the packaged table of {listed['as_of']}")
     if path is None:
-        return ModelsConfig(prices=table)
+        return ModelsConfig(prices=PriceTable(packaged=table))
     value = _read(path)
-    own = _prices(value)
     return ModelsConfig(
         endpoints={name: _endpoint(name, fields) for name, fields in (value.get("endpoints") or {}).items()},
         pools={
             name: tuple(PoolShare(**share) for share in shares)
             for name, shares in (value.get("pools") or {}).items()
         },
-        prices=PriceTable(prices={**table.prices, **own.prices}, as_of=table.as_of),
+        prices=PriceTable(prices=_prices(value, path.name), packaged=table),
         source=str(path),
     )
 
@@ -88,19 +88,18 @@ def _endpoint(name: str, fields: Mapping[str, Json]) -> Endpoint:
     return Endpoint(**{**fields, "name": name, "batch": batching, "thoughts": thoughts})
 
 
-def _prices(value: Mapping[str, Json]) -> PriceTable:
-    rows = value.get("prices") or {}
-    return PriceTable(
-        prices={model: _price(row) for model, row in rows.items()}, as_of=value.get("as_of", "")
-    )
+def _prices(value: Mapping[str, Json], table: str) -> dict[str, Price]:
+    return {model: _price(row, table) for model, row in (value.get("prices") or {}).items()}
 
 
-def _price(row: Mapping[str, Json]) -> Price:
+def _price(row: Mapping[str, Json], table: str) -> Price:
     above = row.get("above")
     if above is None:
-        return Price(**row)
+        return Price(**row, table=table)
     longer = {name: value for name, value in above.items() if name != "prompt"}
-    return Price(**{**row, "above": LongPrompt(prompt=above["prompt"], price=Price(**longer))})
+    return Price(
+        **{**row, "above": LongPrompt(prompt=above["prompt"], price=Price(**longer)), "table": table}
+    )
 
 
 def _faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:

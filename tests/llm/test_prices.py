@@ -43,15 +43,15 @@ def test_a_share_of_a_price_is_one_of_all_its_parts() -> None:
 
 
 def test_an_unknown_price_is_none_and_a_price_of_nothing_is_one() -> None:
-    assert TABLE.find("new") is None
-    free = TABLE.find("nothing")
+    assert TABLE.own("new", "") is None
+    free = TABLE.own("nothing", "")
     assert free is not None
     assert free.cost(Usage(prompt=1, completion=1)) == 0.0
 
 
 def test_a_price_for_an_endpoint_goes_before_that_of_the_model() -> None:
-    assert TABLE.find("m", "cheap") == Price(input=1.0, output=1.0)
-    assert TABLE.find("m", "elsewhere") == TABLE.find("m") == Price(input=2.0, output=8.0, cached_input=0.5)
+    assert TABLE.own("m", "cheap") == Price(input=1.0, output=1.0)
+    assert TABLE.own("m", "elsewhere") == Price(input=2.0, output=8.0, cached_input=0.5)
 
 
 def test_a_bound_counts_on_the_dearest_tokens() -> None:
@@ -60,15 +60,15 @@ def test_a_bound_counts_on_the_dearest_tokens() -> None:
 
 
 def test_the_packaged_prices_are_dated_and_say_where_to_check_them() -> None:
-    assert re.fullmatch(r"20\d\d-\d\d", PACKAGED.as_of)
-    for model, price in PACKAGED.prices.items():
+    assert re.fullmatch(r"20\d\d-\d\d", PACKAGED.packaged["gpt-4o"].table.rpartition(" ")[2])
+    for model, price in PACKAGED.packaged.items():
         assert price.source, model
         assert 0 < price.input <= price.output <= 1000, model
         assert price.cached_input is None or 0 < price.cached_input < price.input, model
 
 
 def test_long_prompts_are_never_cheaper_than_short_ones() -> None:
-    tiered = {model: price for model, price in PACKAGED.prices.items() if price.above is not None}
+    tiered = {model: price for model, price in PACKAGED.packaged.items() if price.above is not None}
     assert "gemini-2.5-pro" in tiered
     for model, price in tiered.items():
         assert price.above is not None
@@ -78,11 +78,11 @@ def test_long_prompts_are_never_cheaper_than_short_ones() -> None:
 
 
 def test_a_dated_variant_is_listed_by_itself_and_no_name_is_guessed() -> None:
-    assert PACKAGED.find("gpt-4o-2024-08-06") == PACKAGED.find("gpt-4o")
-    assert PACKAGED.find("gpt-4o-2024-05-13") is None
-    assert PACKAGED.find("gpt-4o-") is None
-    assert PACKAGED.find("GPT-4o") is None
-    assert not [model for model in PACKAGED.prices if model.endswith("-latest")]
+    assert PACKAGED.packaged.get("gpt-4o-2024-08-06") == PACKAGED.packaged.get("gpt-4o")
+    assert PACKAGED.packaged.get("gpt-4o-2024-05-13") is None
+    assert PACKAGED.packaged.get("gpt-4o-") is None
+    assert PACKAGED.packaged.get("GPT-4o") is None
+    assert not [model for model in PACKAGED.packaged if model.endswith("-latest")]
 
 
 def test_all_tokens_of_a_call_with_a_long_prompt_cost_more() -> None:
@@ -100,7 +100,7 @@ def test_a_bound_of_a_long_prompt_holds_for_a_short_one_too() -> None:
 def test_ones_own_prices_replace_packaged_ones_whole(tmp_path: Path) -> None:
     file = tmp_path / "models.yaml"
     file.write_text("prices:\n  gpt-4o: {input: 1, output: 2, above: {prompt: 10, input: 3, output: 4}}\n")
-    price = load_models(file).prices.find("gpt-4o")
+    price = load_models(file).prices.own("gpt-4o", "")
     expected = Price(input=1, output=2, above=LongPrompt(prompt=10, price=Price(input=3, output=4)))
     assert price == expected
 

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from math import fsum
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.files import JOURNAL
-from pytest_tfgrpo.core.records import Frame, Rollout, Trajectory
+from pytest_tfgrpo.core.records import Frame, PriceUse, Rollout, Trajectory
 from pytest_tfgrpo.llm.limits.budget import Budget
+from pytest_tfgrpo.llm.prices import Price
 from pytest_tfgrpo.metrics.costs import Sums, of_run
 from pytest_tfgrpo.metrics.paid import is_paid
 from pytest_tfgrpo.protocols import ActorCall
@@ -188,6 +190,27 @@ def test_a_bill_tells_purposes_models_and_what_is_unknown() -> None:
         "per lesson ? (2 learned)",
         "budget_usd  at least $0.03 of $1.00 used, $0.97 left",
     ]
+
+
+def test_a_bill_says_which_tables_it_counted_by_and_a_journal_keeps_it(tmp_path: Path) -> None:
+    run = make_run(final={"a": [1, 1]})
+    uses = (
+        PriceUse(model="a", table="the packaged table of 2026-08"),
+        PriceUse(model="b", table="models.yaml"),
+    )
+    paid = with_rollouts(run, [asked(cost_usd=0.5)], [asked(cost_usd=0.5)])
+    (one,) = [t for t in cost_lines(of_run(replace(paid, prices=uses[:1])), 80) if t.startswith("prices")]
+    assert one == "prices of the packaged table of 2026-08"
+    (two,) = [t for t in cost_lines(of_run(replace(paid, prices=uses)), 80) if t.startswith("prices")]
+    assert two == "prices a of the packaged table of 2026-08; b of models.yaml"
+    folder = tmp_path / "demo" / "runs" / "run1"
+    actor = ScriptedActor(three_or_not)
+    model = SimpleNamespace(
+        name="scripted", paid=True, price=Price(input=1.0, output=1.0, table="models.yaml")
+    )
+    made, _ = run_job(replace(make_job(actor, tmp_path), models={"scripted": model}), folder)
+    assert made.prices == (PriceUse(model="scripted", table="models.yaml"),)
+    assert load_run(folder).prices == made.prices
 
 
 def test_a_model_whose_price_is_unknown_has_a_bill_without_a_sum() -> None:

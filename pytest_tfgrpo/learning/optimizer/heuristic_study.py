@@ -47,7 +47,7 @@ MIN_FIT = 0.3
 OTHERWISE = "winners now do otherwise"
 
 
-class Advice(NamedTuple):
+class LessonAdvice(NamedTuple):
     """What a lesson says, without the tasks that it says it of."""
 
     domain: str
@@ -61,7 +61,7 @@ class _Known:
 
     experience: Experience
     terms: tuple[str, ...]
-    advice: Advice
+    advice: LessonAdvice
     places: tuple[int, ...]
     """Places of the kinds that it is about."""
 
@@ -91,9 +91,9 @@ class HeuristicStudy:
         self._shares = [shares(kind.prompts) for kind in kinds]
         self._barred = one_word_answers(context.scenarios.values())
         self._ordinal: Counter[str] = Counter()
-        self._found: dict[Advice, dict[int, Contrast]] = {}
+        self._found: dict[LessonAdvice, dict[int, Contrast]] = {}
         """What this epoch shows, by advice and place of the kind."""
-        self._over: dict[str, dict[int, tuple[str, Advice | None]]] = {}
+        self._over: dict[str, dict[int, tuple[str, LessonAdvice | None]]] = {}
         """Where an active lesson, by id, no longer holds: why, and what holds in its place."""
         self._topics = [self._topic(place, frozenset([place])) for place in range(len(kinds))]
         known = self._read_back(context.library.experiences)
@@ -127,17 +127,17 @@ class HeuristicStudy:
                 self._end(k, place, "attempts that followed it earned less than half")
         self.mute += best is None and worst is None
 
-    def _find(self, place: int, polarity: Polarity, contrast: Contrast) -> Advice:
-        advice = Advice(self._kinds[place].domain, polarity, contrast.advice)
+    def _find(self, place: int, polarity: Polarity, contrast: Contrast) -> LessonAdvice:
+        advice = LessonAdvice(self._kinds[place].domain, polarity, contrast.advice)
         self._found.setdefault(advice, {})[place] = contrast
         return advice
 
-    def _end(self, known: _Known, place: int, reason: str, instead: Advice | None = None) -> None:
+    def _end(self, known: _Known, place: int, reason: str, instead: LessonAdvice | None = None) -> None:
         self._over.setdefault(known.experience.id, {})[place] = (reason, instead)
 
     def _write(self, known: Sequence[_Known]) -> None:
         """Propose a lesson for each advice, and what becomes of active ones that hold for fewer kinds."""
-        replaced: dict[Advice, list[_Known]] = {}
+        replaced: dict[LessonAdvice, list[_Known]] = {}
         for k in known:
             over = self._over.get(k.experience.id, {})
             if not over or k.advice in self._found:
@@ -155,12 +155,12 @@ class HeuristicStudy:
 
     def _revise(
         self,
-        advice: Advice,
+        advice: LessonAdvice,
         found: Mapping[int, Contrast],
         same: Sequence[_Known],
         replaced: Sequence[_Known],
     ) -> None:
-        """Propose the lessons of `advice`, one but for the word cap; evidence of the `same` advice adds up."""
+        """Propose the lessons of `advice`, one but for the word cap; evidence of the same advice adds up."""
         over = {(id_, place) for id_, places in self._over.items() for place in places}
         held = {place for k in same for place in k.places if (k.experience.id, place) not in over}
         places = sorted(held | found.keys())
@@ -187,7 +187,9 @@ class HeuristicStudy:
             )
             same, old, reason = (), [], "new"  # topics beyond the word cap
 
-    def _terms(self, advice: Advice, places: Sequence[int], same: Sequence[_Known], room: int) -> list[str]:
+    def _terms(
+        self, advice: LessonAdvice, places: Sequence[int], same: Sequence[_Known], room: int
+    ) -> list[str]:
         """Return the words for the kinds at `places`; of similar tasks also those of earlier epochs."""
         few = len(places) <= MAX_TERMS  # else words that several of them share are needed
         topics = [self._topics[i] if few else self._topic(i, frozenset(places)) for i in places]
@@ -212,7 +214,7 @@ class HeuristicStudy:
         return any(self._shares[i].get(stem(term), 0.0) >= MIN_FIT for i in places)
 
     def _experience(
-        self, advice: Advice, text: str, attempts: Sequence[Attempt], same: Sequence[Experience]
+        self, advice: LessonAdvice, text: str, attempts: Sequence[Attempt], same: Sequence[Experience]
     ) -> Experience:
         context, polarity = self._context, advice.polarity
         sign = 1 if polarity == "do" else -1
@@ -248,7 +250,7 @@ class HeuristicStudy:
             if parsed is None or pack is None or lesson.stamp_signature != pack.stamp:
                 continue
             text = parsed.advice.partition("; ")[0]  # older lessons add figures
-            advice = Advice(lesson.domain, lesson.polarity, text)
+            advice = LessonAdvice(lesson.domain, lesson.polarity, text)
             places = tuple(self._places(lesson.domain, content(" ".join(parsed.terms))))
             known.append(_Known(experience=lesson, terms=parsed.terms, advice=advice, places=places))
         return known

@@ -21,6 +21,7 @@ from pytest_tfgrpo.core.records import (
     ModelCall,
     Phase,
     PhaseResult,
+    PriceUse,
     Reference,
     Rollout,
     Run,
@@ -113,7 +114,7 @@ class JournalContents:
     """Where groups go once they are read, with their rollouts, of which nothing stays here."""
     settled_cost: SettledCost = field(default_factory=SettledCost)
     """What the rollouts of those groups used."""
-    finish: Mapping[str, Any] | None = None
+    finish: dict[str, Any] | None = None
     """Data of the last ``finish`` event; None when the run was killed."""
 
     def reopen(self) -> None:
@@ -301,6 +302,7 @@ def _take(log: JournalContents, on_file: RolloutsOnFile, event: Event, offset: i
             log.phases[result.phase.epoch] = result
         case "finish":
             log.finish = {key: data[key] for key in ("status", "reason", "finished_at", "warnings")}
+            log.finish |= {key: data[key] for key in ("endpoints", "prices") if key in data}
 
 
 def _settle(log: JournalContents, settled: SettledGroups, group: Group) -> None:
@@ -372,6 +374,7 @@ def _run_of(log: JournalContents, header: RunHeader) -> Run:
         packs=from_wire(tuple[PromptPack, ...], log.header.get("packs", [])),
         reference=from_wire(Reference, log.header["reference"]) if "reference" in log.header else None,
         endpoints=from_wire(tuple[EndpointUse, ...], finish.get("endpoints", [])),
+        prices=from_wire(tuple[PriceUse, ...], finish.get("prices", [])),
     )
 
 
