@@ -25,6 +25,11 @@ COMMANDS = (
         "Write scenarios for refusals, jailbreaks, bias, orders in tool results, and leaks.",
         "suite.safety",
     ),
+    CommandRow(
+        "check",
+        "Read scenario files as a run does, without an agent, and say all that is wrong.",
+        "suite.check",
+    ),
     CommandRow("stamp", "Stamp prompt packs after a review, or verify their stamps.", "suite.stamp"),
     CommandRow("runs", "List the runs of the task, oldest first.", "runs.runs"),
     CommandRow("history", "Print the last ten runs of the task, and write a page of all.", "runs.history"),

@@ -9,7 +9,7 @@ import pytest
 from pytest_tfgrpo.core.files import USUAL_SUFFIXES
 from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.telemetry import OTEL
-from pytest_tfgrpo.plugin.start import options
+from pytest_tfgrpo.plugin.start import gate_ids, options
 
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """How pytest ends when it has collected everything."""
@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         rootdir.require_unmoved(config)
     settings = config.stash[options.SETTINGS] = options.read(config)
+    gate_ids.bring_suite(config)
     if OTEL.of(settings):  # here, since an error of an xdist worker would come too late
         from pytest_tfgrpo.plugin import prepare
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.plugin.start.gate_ids import run_id
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.progress.live_line import Moment
@@ -27,10 +28,10 @@ _SLOT = re.compile(r"[\[-]tfgrpo-(?:[\w.-]+-)?(?:early|baseline|epoch\d+(?:-eval
 _SCOPE = "tfgrpo"
 
 
-def is_scenario_id(node_id: str) -> bool:
-    """Return whether a node id is that of a scenario item, a checker or the gate."""
+def is_scenario_id(node_id: str, run: str) -> bool:
+    """Return whether a node id is that of a scenario item, a checker or a gate of `run`, a node id too."""
     path = node_id.partition("::")[0]
-    return path.endswith(SCENARIO_SUFFIXES) or path == "tfgrpo" or _SLOT.search(node_id) is not None
+    return path.endswith(SCENARIO_SUFFIXES) or path == run or _SLOT.search(node_id) is not None
 
 
 @contextmanager
@@ -180,7 +181,7 @@ class Controller:
         """Note what could not be collected."""
         if report.failed:
             self._errors += 1
-            self._scenarios = self._scenarios or is_scenario_id(report.nodeid)
+            self._scenarios = self._scenarios or is_scenario_id(report.nodeid, run_id(self._config))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -188,7 +189,8 @@ class Controller:
 
         Without workers, pytest itself ends after errors of collection.
         """
-        self._scenarios = self._scenarios or any(map(is_scenario_id, ids))
+        run = run_id(self._config)
+        self._scenarios = self._scenarios or any(is_scenario_id(id_, run) for id_ in ids)
         mode, errors = self._config.getoption("dist"), self._errors
         if not self._scenarios:
             return
@@ -236,22 +238,23 @@ class Deferring:
         """Take what a worker collected; all workers collect the same, so the first one decides."""
         if not self._decided:
             self._decided = True
-            if any(map(is_scenario_id, collection)):
-                together = _keeping_scenarios_together(self._mode)(self._config, self._log)
+            run = run_id(self._config)
+            if any(is_scenario_id(id_, run) for id_ in collection):
+                together = _keeping_scenarios_together(self._mode, run)(self._config, self._log)
                 for known in self._inner.nodes:
                     together.add_node(known)
                 self._inner = together
         self._inner.add_node_collection(node, collection)
 
 
-def _keeping_scenarios_together(mode: str) -> Any:
+def _keeping_scenarios_together(mode: str, run: str) -> Any:
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         """Scopes as the mode has them; all scenario items are one scope more."""
 
         def _split_scope(self, nodeid: str) -> str:
-            if is_scenario_id(nodeid):
+            if is_scenario_id(nodeid, run):
                 return _SCOPE
             if mode == "loadfile":
                 return nodeid.partition("::")[0]

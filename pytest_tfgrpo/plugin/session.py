@@ -48,7 +48,7 @@ from pytest_tfgrpo.plugin.items.selection import (
     whole,
 )
 from pytest_tfgrpo.plugin.session_end import SessionEnd
-from pytest_tfgrpo.plugin.start import agent_folders, garbage, options
+from pytest_tfgrpo.plugin.start import agent_folders, garbage, gate_ids, options
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.settings import Settings
@@ -147,12 +147,13 @@ class TfgrpoSession:
             self._partial = narrowed(session) or self._partial
             chosen = [item for item in items if is_scenario_item(item)]
             named = [item for item in items if isinstance(item, StandIn)]
-            others = [item for item in items if not is_scenario_item(item) and item not in named]
+            others = _others(self.config, items)
             self._alone = all(isinstance(item, ScenarioItem) for item in items)
             if chosen or may_add(session, asked=bool(named) or self.learning):
                 if OUT.of(self.settings) or self.learning:
                     agent_folders.refuse_output(self.config, items)
                 items[:] = others + self._select(session, chosen)
+                gate_ids.require_gates(self.config, items)
             elif named:
                 raise pytest.UsageError(f"{named[0].nodeid} needs the scenarios of its run; select these too")
             else:
@@ -334,6 +335,13 @@ def _open_agents(
         return prepare.open_agents(config, settings), None
     except pytest.UsageError as error:
         return prepare.one_agent(settings), error
+
+
+def _others(config: pytest.Config, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return what runs beside the scenarios."""
+    return gate_ids.beside(
+        config, [item for item in items if not (is_scenario_item(item) or isinstance(item, StandIn))]
+    )
 
 
 def _require_known_fixtures(picks: Sequence[Pick]) -> None:

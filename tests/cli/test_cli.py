@@ -32,7 +32,7 @@ from pytest_tfgrpo.runs.journal.journal import encode
 from pytest_tfgrpo.suite.safety import generation
 
 COMMANDS = (
-    "init", "safety", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
+    "init", "safety", "check", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
     "baseline save", "baseline show", "baseline compare",
     "library show", "library diff", "library promote", "library rebase",
     "lessons", "labels sample", "labels read",
@@ -348,6 +348,22 @@ def test_stamp_names_every_pack_that_is_wrong(project: Path) -> None:
     assert "second/system.md" in err
     err = tfgrpo("stamp", "fixtures", code=1)
     assert "fixtures is not a prompt pack and contains none" in err
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_project_without_packs_has_no_stamp_to_check(project: Path, empty: bool) -> None:
+    shutil.rmtree("prompt-packs")
+    if empty:
+        Path("prompt-packs").mkdir()
+    told = f"no prompt pack in {project / 'prompt-packs'}: the built-in one is in use\n"
+    assert tfgrpo("stamp", "--check") == told
+    assert "contains none" in tfgrpo("stamp", code=1)
+    assert "contains none" in tfgrpo("stamp", "--check", "prompt-packs", code=1)
+
+
+def test_a_folder_of_packs_that_is_set_must_be_there(project: Path) -> None:
+    Path("pyproject.toml").write_text('[tool.pytest.ini_options]\ntfgrpo_prompt_packs = "pax"\n')
+    assert "pax is not a prompt pack and contains none" in tfgrpo("stamp", "--check", code=1)
 
 
 def test_experiences_are_listed_and_exported_with_the_keys_of_the_source(project: Path) -> None:

@@ -25,8 +25,8 @@ SCENARIO = "a.scenario.yaml::x"
     [
         ("fixtures/a.scenario.yaml::x[epoch1]", True),
         ("a.scenarios.jsonl::x", True),
-        ("tfgrpo::gate", True),
-        ("tfgrpo::added[baseline]", True),
+        ("pytest.ini::gate", True),
+        ("pytest.ini::added[baseline]", True),
         ("test_a.py::test_x[tfgrpo-epoch3-eval-r0]", True),
         ("test_a.py::test_x[a-b-tfgrpo-baseline-r11]", True),
         ("test_a.py::test_x[a-b-tfgrpo-gpt-x.1-epoch2-r0]", True),
@@ -36,7 +36,7 @@ SCENARIO = "a.scenario.yaml::x"
     ],
 )
 def test_scenario_items_are_known_by_their_node_ids(node_id: str, expected: bool) -> None:
-    assert is_scenario_id(node_id) is expected
+    assert is_scenario_id(node_id, "pytest.ini") is expected
 
 
 def test_the_live_line_of_a_worker_that_is_gone_is_taken_away(
@@ -82,7 +82,7 @@ def test_the_live_line_of_a_worker_that_is_gone_is_taken_away(
 def test_scenarios_are_refused_where_workers_would_run_them_apart_or_in_part(
     ids: list[str], reports: list[str], mode: str, options: Any, error: str | None
 ) -> None:
-    config: Any = SimpleNamespace(getoption=({"dist": mode} | options).get)
+    config: Any = SimpleNamespace(getoption=({"dist": mode} | options).get, inipath=None)
     controller: Any = Controller.__new__(Controller)
     controller._config, controller._errors, controller._scenarios = config, 0, False
     controller._screen = SimpleNamespace()

@@ -130,15 +130,50 @@ def test_a_run_by_the_ids_of_the_tree_runs_everything_and_its_gates(gated: Proje
     ids = [f"{gated.root / file}::{name}" for file, names in explored(gated).items() for name in names]
     result = gated.run("-v", *ids)
     assert result.ret == 0
-    assert item_names(result)[-3:] == [f"tfgrpo::{name}" for name in OF_THE_RUN]
+    assert item_names(result)[-3:] == [f"pytest.ini::{name}" for name in OF_THE_RUN]
     result.assert_outcomes(passed=len(ids))
 
 
-def test_a_gate_alone_is_a_usage_error(gated: Project) -> None:
-    (gated.root / "conftest.py").unlink()
+@pytest.mark.parametrize("testpaths", ["", "testpaths = dee* more.scenario.json test_*.py gone"])
+def test_a_gate_alone_runs_the_suite_that_it_judges_and_no_other_test(gated: Project, testpaths: str) -> None:
+    with (gated.root / "pytest.ini").open("a") as ini:
+        ini.write(f"\n{testpaths}\n")
+    result = gated.run("-v", "pytest.ini::gate", "--junitxml=junit.xml")
+    assert result.ret == 0
+    ran = sum(map(len, PLAIN.values())) - 1 + len(OF_THE_RUN)
+    result.assert_outcomes(passed=ran, deselected=3)  # those to train with, and the test of something else
+    assert item_names(result)[-3:] == [f"pytest.ini::{name}" for name in OF_THE_RUN]
+    assert "not checked" not in result.stdout.str()  # the suite is whole
+    cases = ElementTree.parse(gated.root / "junit.xml").iter("testcase")
+    assert [c.get("name") for c in cases if c.get("classname") == "pytest.ini"] == OF_THE_RUN
+
+
+def test_a_gate_beside_some_scenarios_judges_these(gated: Project) -> None:
+    gated.conftest("")
+    result = gated.run("-v", "pytest.ini::gate", "more.scenario.json::more-eval0")
+    assert item_names(result) == [
+        "more.scenario.json::more-eval0",
+        *(f"pytest.ini::{n}" for n in OF_THE_RUN[1:]),
+    ]
+
+
+def test_a_gate_that_the_run_has_not_is_an_error_that_names_those_it_has(gated: Project) -> None:
+    result = gated.run("pytest.ini::gate[smok]")
+    assert (result.ret, gated.calls) == (pytest.ExitCode.USAGE_ERROR, [])
+    result.stderr.fnmatch_lines(
+        ["*no gate pytest.ini::gate[[]smok]: the run has pytest.ini::gate[[]smoke], pytest.ini::gate"]
+    )
+    gated.write("pytest.ini", "[pytest]\ntfgrpo_actor = python:agent:right\n")
     result = gated.run("pytest.ini::gate")
+    assert (result.ret, gated.calls) == (pytest.ExitCode.USAGE_ERROR, [])
+    result.stderr.fnmatch_lines(["*no gate pytest.ini::gate: the run has none; set tfgrpo_baseline"])
+
+
+def test_a_gate_beside_tests_of_something_else_needs_scenarios(gated: Project) -> None:
+    gated.conftest("")
+    result = gated.run("pytest.ini::gate", "test_agent.py::TestOther")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*tfgrpo::gate needs the scenarios of its run; select these too"])
+    result.stderr.fnmatch_lines(["*pytest.ini::gate needs the scenarios of its run; select these too"])
 
 
 def test_a_test_result_names_the_file(gated: Project) -> None:
@@ -148,5 +183,5 @@ def test_a_test_result_names_the_file(gated: Project) -> None:
         (case.get("classname"), case.get("name"), case.get("file"))
         for case in ElementTree.parse(gated.root / "junit.xml").iter("testcase")
     }
-    assert {("tfgrpo", name, "pytest.ini") for name in OF_THE_RUN} <= found
+    assert {("pytest.ini", name, "pytest.ini") for name in OF_THE_RUN} <= found
     assert ("deep.er.suite.scenario.json", "eval0", "deep/er/suite.scenario.json") in found

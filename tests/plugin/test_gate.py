@@ -30,12 +30,14 @@ def test_the_same_agent_as_the_baseline_does_not_fail(saved: Project) -> None:
 def test_a_worse_agent_turns_the_run_red(saved: Project) -> None:
     result = saved.learn("--tfgrpo-actor", "python:agent:wrong")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    result.stdout.fnmatch_lines(["FAILED pytest.ini::gate*"])
     assert rule(saved, "baseline")["outcome"] == "fail"
 
 
 def test_in_plain_mode_a_baseline_adds_the_gate(saved: Project) -> None:
-    saved.run("--tfgrpo-actor", "python:agent:wrong", "-rf").stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    saved.run("--tfgrpo-actor", "python:agent:wrong", "-rf").stdout.fnmatch_lines(
+        ["FAILED pytest.ini::gate*"]
+    )
     saved.run().assert_outcomes(passed=26)
 
 
@@ -200,7 +202,7 @@ def test_errors_are_told_apart_and_judged_both_ways(project: Project) -> None:
 
 def test_a_failed_gate_is_told_once(saved: Project) -> None:
     shown = said(saved.run("--tfgrpo-actor=python:agent:wrong"))
-    assert shown.count("FAILED tfgrpo::gate") == 1
+    assert shown.count("FAILED pytest.ini::gate") == 1
     assert shown.count("baseline: worse: -1.000") == 1 + TOLD_IN_SUMMARY
     assert "gate FAILED, as shown above" in shown
     hidden = said(saved.run("--tfgrpo-actor=python:agent:wrong", "--tb=no"))
@@ -211,7 +213,7 @@ def test_a_failed_gate_is_told_once(saved: Project) -> None:
 def test_the_short_summary_says_which_rule_failed_first(saved: Project) -> None:
     saved.write("gates.yaml", "gates: {everything: {min_mean: 0.9}}\n")
     worse = saved.run("--tfgrpo-actor=python:agent:wrong", "--tfgrpo-gates=gates.yaml")
-    lines = [text for text in worse.outlines if text.startswith("FAILED tfgrpo::gate")]
+    lines = [text for text in worse.outlines if text.startswith("FAILED pytest.ini::gate")]
     reasons = ["minimum mean: eval mean ", "baseline: worse: -1.000 "] if TOLD_IN_SUMMARY else ["", ""]
     assert [text.partition(" - ")[2][:24] for text in lines] == reasons
     strict = saved.run(

@@ -132,7 +132,7 @@ def seen(project: Project) -> list[dict[str, Any]]:
 def test_every_hook_takes_part(plugged: Project) -> None:
     result = plugged.learn("-v")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["tfgrpo::added[[]epoch1[]] PASSED*"])
+    result.stdout.fnmatch_lines(["pytest.ini::added[[]epoch1[]] PASSED*"])
     result.stdout.fnmatch_lines(["*house rule*in order*", "*greetings from the plugin: complete*"])
     told = seen(plugged)
     assert [t["epoch"] for t in told if "epoch" in t] == ["epoch1", "epoch2", "baseline", "epoch3-eval"]

@@ -19,7 +19,7 @@ def test_scenarios_become_items_in_epoch_order_and_the_gate_is_last(project: Pro
         "suite.scenario.json::suite-train1[epoch2]",
         "suite.scenario.json::suite-eval0[baseline]",
         "suite.scenario.json::suite-eval0[epoch3-eval]",
-        "tfgrpo::gate",
+        "pytest.ini::gate",
     ]
 
 
@@ -145,7 +145,7 @@ def test_choosing_any_item_brings_its_whole_scenario(project: Project, choice: t
     result = project.scenarios().learn("-v", *choice)
     assert item_names(result) == [
         "suite.scenario.json::suite-eval0[epoch3-eval]",
-        "tfgrpo::gate",
+        "pytest.ini::gate",
     ]
 
 
@@ -192,7 +192,7 @@ def test_the_gate_does_not_pass_a_partial_selection(project: Project) -> None:
 def test_collecting_only_runs_nothing(project: Project) -> None:
     result = project.scenarios().ini().learn("--co", "-q")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*suite-train0[[]epoch1[]]*", "*tfgrpo::gate*"])
+    result.stdout.fnmatch_lines(["*suite-train0[[]epoch1[]]*", "*pytest.ini::gate*"])
     assert project.calls == []
     assert not (project.root / "out").exists()
 
@@ -222,7 +222,7 @@ def test_last_failed_reruns_the_scenario_that_failed(project: Project) -> None:
     result = run("--tfgrpo", "--lf", "-v")
     assert [n for n in item_names(result) if "good" in n] == []
     assert "bad.scenario.json::bad-eval0[epoch3-eval]" in item_names(result)
-    run("--tfgrpo", "--ff", "-v").stdout.fnmatch_lines(["*tfgrpo::gate*", "*= tfgrpo =*"])
+    run("--tfgrpo", "--ff", "-v").stdout.fnmatch_lines(["*pytest.ini::gate*", "*= tfgrpo =*"])
 
 
 def test_reruns_return_the_recorded_group(project: Project) -> None:

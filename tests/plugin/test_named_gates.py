@@ -24,7 +24,11 @@ def gated(project: Project) -> Project:
 
 def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gated: Project) -> None:
     result = gated.learn("-v")
-    assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
+    assert item_names(result)[-3:] == [
+        "pytest.ini::gate[everything]",
+        "pytest.ini::gate[watched]",
+        "pytest.ini::gate",
+    ]
     assert result.ret == 0
     assert gates_of(gated) == {"everything": "pass", "watched": "pass"}
     result.stdout.fnmatch_lines(
@@ -42,8 +46,8 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Pro
             "gate everything  FAILED, as shown above",
             "gate watched  FAILED (severity warn: the run does not fail)",
             "gate  passed",
-            "FAILED tfgrpo::gate[[]everything]*",
-            "XFAIL tfgrpo::gate[[]watched] - severity warn: minimum mean: eval mean 0.000*",
+            "FAILED pytest.ini::gate[[]everything]*",
+            "XFAIL pytest.ini::gate[[]watched] - severity warn: minimum mean: eval mean 0.000*",
         ]
     )
     cases = junit(gated)
@@ -87,7 +91,7 @@ def test_a_gate_turns_red_on_a_metric_alone(rude: Project) -> None:
             "  of suite-eval0, no please",
             "gate polite  FAILED, as shown above",
             "gate  passed",
-            "FAILED tfgrpo::gate[[]polite]*",
+            "FAILED pytest.ini::gate[[]polite]*",
         ]
     )
     (last,) = [row for row in rude.report()["epochs"] if row["mode"] == "eval"]
@@ -142,7 +146,11 @@ def test_an_old_baseline_without_the_metric_skips_the_rule_and_says_so(rude: Pro
 
 def test_in_plain_mode_a_gates_file_adds_them_and_the_default_gate(gated: Project) -> None:
     result = gated.run("-v")
-    assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
+    assert item_names(result)[-3:] == [
+        "pytest.ini::gate[everything]",
+        "pytest.ini::gate[watched]",
+        "pytest.ini::gate",
+    ]
     result.assert_outcomes(passed=15)
 
 
@@ -158,10 +166,14 @@ def test_nothing_that_a_gates_file_says_removes_a_rule_of_the_default_gate(gated
 def test_a_part_of_the_suite_is_not_judged_by_any_gate(gated: Project) -> None:
     result = gated.learn("-k", "eval3", "-v")
     assert result.ret == 0
-    assert item_names(result)[-3:] == ["tfgrpo::gate[everything]", "tfgrpo::gate[watched]", "tfgrpo::gate"]
+    assert item_names(result)[-3:] == [
+        "pytest.ini::gate[everything]",
+        "pytest.ini::gate[watched]",
+        "pytest.ini::gate",
+    ]
     assert gates_of(gated) == {"everything": "inconclusive", "watched": "inconclusive"}
     by_id = gated.learn("suite.scenario.json::suite-eval3[epoch3-eval]", "-v")
-    assert item_names(by_id)[-1] == "tfgrpo::gate"
+    assert item_names(by_id)[-1] == "pytest.ini::gate"
     gated.write("gates.yaml", "gates: {a: {min_mean: 0.9, strict: true}}")
     assert gated.learn("-k", "eval3").ret == pytest.ExitCode.TESTS_FAILED
 
@@ -240,7 +252,9 @@ def test_domains_and_tags_that_no_scenario_has_together_are_a_usage_error(projec
 
 def test_collecting_lists_them_and_a_dry_run_checks_them(gated: Project) -> None:
     listed = gated.learn("--co", "-q")
-    listed.stdout.fnmatch_lines(["tfgrpo::gate[[]everything]", "tfgrpo::gate[[]watched]", "tfgrpo::gate"])
+    listed.stdout.fnmatch_lines(
+        ["pytest.ini::gate[[]everything]", "pytest.ini::gate[[]watched]", "pytest.ini::gate"]
+    )
     assert gated.learn("--tfgrpo-dry-run").ret == 0
     gated.write("gates.yaml", "gates: {a: {baseline: nope}}")
     assert gated.learn("--tfgrpo-dry-run").ret == pytest.ExitCode.USAGE_ERROR

@@ -40,7 +40,7 @@ def test_what_a_budget_did_not_reach_is_skipped_with_the_reason_and_one_gate_is_
     assert (outcomes["failed"], outcomes.get("errors", 0)) == (1, 0)
     assert outcomes["skipped"] + outcomes.get("passed", 0) == 2 * (2 * 2 + 2 * 3)
     result.stdout.fnmatch_lines(["*SKIPPED*did not run to the end: budget_s of 0.001 s is used up"])
-    result.stdout.fnmatch_lines(["FAILED tfgrpo::gate*"])
+    result.stdout.fnmatch_lines(["FAILED pytest.ini::gate*"])
     assert "Error" not in text
     assert "plugin/items/checkers.py" not in text  # no traceback of ours
 
@@ -54,7 +54,7 @@ def test_a_plain_run_that_a_budget_ended_is_red_once(project: Project, gate: tup
     outcomes = result.parseoutcomes()
     assert outcomes["failed"] == 1
     assert outcomes["skipped"] >= 4
-    failed = "tfgrpo::gate" if gate else "did not run to the end: budget_s of 0.001 s is used up"
+    failed = "pytest.ini::gate" if gate else "did not run to the end: budget_s of 0.001 s is used up"
     assert failed in result.stdout.str()
 
 

@@ -80,6 +80,25 @@ def safety(command: Parser) -> None:
     command.add_task()
 
 
+def check(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.calls("suite.check:check")
+    command.add_argument(
+        "--kind",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="pass over checks of this kind, which your conftest.py or a library that is not here supplies",
+    )
+    command.add_argument(
+        "places",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="scenario file, or folder of them (default: the project)",
+    )
+
+
 def stamp(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("suite.stamp:stamp")

@@ -15,6 +15,9 @@ from pytest_tfgrpo.suite.packs import MANIFEST, load_pack, pack_folders, write_p
 def stamp(arguments: Arguments) -> Iterator[str]:
     """Stamp prompt packs after a review, or verify their stamps."""
     problems = []
+    if arguments.check and not arguments.folders and (folder := _unused(arguments)):
+        yield f"no prompt pack in {folder}: the built-in one is in use"
+        return
     for folder in _packs(arguments):
         if not arguments.check:
             changed = write_pack_stamp(folder)
@@ -26,6 +29,15 @@ def stamp(arguments: Arguments) -> Iterator[str]:
             problems.append(str(error))
     if problems:
         raise PackError("\n".join(problems))
+
+
+def _unused(arguments: Arguments) -> Path | None:
+    """Return the project's folder of packs where a run takes the built-in one, as nothing is there."""
+    project = project_of(arguments)
+    folder = project.root / PROMPT_PACKS.of(project.settings)
+    missing = not folder.exists() and "prompt_packs" not in project.settings.origins
+    empty = folder.is_dir() and not (folder / MANIFEST).is_file() and not pack_folders(folder)
+    return folder if missing or empty else None
 
 
 def _packs(arguments: Arguments) -> Iterator[Path]:

@@ -16,14 +16,13 @@ from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.text import few
 from pytest_tfgrpo.plugin.items.failures import ItemFailed
 from pytest_tfgrpo.plugin.items.markers import Outline
+from pytest_tfgrpo.plugin.start.gate_ids import run_id
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.config import NamedGate
 
 BULK = 20_000
 """A file with more scenarios collects to one item per phase."""
-RUN_ID = "tfgrpo"
-"""Node id of a run, of which its gates are part."""
 
 
 class SessionView(Outline, Protocol):
@@ -130,18 +129,16 @@ class StandIn(pytest.Item):
 class RunFile(pytest.File):
     """The file of what no file of the suite has: the gates, and scenarios that a hook adds.
 
-    Editors draw the tree of tests by the paths of files, and run one by its path and name. So this is the ini
-    file, as far as there is one in the rootdir.
+    Editors draw the tree of tests by the paths of files, and they and people run one by its path and name. So
+    this is the ini file, as far as there is one in the rootdir.
     """
 
     @classmethod
     def of(cls, parent: pytest.Collector) -> RunFile:
         """Return the file of a run."""
         config = parent.config
-        path = config.inipath
-        if path is None or not path.is_relative_to(config.rootpath):
-            path = config.rootpath / RUN_ID
-        made: RunFile = cls.from_parent(parent, path=path, name=RUN_ID, nodeid=RUN_ID)
+        name = run_id(config)
+        made: RunFile = cls.from_parent(parent, path=config.rootpath / name, name=name, nodeid=name)
         return made
 
     def collect(self) -> Iterable[pytest.Item]:
@@ -149,7 +146,7 @@ class RunFile(pytest.File):
         start = self.config.invocation_params.dir
         named = (word.partition("::") for word in self.config.args)
         for name in dict.fromkeys(name for path, _, name in named if name and start / path == self.path):
-            yield StandIn.from_parent(self, name=name, nodeid=f"{RUN_ID}::{name}")
+            yield StandIn.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}")
 
 
 def is_tried(scenario: Scenario, agent: str, by_domain: Mapping[str, Sequence[str]]) -> bool:

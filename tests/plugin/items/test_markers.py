@@ -35,7 +35,7 @@ def test_train(rollout):
         "test_agent.py::test_sweep[tfgrpo-baseline-r1]",
         "test_agent.py::test_sweep[tfgrpo-epoch3-eval-r0]",
         "test_agent.py::test_sweep[tfgrpo-epoch3-eval-r1]",
-        "tfgrpo::gate",
+        "pytest.ini::gate",
     ]
     assert project.manifest()["status"] == "complete"
 

@@ -14,7 +14,7 @@ def test_failed_first_changes_neither_the_order_of_epochs_nor_the_place_of_the_g
     second = run("--tfgrpo", "--ff", "-v")
     assert first.ret == second.ret == pytest.ExitCode.TESTS_FAILED
     assert item_names(second) == item_names(first)
-    assert item_names(second)[-1] == "tfgrpo::gate"
+    assert item_names(second)[-1] == "pytest.ini::gate"
 
 
 def test_a_random_order_of_tests_is_none_of_epochs_and_gate(project: Project) -> None:
@@ -25,7 +25,7 @@ def test_a_random_order_of_tests_is_none_of_epochs_and_gate(project: Project) ->
         ran = item_names(project.learn("-v", f"--randomly-seed={seed}"))
         labels = [name.partition("[")[2].rstrip("]") for name in ran if "scenario" in name]
         assert labels == sorted(labels, key=["epoch1", "epoch2", "baseline", "epoch3-eval"].index)
-        assert ran[-1] == "tfgrpo::gate"
+        assert ran[-1] == "pytest.ini::gate"
         orders.add(tuple(ran))
     assert len(orders) > 1
 
@@ -58,7 +58,7 @@ def test_items_are_listed_in_the_order_in_which_they_run(project: Project) -> No
             "suite.scenario.json::suite-train0[[]epoch2[]]",
             "suite.scenario.json::suite-eval0[[]baseline[]]",
             "suite.scenario.json::suite-eval0[[]epoch3-eval[]]",
-            "tfgrpo::gate",
+            "pytest.ini::gate",
         ],
         consecutive=True,
     )

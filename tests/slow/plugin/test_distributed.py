@@ -105,3 +105,12 @@ def test_other(n):
     assert alone.ret == together.ret == 0
     together.assert_outcomes(passed=4 * 3 + 6 + 2 * 2 + 2 * 2 + 1, skipped=4 * 3)
     assert figures(project) == one
+
+
+def test_a_gate_alone_brings_its_suite_to_the_workers(project: Project) -> None:
+    project.ini(actor="python:agent:right", gate_min_mean=0.5).write("test_x.py", TESTS)
+    result = project.scenarios(train=0, sweep=3).run("-n", "2", "-v", "pytest.ini::gate", "--junitxml=j.xml")
+    assert result.ret == 0
+    result.assert_outcomes(passed=3 + 1)
+    result.stdout.fnmatch_lines(["*PASSED pytest.ini::gate*", "gate  passed"])
+    assert 'classname="pytest.ini" name="gate"' in (project.root / "j.xml").read_text()

@@ -90,7 +90,7 @@ def test_a_baseline_without_any_eval_scenario_left_fails(two_files: Project) -> 
         result = two_files.run(*args)
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         assert "no eval s" in said(result)
-        assert "FAILED tfgrpo::gate" in said(result)
+        assert "FAILED pytest.ini::gate" in said(result)
     for path in two_files.root.glob("*/suite.scenario.json"):
         path.unlink()
     result = two_files.run()

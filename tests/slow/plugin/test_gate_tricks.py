@@ -221,7 +221,7 @@ def pytest_runtest_logreport(report):
 
 
 def skip_in_worker(project: Project) -> list[str]:
-    conftest(SKIPS.format(what="tfgrpo::gate"))(project)
+    conftest(SKIPS.format(what="pytest.ini::gate"))(project)
     project.plugins("xdist")
     return ["-n", "1"]
 
@@ -262,9 +262,9 @@ TRICKS = [
     open_("a hook drops items", PART + "hard-eval0", conftest(ITEMS_DROPPED)),
     red("a marker skips items", DROPPED, conftest(ITEMS_MARKED)),
     red("a hook skips items", DROPPED, conftest(SKIPS.format(what="hard"))),
-    red("a hook skips the gate", DROPPED, conftest(SKIPS.format(what="tfgrpo::gate"))),
+    red("a hook skips the gate", DROPPED, conftest(SKIPS.format(what="pytest.ini::gate"))),
     red("a hook skips the gate in a worker", DROPPED, skip_in_worker),
-    red("the gate removed late", DROPPED, conftest(REMOVED_LATE.format(what=["tfgrpo::gate"]))),
+    red("the gate removed late", DROPPED, conftest(REMOVED_LATE.format(what=["pytest.ini::gate"]))),
     red("all removed late", "the gate did not run", remove_late),
     red("pytest.exit", "gate +FAILED", conftest(LEFT)),
     red("--runxfail", DROPPED, arguments("--runxfail")),

@@ -48,7 +48,7 @@ def test_very_large_files_collect_to_one_item_per_epoch(project: Project) -> Non
         "big.scenarios.jsonl::epoch2",
         "big.scenarios.jsonl::baseline",
         "big.scenarios.jsonl::epoch3-eval",
-        "tfgrpo::gate",
+        "pytest.ini::gate",
     ]
     assert len(project.calls) == 14  # nothing was learned: one answer serves both sweeps
 

@@ -49,8 +49,8 @@ def test_a_metric_is_compared_with_the_stored_baseline(rude: Project) -> None:
 
 def test_a_gate_that_has_only_a_gain_to_judge_is_none_in_plain_mode(gated: Project) -> None:
     gated.write("gates.yaml", "gates: {learned: {gain: true}, everything: {min_mean: 0.9}}")
-    assert item_names(gated.run("-v"))[-2:] == ["tfgrpo::gate[everything]", "tfgrpo::gate"]
-    assert "tfgrpo::gate[learned]" in item_names(gated.learn("-v"))
+    assert item_names(gated.run("-v"))[-2:] == ["pytest.ini::gate[everything]", "pytest.ini::gate"]
+    assert "pytest.ini::gate[learned]" in item_names(gated.learn("-v"))
 
 
 def test_with_xdist_the_gates_are_the_same(gated: Project) -> None:

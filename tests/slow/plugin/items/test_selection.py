@@ -15,7 +15,7 @@ def test_failed_first_and_last_failed_find_items_by_their_ids_in_a_folder(projec
     assert run("--tfgrpo").ret == pytest.ExitCode.TESTS_FAILED
     assert item_names(run("--tfgrpo", "--lf", "-v")) == [
         "deep/b.scenario.yaml::bad[epoch3-eval]",
-        "tfgrpo::gate",
+        "pytest.ini::gate",
     ]
 
 
