@@ -12,6 +12,10 @@ from pytest_tfgrpo.core.python.import_path import importable
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
 
+SRC = "src"
+"""Folder of the modules of a project that is to be installed."""
+
+
 def import_module(name: str, root: Path, spec: str) -> ModuleType:
     """Return the module `name`, looked for in `root` first; raises ActorError naming `spec`."""
     with importable(root):
@@ -20,7 +24,7 @@ def import_module(name: str, root: Path, spec: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not (name + ".").startswith(error.name + "."):
                 raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
-            hint = meant(name, spec.rpartition(":")[2], root)
+            hint = _in_src(name, root) or meant(name, spec.rpartition(":")[2], root)
             raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path{hint}") from None
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"
@@ -30,10 +34,25 @@ def import_module(name: str, root: Path, spec: str) -> ModuleType:
 def meant(name: str, attribute: str, root: Path) -> str:
     """Return a hint at the spec of what `name` seems to be, a Python file, module or program; else empty."""
     path = PurePath(name)
+    if _is_module(name, root) or _is_module(name, root / SRC):
+        return f"; did you mean 'python:{name}:{attribute or '<callable>'}'?"
     if path.suffix in ("", ".py") and (root / path).with_suffix(".py").is_file() and not path.is_absolute():
         module = ".".join(path.with_suffix("").parts)
         return f"; did you mean 'python:{module}:{attribute or '<callable>'}'?"
     return f"; did you mean 'command:./{path}'?" if (root / path).is_file() else ""
+
+
+def _in_src(name: str, root: Path) -> str:
+    where = f"; it is in {SRC}/: set pythonpath = {SRC} in pytest's ini file, or run pip install -e ."
+    return where if _is_module(name, root / SRC) else ""
+
+
+def _is_module(name: str, folder: Path) -> bool:
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return False
+    path = folder.joinpath(*parts)
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
 
 def stamps_of_sources(modules: Iterable[ModuleType], root: Path) -> dict[str, str]:

@@ -34,14 +34,28 @@ def test_a_sandbox_that_a_python_actor_would_ignore_is_refused(tmp_path: Path) -
         ("./support_agent.py", "python:support_agent:<callable>"),
         ("python:support_agent.py:solve", "python:support_agent:solve"),
         ("python:deep/er/agent.py:solve", "python:deep.er.agent:solve"),
+        ("shop_of_hints.agent:solve", "python:shop_of_hints.agent:solve"),
+        ("packed_of_hints.deep:solve", "python:packed_of_hints.deep:solve"),
         ("./agent.sh", "command:./agent.sh"),
         ("agent.sh", "command:./agent.sh"),
     ],
 )
 def test_a_file_for_an_actor_has_a_hint_at_its_spec(tmp_path: Path, spec: str, hint: str) -> None:
-    for name in ("support_agent.py", "deep/er/agent.py", "agent.sh"):
+    places = ("src/shop_of_hints/agent.py", "packed_of_hints/deep/__init__.py")
+    for name in ("support_agent.py", "deep/er/agent.py", "agent.sh", *places):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("def solve(context): return ''\n")
     with pytest.raises(ActorError) as error:
         open_actor(spec, root=tmp_path, settings={})
     assert str(error.value).endswith(f"; did you mean {hint!r}?")
+
+
+def test_a_module_in_src_is_said_to_be_there(tmp_path: Path) -> None:
+    place = tmp_path / "src" / "shop_of_src" / "agent.py"
+    place.parent.mkdir(parents=True)
+    place.write_text("def solve(context): return ''\n")
+    with pytest.raises(ActorError) as error:
+        open_actor("python:shop_of_src.agent:solve", root=tmp_path, settings={})
+    assert str(error.value).endswith(
+        "; it is in src/: set pythonpath = src in pytest's ini file, or run pip install -e ."
+    )
