@@ -11,7 +11,6 @@ from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.import_path import importable
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
-
 SRC = "src"
 """Folder of the modules of a project that is to be installed."""
 

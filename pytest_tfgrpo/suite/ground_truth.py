@@ -1,4 +1,4 @@
-"""The source of a scenario's score: its rubric, and what `truth` requires."""
+"""The source of a scenario's score: its rubric, what is expected, and what `truth` requires."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def criteria_of(rubric: Json) -> tuple[Criterion, ...]:
     )
 
 
+def with_checks(data: Json) -> Json:
+    """Return a scenario with the check that its ``expected`` is short for; as it is where that is wrong."""
+    if not isinstance(data, dict) or "expected" not in data or "checks" in data:
+        return data
+    value = data["expected"]
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        return data
+    rest = {key: one for key, one in data.items() if key != "expected"}
+    return rest | {"checks": [{"kind": "exact" if isinstance(value, str) else "number", "value": value}]}
+
+
 def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation]:
     """Yield what is wrong with `truth` and `rubric` of a scenario, whose fields may still be malformed."""
     rubric = data.get("rubric")
@@ -41,14 +52,16 @@ def misfits(data: Mapping[str, Json], checker: str | None) -> Iterator[Violation
             yield Violation(("truth",), "a marked test function scores its rollouts itself; leave truth out")
         if _has_checks_after_turns(data):
             yield Violation(("turns",), "a marked test function checks its rollouts itself; leave checks out")
-    elif truth == "checks" and "checks" not in data and not _has_checks_after_turns(data):
+    elif truth == "checks" and not data.keys() & {"checks", "expected"} and not _has_checks_after_turns(data):
         hint = "without ground truth write truth: majority, or truth: judge with a rubric"
-        yield Violation((), f"missing key 'checks'; {hint}")
+        yield Violation((), f"missing key 'checks'; {hint}; with one answer write expected: ANSWER")
     elif truth == "judge" and "rubric" not in data:
         yield Violation(("truth",), "truth: judge needs a rubric")
     elif truth == "majority" and data.get("split") in ("dev", "eval"):
         reason = "agreement with itself does not show how good an agent is"
         yield Violation(("split",), f"truth: majority is only for split: train; {reason}")
+    if "expected" in data and "checks" in data:
+        yield Violation(("expected",), "expected is short for one check; leave it or checks out")
     if "turns" in data and "prompt" in data:
         yield Violation(("prompt",), "the first of the turns is the prompt; leave prompt out")
     if "user" in data and "turns" not in data:

@@ -30,7 +30,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits
+from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits, with_checks
 from pytest_tfgrpo.suite.workspace_archive import WrongDigest, find_archive
 from pytest_tfgrpo.suite.world_steps import read_step
 
@@ -90,6 +90,7 @@ class Loader:
         """Return the scenario that `data` describes; raises Invalid with all that is wrong."""
         if not isinstance(data, dict):
             raise Invalid([Violation((), f"a scenario must be an object, not {short(data)}")])
+        data = with_checks(data)
         schema, accept = _schema()
         found = [] if accept(data) else violations(schema, data)
         found.extend(misfits(data, checker))

@@ -65,6 +65,8 @@ class FileEditor:
         node = root and root.at(written.at)
         if node is None or not isinstance(written.data, dict):
             raise CannotEditError("it is written by an alias")
+        if "expected" in node.keys:
+            raise CannotEditError("its check is written as `expected`; write `checks` in its place")
         rewriter = Rewriter(self._file.text, yaml=self._yaml)
         return list(rewriter.splices(node, written.data, {**written.data, **fields}))
 

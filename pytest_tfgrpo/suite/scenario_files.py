@@ -18,6 +18,7 @@ from pytest_tfgrpo.suite.documents.csv_text import parse_csv
 from pytest_tfgrpo.suite.documents.document import Document, Problem, Refused, read_lines, read_text
 from pytest_tfgrpo.suite.documents.json_text import parse_json, parse_json_line
 from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
+from pytest_tfgrpo.suite.ground_truth import with_checks
 from pytest_tfgrpo.suite.scenario import Invalid, Loader
 
 FILE_MAX_BYTES = 256_000_000
@@ -160,14 +161,14 @@ def _one_document(document: Document) -> FoundScenario:
     elif isinstance(value, dict) and ("scenarios" in value or "defaults" in value):
         yield from _with_defaults(document, value)
     elif value is not None:
-        yield Candidate(value, document)
+        yield Candidate(with_checks(value), document)
 
 
 def _listed(
     document: Document, items: list[Json], at: Place, defaults: Mapping[str, Json] = NOTHING
 ) -> FoundScenario:
     for i, item in enumerate(items):
-        yield Candidate(item, document, (*at, i), defaults)
+        yield Candidate(with_checks(item), document, (*at, i), defaults)
 
 
 def _with_defaults(document: Document, value: Mapping[str, Json]) -> FoundScenario:
@@ -186,7 +187,7 @@ def _with_defaults(document: Document, value: Mapping[str, Json]) -> FoundScenar
     elif not isinstance(scenarios, list):
         yield problem(("scenarios",), f"scenarios must be a list, not {short(scenarios)}")
     else:
-        yield from _listed(document, scenarios, ("scenarios",), defaults)
+        yield from _listed(document, scenarios, ("scenarios",), with_checks(defaults))
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -202,7 +203,7 @@ def _json_lines(lines: Iterable[tuple[int, str]]) -> FoundScenario:
     for number, line in lines:
         if line and not line.isspace():
             try:
-                yield Candidate(parse_json_line(line, number), Document(None, {(): number}))
+                yield Candidate(with_checks(parse_json_line(line, number)), Document(None, {(): number}))
             except Refused as error:
                 yield error.problem
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support import ROOT
@@ -58,6 +59,31 @@ def test_the_hash_never_puts_a_majority_into_the_eval_split(load):
     assert one(load, id=id_, truth="judge", rubric="x").split == "eval"
 
 
+@pytest.mark.parametrize(
+    ("expected", "check"),
+    [
+        ("three", {"kind": "exact", "value": "three"}),
+        ("3", {"kind": "exact", "value": "3"}),
+        (3, {"kind": "number", "value": 3}),
+        (-0.5, {"kind": "number", "value": -0.5}),
+    ],
+)
+def test_what_is_expected_is_short_for_one_check(load, expected, check):
+    plain, short = one(load, checks=[check]), one(load, expected=expected)
+    assert (short.checks, short.stamp) == (plain.checks, plain.stamp)
+
+
+def test_an_expectation_may_be_a_default_and_comes_with_a_scenario_made_by_code(load):
+    text = "defaults: {expected: 3}\nscenarios: [{id: a, prompt: p}, {id: b, prompt: q, expected: x}]"
+    assert [scenario.checks[0].kind for scenario in load("x.scenario.yaml", text)] == ["number", "exact"]
+    (own,) = load("y.scenario.yaml", f"{text.partition('{id: a')[0]}{{id: d, prompt: s, checks: [{EXACT}]}}]")
+    assert [check.kind for check in own.checks] == ["exact"]
+    made = build_scenario(
+        {"id": "c", "prompt": "r", "expected": "y"}, source="here", checker=None, folder=Path()
+    )
+    assert made.checks[0].params == {"value": "y"}
+
+
 def test_checks_may_stand_beside_an_estimate(load):
     assert len(one(load, truth="majority", checks=[EXACT]).checks) == 1
 
@@ -67,6 +93,11 @@ def test_checks_may_stand_beside_an_estimate(load):
     [
         ({}, "#:", "missing key 'checks'; without ground truth write truth: majority, or truth: judge"),
         ({"truth": "checks"}, "#:", "missing key 'checks'"),
+        ({}, "#:", "; with one answer write expected: ANSWER"),
+        ({"expected": "3", "checks": [EXACT]}, "#/expected:", "is short for one check; leave it or checks"),
+        ({"expected": True}, "#/expected:", "True is not of type string or number"),
+        ({"expected": ["3"]}, "#/expected:", "is not of type string or number"),
+        ({"expected": ""}, "#/expected:", "'' should be non-empty"),
         ({"rubric": "x"}, "#:", "missing key 'checks'"),
         ({"truth": "judge"}, "#/truth:", "truth: judge needs a rubric"),
         ({"truth": "judge", "checks": [EXACT]}, "#/truth:", "truth: judge needs a rubric"),

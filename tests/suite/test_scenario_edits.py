@@ -134,6 +134,22 @@ def test_what_others_share_by_an_alias_is_not_changed_for_them(tmp_path: Path, t
         FileEditor(file).text({"a": {"checks": checks}})
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.scenario.yaml", "id: a\nprompt: p\nexpected: x\n"),
+        ("a.scenarios.jsonl", '{"id": "a", "prompt": "p", "expected": "x"}\n'),
+    ],
+)
+def test_what_is_written_as_expected_is_read_as_a_check_and_not_changed(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    file = opened(tmp_path, name, text)
+    assert file.written["a"].data["checks"] == [{"kind": "exact", "value": "x"}]
+    with pytest.raises(CannotEditError, match="written as `expected`; write `checks`"):
+        FileEditor(file).text({"a": {"checks": [NEW]}})
+
+
 CSV = 'id,prompt,kind,answer\r\na,"How, ""many""?\nSay it",contains,x\r\nb,q,exact,y\r\n'
 
 
