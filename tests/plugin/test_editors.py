@@ -148,6 +148,11 @@ def test_a_gate_alone_runs_the_suite_that_it_judges_and_no_other_test(gated: Pro
     assert [c.get("name") for c in cases if c.get("classname") == "pytest.ini"] == OF_THE_RUN
 
 
+def test_a_gate_is_named_from_another_folder(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(gated.root / "deep")
+    assert item_names(gated.run("-v", "../pytest.ini::gate"))[-1] == "../pytest.ini::gate"
+
+
 def test_a_gate_beside_some_scenarios_judges_these(gated: Project) -> None:
     gated.conftest("")
     result = gated.run("-v", "pytest.ini::gate", "more.scenario.json::more-eval0")

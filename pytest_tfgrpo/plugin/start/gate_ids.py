@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +37,8 @@ def bring_suite(config: pytest.Config) -> None:
 def _gates(config: pytest.Config) -> Iterator[str]:
     for arg in config.args:
         path, _, name = arg.partition("::")
-        if name.partition("[")[0] == "gate" and config.invocation_params.dir / path == config.inipath:
+        file = os.path.normpath(config.invocation_params.dir / path)
+        if name.partition("[")[0] == "gate" and Path(file) == config.inipath:
             yield name
 
 
