@@ -145,7 +145,7 @@ SolvedCost = TypedDict("SolvedCost", {
     "scenarios": float, "usd_each": float | None, "gained": float | None, "usd_each_gained": float | None})
 PriceRow = TypedDict("PriceRow", {"model": str, "table": str})
 BudgetRow = TypedDict("BudgetRow", {"limit": float, "used": float, "left": float, "over": float})
-Prices = TypedDict("Prices", {"prices": NotRequired[list[PriceRow]]})
+PriceBlock = TypedDict("PriceBlock", {"prices": NotRequired[list[PriceRow]]})
 CostBlock = TypedDict("CostBlock", {
     "calls": int, "failed": int, "unknown": int, "tokens": int, "usd": float | None, "usage": Counts | None,
     "epochs": list[EpochCost], "models": list[ModelCost], "lesson": LessonCost | None,

@@ -16,8 +16,8 @@ from pytest_tfgrpo.core.report_blocks import (
     EpochCost,
     LessonCost,
     ModelCost,
+    PriceBlock,
     PriceRow,
-    Prices,
     SolvedCost,
     Spent,
 )
@@ -105,7 +105,7 @@ def of_run(run: Run) -> CostBlock:
         for own in sums.values():
             total.merge(own)
     prices: list[PriceRow] = [{"model": use.model, "table": use.table} for use in run.prices]
-    more: Prices = {"prices": prices} if prices else {}
+    more: PriceBlock = {"prices": prices} if prices else {}
     return {
         **total.row(),
         "usage": total.usage(),
