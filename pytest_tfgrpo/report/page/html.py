@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from pytest_tfgrpo.report.page.layout import Layout, layout
 from pytest_tfgrpo.report.page.payload import payload
 from pytest_tfgrpo.report.page.payload.details import Details
 from pytest_tfgrpo.report.page.previews import previews
-from pytest_tfgrpo.report.page.trajectories import Packed, pack
+from pytest_tfgrpo.report.page.trajectories import Packed, compressed, pack
 
 LIMIT = 14_000_000
 """Maximum bytes of a page, unless it needs more without trajectories."""
@@ -81,17 +83,24 @@ def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "")
         most=figures.MOST,
         further=figures.further(report),
         style=style,
-        policy=template.policy(style, script, "connect-src 'self'; " if key else ""),
+        policy=template.policy(style, script, "connect-src 'self'; " if key else "", answers=run is not None),
     )
     words = ""
     if said:
         told = payload.words(said, answers_beside(cells, laid.others))
         words = _block("application/gzip+base64", "words", told)
     beyond = payload.beyond(cells, report, key) if large else None
-    index, *chunks = _blocks(laid, LIMIT - len(markup) - len(script) - len(words), beyond)
+    library = "" if run is None else markdown_block()
+    index, *chunks = _blocks(laid, LIMIT - sum(map(len, (markup, script, words, library))), beyond)
     # The script before the chunks: it shows the table while the browser still reads them.
     program = f"<script>{script}</script>\n"
-    return "".join([markup.removesuffix(END), words, index, program, *chunks, END])
+    return "".join([markup.removesuffix(END), words, index, program, library, *chunks, END])
+
+
+@cache
+def markdown_block() -> str:
+    """Return the library with which the script of a page shows Markdown: an element that no browser runs."""
+    return _block("application/gzip+base64", "markdown", compressed(json.dumps(template.markdown_library())))
 
 
 def effects_of(report: Report) -> dict[str, EffectRow]:

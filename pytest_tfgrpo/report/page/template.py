@@ -46,6 +46,7 @@ SCRIPTS = (
     "copy.js",
     "metrics.js",
     "evidence.js",
+    "answer.js",
     "group.js",
     "compare.js",
     "review.js",
@@ -60,6 +61,7 @@ STYLES = (
     "metrics.css",
     "evidence.css",
     "details.css",
+    "answer.css",
     "phone.css",
     "print.css",
 )
@@ -71,11 +73,15 @@ def fill(template: str = "report.html.j2", **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def policy(style: str, script: str, more: str = "") -> str:
-    """Return the content security policy of a page: its one style sheet and its one script, and `more`."""
+def policy(style: str, script: str, more: str = "", *, answers: bool = False) -> str:
+    """Return the content security policy of a page: its one style sheet and its one script, and `more`.
+
+    A page that shows `answers` may also run the library for Markdown, and has pictures in itself.
+    """
+    library, pictures = (f" '{_digest(markdown_library())}'", "img-src data:; ") if answers else ("", "")
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; {more}"
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'{library}; "
+        f"{pictures}{more}base-uri 'none'; form-action 'none'"
     )
 
 
@@ -94,6 +100,13 @@ def script(names: tuple[str, ...] = SCRIPTS) -> str:
     """Return scripts as one."""
     parts = "\n".join(_source(name) for name in names)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+
+
+@cache
+def markdown_library() -> str:
+    """Return the script that reads Markdown, with its licences; see `templates/vendor`."""
+    code, _, _ = _source("vendor/markdown-it.umd.min.js").partition("\n//# sourceMappingURL=")
+    return f"/*\n{_source('vendor/LICENSES.txt')}*/\n{code}\n"
 
 
 def _source(name: str) -> str:

@@ -1,4 +1,5 @@
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -99,21 +100,34 @@ def test_the_page_is_well_formed_and_fetches_nothing() -> None:
 
 def test_the_policy_allows_the_pages_own_style_and_script_and_nothing_else() -> None:
     text = page(RUN)
-    digests = {}
-    for tag in ("style", "script"):
-        found = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
-        assert found is not None
-        digests[tag] = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+    found = [re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("style", "script")]
+    style, script = (one[1] if one else "" for one in found)
+    library = markdown_in(text)
+    assert "Vitaly Puzrin" in library
+    of_style, of_script, of_library = (
+        base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (style, script, library)
+    )
     policy = next(a["content"] for tag, a in Tags(text).seen if a.get("http-equiv"))
     assert policy == (
-        f"default-src 'none'; style-src 'sha256-{digests['style']}'; "
-        f"script-src 'sha256-{digests['script']}'; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src 'sha256-{of_style}'; script-src 'sha256-{of_script}' "
+        f"'sha256-{of_library}'; img-src data:; base-uri 'none'; form-action 'none'"
     )
+    assert "img-src" not in html(build(RUN, None))
+
+
+def markdown_in(text: str) -> str:
+    """Return the library for Markdown that a page holds."""
+    found = re.search(r'id="markdown">(.*?)</script>', text)
+    assert found is not None
+    library = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    assert isinstance(library, str)
+    return library
 
 
 def test_one_script_runs_and_all_others_are_data() -> None:
     kinds = [a.get("type") for tag, a in Tags(page(RUN)).seen if tag == "script"]
-    assert kinds == ["application/gzip+base64", "application/json", None, "application/gzip+base64"]
+    packed = "application/gzip+base64"
+    assert kinds == [packed, "application/json", None, packed, packed]
 
 
 def test_without_its_run_a_report_still_is_a_page() -> None:

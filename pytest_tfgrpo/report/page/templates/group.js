@@ -98,7 +98,7 @@ function rolloutBody(rollout, group) {
   const failure = rollout.failure && make("p", { className: "bad" }, make("b", {}, rollout.failure[0]), ": ", text(rollout.failure[1]));
   const judged = rollout.judge && make("p", {}, `judge ${number(rollout.judge[0])}: `, text(rollout.judge[1]));
   const frames = Array.isArray(rollout.frames) ? rollout.frames.map((frame, i) => frameCard(frame, text, i)) : [framesLeftOut(rollout)];
-  return [failure, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), markControls(rollout, group), checksTable(rollout, text), judged,
+  return [failure, make("p", { className: "label" }, "answer"), answerView(text(rollout.answer), "answer", rollout.pictures), markControls(rollout, group), checksTable(rollout, text), judged,
     scoresTable(rollout, text), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt at random"),
     make("p", { className: "copies" }, make("span", { className: "soft" }, `temperature ${rollout.temperature} `), copyButton("copy tfgrpo show", `tfgrpo show ${shellWord(rollout.id)}`),
       copyButton("copy link", linkTo(group.row.id, index.columns[group.column].label, String(rollout.index)))), ...frames];
@@ -126,7 +126,7 @@ function pairView(left, right, closing = true) {
     add(x && frameCard(x, left.text, seen[0]++), y && frameCard(y, right.text, seen[1]++), !x || !y || !same(x, y));
   }
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
-  const close = ({ rollout, text }) => make("div", {}, make("p", { className: "label" }, "answer"), textBlock(text(rollout.answer), "answer"), checksTable(rollout, text));
+  const close = ({ rollout, text }) => make("div", {}, make("p", { className: "label" }, "answer"), answerView(text(rollout.answer), "answer", rollout.pictures), checksTable(rollout, text));
   if (closing) add(close(left), close(right), !equal(a.answer, b.answer));
   if (first) lines.push(make("p", { className: "soft" }, "The two rollouts do not differ in any step."));
   return make("div", { className: "pairs" }, lines);
