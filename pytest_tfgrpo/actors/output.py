@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -98,13 +98,23 @@ def _read(
     usage = {key: data[key] for key in (*USAGE, SAMPLED) if key in data}
     if not frames:
         says = usage or "model" in data
-        frames += [frame for frame in spans() if not says or frame.kind == "tool"]
+        frames += _tools_alone(spans()) if says else spans()
     if usage or "model" in data or not frames:
         if not frames:
             usage.setdefault("latency_ms", elapsed_ms)
         closing_data = {"kind": "model", "name": data.get("model", model), "output": answer, **usage}
         frames.append(_frame(closing_data, "the answer's usage"))
     return Trajectory(answer=answer, frames=tuple(frames), extra=data.get("extra", {}))
+
+
+def _tools_alone(frames: Sequence[Frame]) -> Iterator[Frame]:
+    """Yield the calls of tools, each inside of the one that it was made in."""
+    tools = [before for before, frame in enumerate(frames) if frame.kind == "tool"]
+    places = {before: now for now, before in enumerate(tools)}
+    for before, now in places.items():
+        frame = frames[before]
+        around = places.get(before - frame.inside, now) if frame.inside else now
+        yield replace(frame, inside=now - around)
 
 
 def read_output(stdout: bytes) -> str | dict[str, Json]:
@@ -313,6 +323,11 @@ def _bounded(frame: Any, extras: _Extras) -> Any:
         mine["started_at"] = time
     elif began is not None:
         rest["started_at"] = began
+    inside = mine.pop("inside", 0)
+    if type(inside) is int and 0 <= inside <= TOKENS_MAX:
+        mine["inside"] = inside
+    else:
+        rest["inside"] = inside
     return {**mine, "extra": extras.keep(rest)} if rest else mine
 
 

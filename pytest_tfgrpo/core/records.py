@@ -74,6 +74,8 @@ class Frame:
     """Log-probabilities of a model's tokens; None unless they were requested."""
     thoughts: str = field(default="", metadata=SPARSE)
     """What a model thought before its output, which nothing scores."""
+    inside: int = field(default=0, metadata=SPARSE)
+    """How many frames before it the tool call is in which it was made; 0: in none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,6 +200,19 @@ class FileChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """A picture that an answer names."""
+
+    name: str
+    """Path in the workspace, with forward slashes."""
+    type: str = ""
+    data: str = ""
+    """In base64; empty where it is not kept."""
+    why: str = ""
+    """Why not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Rollout:
     """One attempt of an actor at a scenario."""
 
@@ -242,6 +257,8 @@ class Rollout:
     """Of `experiences`, those that a coin could have left out; None in sweeps, and in older journals."""
     scores: tuple[NamedScore, ...] = field(default=(), metadata=SPARSE)
     """What its marked test function scored by name."""
+    pictures: tuple[Picture, ...] = field(default=(), metadata=SPARSE)
+    """Those of its workspace that its answer names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,6 +41,13 @@ def test_a_string_is_the_answer_of_one_model_call() -> None:
     )
 
 
+def test_a_frame_says_inside_of_which_it_was_made_and_else_keeps_what_it_says() -> None:
+    frames = [{**TOOL_FRAME, "inside": value} for value in (0, 1, -1, True, "x", 10**30)]
+    found = read({"answer": "2", "frames": frames}).frames
+    assert [frame.inside for frame in found] == [0, 1, 0, 0, 0, 0]
+    assert [frame.extra.get("inside") for frame in found] == [None, None, -1, True, "x", 10**30]
+
+
 def test_a_mapping_may_carry_frames_and_then_gets_no_frame_added() -> None:
     trajectory = read({"answer": "2", "frames": [TOOL_FRAME]})
     assert trajectory.frames == (

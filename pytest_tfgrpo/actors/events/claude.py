@@ -60,6 +60,7 @@ def read_claude(stdout: bytes) -> dict[str, Json]:
     builder, closing, trouble = TranscriptBuilder("claude"), None, ""
     for event in builder.read(stdout):
         kind, message = text(event.get("type")), event.get("message")
+        builder.within(text(event.get("parent_tool_use_id")))
         if kind == "assistant" and isinstance(message, dict):
             trouble = _assistant(builder, message, text(event.get("error")))
         elif kind == "user" and isinstance(message, dict):

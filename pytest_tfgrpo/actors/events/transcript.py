@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from pytest_tfgrpo.actors.events.stream import events_of
@@ -26,6 +26,8 @@ class Step:
     error: str | None = None
     usage: Usage | None = None
     finish: str = ""
+    around: Step | None = None
+    """The tool use in which it happened."""
 
 
 class TranscriptBuilder:
@@ -39,6 +41,9 @@ class TranscriptBuilder:
         self._steps: list[Step] = []
         self._turns: dict[str, Step] = {}
         self._tools: dict[str, Step] = {}
+        self._uses: dict[str, Step] = {}
+        """All of tools, also those that ended."""
+        self._around: Step | None = None
         self._usage: Usage | None = None
         self._cost_usd: float | None = None
         self._latency_ms = 0.0
@@ -52,20 +57,24 @@ class TranscriptBuilder:
         except AgentFailure as broken:
             raise self.fault(AgentFailure, str(broken), broken.code) from None
 
+    def within(self, id_: str) -> None:
+        """Take what follows as done within the tool use called `id_`; empty: within none."""
+        self._around = self._uses.get(id_)
+
     def turn(self, id_: str, model: str) -> Step:
         """Return the model turn called `id_`; an empty id is a new one each time."""
         if id_ and id_ in self._turns:
             return self._turns[id_]
-        step = Step(kind="model", name=model or self.program)
+        step = Step(kind="model", name=model or self.program, around=self._around)
         self._steps.append(step)
         self._turns[id_] = step
         return step
 
     def tool(self, id_: str, name: str, sent: Json) -> Step:
         """Return the new tool use called `id_`, unfinished until `end` is called."""
-        step = Step(kind="tool", name=name or "tool", input=sent, error=UNFINISHED)
+        step = Step(kind="tool", name=name or "tool", input=sent, error=UNFINISHED, around=self._around)
         self._steps.append(step)
-        self._tools[id_] = step
+        self._tools[id_] = self._uses[id_] = step
         return step
 
     def end(self, id_: str, output: str, error: str | None) -> None:
@@ -117,11 +126,13 @@ class TranscriptBuilder:
         rest = _rest(self._usage, [turn.usage for turn in turns[:-1]])
         told = self._usage is None or rest is not None
         frames = []
-        for step in self._steps:
+        places = {id(step): number for number, step in enumerate(self._steps)}
+        for number, step in enumerate(self._steps):
             usage = step.usage if told else None
             if step is closing and self._usage is not None:
                 usage = rest or self._usage
-            frames.append(self._frame(step, usage, step is closing))
+            inside = 0 if step.around is None else number - places[id(step.around)]
+            frames.append(replace(self._frame(step, usage, step is closing), inside=inside))
         return tuple(frames)
 
     def _frame(self, step: Step, usage: Usage | None, is_closing: bool) -> Frame:

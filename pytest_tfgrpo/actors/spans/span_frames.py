@@ -34,9 +34,11 @@ def frames_of_spans(
     for refused in forest.refused:
         count(refused.reason)
     frames: list[Frame] = []
+    places = {step.span: number for number, step in enumerate(steps) if step.kind == "tool"}
     room = max_bytes
     for number, step in enumerate(steps):
-        frame, size = _frame(step)
+        around = number if step.within is None else places.get(step.within, number)
+        frame, size = _frame(step, max(0, number - around))
         room -= size
         if room < 0:
             for _ in repeat(None, len(steps) - number):
@@ -46,8 +48,8 @@ def frames_of_spans(
     return tuple(frames)
 
 
-def _frame(step: TraceStep) -> tuple[Frame, int]:
-    """Return the frame of a turn or a tool call, and the bytes of its texts."""
+def _frame(step: TraceStep, inside: int) -> tuple[Frame, int]:
+    """Return the frame of a turn or a tool call, and the bytes of its texts; `inside` as a frame has it."""
     asked, size = _sound(step.asked)
     output, output_size = _sound(step.answered)
     error, error_size = _sound(step.error or "")
@@ -63,6 +65,7 @@ def _frame(step: TraceStep) -> tuple[Frame, int]:
         latency_ms=_amount(round(latency_ms, 3)) or 0.0,
         error=None if step.error is None else error,
         started_at=_time(step.start_ns),
+        inside=inside,
     )
     return frame, size + output_size + error_size + name_size
 

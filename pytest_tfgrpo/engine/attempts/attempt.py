@@ -306,6 +306,7 @@ def _has_sound_fields(frame: Frame) -> bool:
         and type(frame.tokens) is int
         and type(frame.finish) is str
         and type(frame.thoughts) is str
+        and type(frame.inside) is int
         and isinstance(frame.extra, Mapping)
         and (frame.started_at is None or type(frame.started_at) is str)
         and (frame.usage is None or is_usage(frame.usage))

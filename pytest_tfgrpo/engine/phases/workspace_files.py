@@ -14,6 +14,7 @@ from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.judgement import as_error
 from pytest_tfgrpo.sandbox.changes import changes_in
+from pytest_tfgrpo.sandbox.pictures import names_pictures, pictures_named
 from pytest_tfgrpo.scoring.checks.registry import is_blocking
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ async def with_files(context: RunContext, call: ActorCall, scenario: Scenario, r
     used = await context.decoys.used(rollout, call.prompt, workspace)
     if used is not None:
         rollout = replace(rollout, decoy=used)
+    if rollout.status == "ok" and workspace.made and names_pictures(rollout.answer):
+        pictures = await asyncio.to_thread(pictures_named, rollout.answer, workspace.path)
+        rollout = replace(rollout, pictures=pictures)
     if rollout.status != "ok" or not _are_needed(context.job, scenario):
         return rollout
     files = await asyncio.to_thread(changes_in, workspace) if workspace.made else ()

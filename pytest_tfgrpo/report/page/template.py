@@ -47,6 +47,7 @@ SCRIPTS = (
     "metrics.js",
     "evidence.js",
     "answer.js",
+    "chat.js",
     "group.js",
     "compare.js",
     "review.js",
@@ -62,6 +63,7 @@ STYLES = (
     "evidence.css",
     "details.css",
     "answer.css",
+    "chat.css",
     "phone.css",
     "print.css",
 )

@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_tfgrpo.core.conversations import USER, without_repeats
@@ -152,6 +153,20 @@ def readable(value: Json) -> str:
             for key, item in value.items()
         )
     return _literal(value)
+
+
+def _written(value: Json) -> str:
+    """Return the input of a call as it was made: a text as it is, else JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _ms_since_1970(time: str | None) -> float | None:
+    try:
+        return None if time is None else datetime.fromisoformat(time).timestamp() * 1000
+    except ValueError:  # an agent may report anything as the time
+        return None
 
 
 def told_params(check: Check) -> dict[str, Json]:
@@ -330,13 +345,18 @@ class ChunkWriter:
             "lessons": rollout.experiences,
             "withheld": rollout.left_out,
             "prompt": rollout.prompt_stamp,
-            "frames": [self._frame(frame) for frame in without_repeats(rollout.frames)]
+            "frames": self._frames(rollout)
             if framed
             else sum(frame.kind != USER for frame in rollout.frames),
         }
         evidence = {**score.evidence, **{f"test.{one.name}": one.why for one in rollout.scores if one.why}}
         if evidence:
             value["evidence"] = {name: self._text(why) for name, why in evidence.items()}
+        if rollout.pictures and framed:
+            value["pictures"] = [
+                {"name": redact(one.name), "type": one.type, "data": one.data, "why": redact(one.why)}
+                for one in rollout.pictures
+            ]
         if rollout.failure is not None:
             value["failure"] = [rollout.failure.code, self._text(rollout.failure.message)]
         if rollout.opinion is not None:
@@ -351,11 +371,19 @@ class ChunkWriter:
             found |= {f"judge.{name}": share for name, share in rollout.opinion.criteria.items()}
         return found | {f"test.{one.name}": one.value for one in rollout.scores}
 
-    def _frame(self, frame: Frame) -> Json:
+    def _frames(self, rollout: Rollout) -> list[Json]:
+        times = [_ms_since_1970(frame.started_at) for frame in rollout.frames]
+        first = min((time for time in times if time is not None), default=0.0)
+        return [
+            self._frame(frame, None if time is None else time - first)
+            for frame, time in zip(without_repeats(rollout.frames), times, strict=True)
+        ]
+
+    def _frame(self, frame: Frame, at_ms: float | None) -> Json:
         value: dict[str, Json] = {
             "kind": frame.kind,
             "name": self._text(frame.name),
-            "input": self._text(readable(frame.input)),
+            "input": self._text(_written(frame.input)),
             "output": self._text(frame.output),
             "tokens": frame.tokens,
             "cost": frame.cost_usd,
@@ -367,6 +395,10 @@ class ChunkWriter:
             value["finish"] = frame.finish
         if frame.thoughts:
             value["thoughts"] = self._text(frame.thoughts)
+        if frame.inside:
+            value["inside"] = frame.inside
+        if at_ms is not None:
+            value["at"] = round(at_ms)
         return value
 
 
@@ -384,7 +416,8 @@ def _size(group: Group) -> int:
 
 
 def _frames_size(rollout: Rollout) -> int:
-    return sum(
+    """Return about how many characters frames and pictures take, which are left out together."""
+    return sum(len(picture.data) for picture in rollout.pictures) + sum(
         100 + _held(frame.output) + _held(frame.input) + _held(frame.error) + _held(frame.thoughts)
         for frame in rollout.frames
     )

@@ -116,11 +116,20 @@ def _steps(within: Sequence[SpanNode], form: NormalForm) -> list[tuple[SpanKey, 
         step = form.steps.get(node.key)
         if step is None or step.kind == "agent":
             continue
+        step = replace(step, span=node.key, within=_tool_around(node.key, form))
         if step.kind == "turn" and node.key in holds and step.answered and not step.answers:
             found.append((node.key, replace(step, answered="", thoughts=())))
             step = replace(step, start_ns=step.end_ns, tokens=None, cost_usd=None, calls=())
         found.append((node.key, step))
     return sorted(found, key=lambda one: one[1].start_ns)
+
+
+def _tool_around(key: SpanKey, form: NormalForm) -> SpanKey | None:
+    """Return the nearest call of a tool around a span."""
+    around = form.outer[key]
+    while around is not None and form.kind(around) != "tool":
+        around = form.outer[around]
+    return around
 
 
 def _with_agents(

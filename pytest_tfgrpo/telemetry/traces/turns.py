@@ -138,6 +138,10 @@ class TraceStep:
     """Provider's id of the answer of a turn."""
     ended: bool = True
     """False for a call without a known outcome."""
+    span: SpanKey = field(default=("", ""), compare=False)
+    """The span that stands for it; empty where there is none."""
+    within: SpanKey | None = field(default=None, compare=False)
+    """That of the tool call in which it was made; None: in none."""
 
 
 class TraceOutcome(NamedTuple):

@@ -87,6 +87,28 @@ def test_a_stream_becomes_turns_and_tools_in_order() -> None:
     assert [f.tokens for f in trajectory.frames] == [38, 0, 35, 0, 17]
 
 
+def test_the_steps_of_a_subagent_are_inside_of_the_tool_that_started_it() -> None:
+    below = {"parent_tool_use_id": "t1"}
+    events = (
+        INIT,
+        said(use("t1", "Task", prompt="look")),
+        said(use("t2", "Read", path="a"), id_="m2", **below),
+        results(("t2", "text", False)) | below,
+        said(words("found"), id_="m3", **below),
+        results(("t1", "found", False)),
+        said(words("Done."), id_="m4"),
+    )
+    frames = read(*events, result()).frames
+    assert [(frame.name, frame.inside) for frame in frames] == [
+        ("opus", 0),
+        ("Task", 0),
+        ("opus", 1),
+        ("Read", 2),
+        ("opus", 3),
+        ("opus", 0),
+    ]
+
+
 def test_what_a_turn_used_is_counted_once_however_many_events_repeat_it() -> None:
     first = read(*WORK, result()).frames[0]
     assert first.usage == Usage(prompt=30, completion=8, cached=20)

@@ -86,6 +86,28 @@ def test_an_agent_that_returns_its_answer_alone_has_its_spans_as_frames(bench: B
     assert (result.answer, result.extra, bench.counts.warnings) == ("3", {}, [])
 
 
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("3", [("research", 0), ("m-1", 1), ("search", 2), ("m-1", 1), ("count", 0)]),
+        ({"answer": "3", "tokens": 5}, [("research", 0), ("search", 1), ("count", 0), ("python", 0)]),
+    ],
+)
+def test_calls_within_a_tool_are_inside_of_it(bench: Bench, answer: Any, found: list[Any]) -> None:
+    def solve(context: Any) -> Any:
+        with bench.tool("research"), bench.tracer.start_as_current_span("invoke_agent"):
+            with bench.model(**{"gen_ai.usage.input_tokens": 1}):
+                pass
+            with bench.tool("search"), bench.model(**{"gen_ai.usage.input_tokens": 2}):
+                pass
+        with bench.tool("count"):
+            pass
+        return answer
+
+    (result,) = bench.ask(lambda context: solve(context))
+    assert [(frame.name, frame.inside) for frame in result.frames] == found
+
+
 def test_frames_that_the_agent_returns_stand_alone(bench: Bench) -> None:
     def solve(context: Any) -> dict[str, Any]:
         with bench.tool("seen"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +38,22 @@ class Left:
 
     def withdraw(self) -> None:
         assert self.secured
+
+
+@pytest.mark.parametrize(("status", "kept"), [("ok", ["a.png"]), ("failed", [])])
+def test_pictures_that_the_answer_names_are_kept(tmp_path: Path, status: str, kept: list[str]) -> None:
+    async def used(*_: object) -> None:
+        return None
+
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(16))
+    left: Any = Left(made=True)
+    left.path = tmp_path
+    job = SimpleNamespace(settings={name: setting.default for name, setting in BY_NAME.items()}, kinds=KINDS)
+    context: Any = SimpleNamespace(job=job, decoys=SimpleNamespace(used=used))
+    call: Any = SimpleNamespace(workspace=left, prompt=None)
+    rollout = make_rollout(status=status, answer="see a.png")
+    got = asyncio.run(with_files(context, call, PLAIN, rollout))
+    assert [one.name for one in got.pictures if one.data] == kept
 
 
 @pytest.mark.parametrize(

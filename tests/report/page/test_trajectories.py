@@ -15,7 +15,7 @@ from support.builders import make_frame, make_group, make_rollout, make_scenario
 from support.sweeps import make_result, make_run
 
 from pytest_tfgrpo.core.named_scores import NamedScore
-from pytest_tfgrpo.core.records import Failure, Frame, Group, JudgeResult, Run
+from pytest_tfgrpo.core.records import Failure, Frame, Group, JudgeResult, Picture, Run
 from pytest_tfgrpo.core.scenarios import Check, SimulatedUser
 from pytest_tfgrpo.report.page import trajectories
 from pytest_tfgrpo.report.page.grid import grid
@@ -59,6 +59,42 @@ def test_thoughts_are_shown_apart_from_what_was_answered() -> None:
     thinks, plain = chunk["groups"]["0.0"]["rollouts"][0]["frames"]
     assert [chunk["texts"][thinks[key]] for key in ("thoughts", "output")] == ["hm", "Rome"]
     assert "thoughts" not in plain
+
+
+def test_steps_say_when_they_began_inside_of_which_and_their_input_as_json() -> None:
+    frames = [
+        make_frame("m", kind="model", input="count"),
+        make_frame("t", input={"n": 12345678901234567890, "s": "ä\n"}, started_at="2026-08-01T10:00:01.500Z"),
+        make_frame("u", input=None, started_at="2026-08-01T10:00:03Z", inside=1),
+        make_frame("v", started_at="yesterday"),
+    ]
+    (chunk,) = unpacked(packed(with_frames(make_run(final={"a": [1]}), frames)))
+    model, tool, inner, odd = chunk["groups"]["0.0"]["rollouts"][0]["frames"]
+    texts = [chunk["texts"][frame["input"]] for frame in (model, tool, inner)]
+    assert texts == ["count", '{"n": 12345678901234567890, "s": "ä\\n"}', ""]
+    assert [frame.get("at") for frame in (model, tool, inner, odd)] == [None, 0, 1500, None]
+    assert [frame.get("inside") for frame in (model, tool, inner, odd)] == [None, None, 1, None]
+
+
+def test_pictures_are_held_with_the_steps_and_left_out_with_them() -> None:
+    run = make_run(final={"a": [1, 0, 1], "b": [1, 1]})
+    data = base64.b64encode(random.Random(1).randbytes(90_000)).decode()
+
+    def shown(group: Group) -> Group:
+        pictures = (Picture(name="a.png", type="image/png", data=data), Picture(name="b.png", why="large"))
+        return replace(group, rollouts=tuple(replace(one, pictures=pictures) for one in group.rollouts))
+
+    (phase,) = run.phases
+    run = replace(run, phases=(replace(phase, groups=tuple(map(shown, phase.groups))),))
+    (chunk,) = unpacked(packed(run))
+    (kept, named), *_ = (one["pictures"] for one in chunk["groups"]["0.0"]["rollouts"])
+    assert kept == {"name": "a.png", "type": "image/png", "data": data, "why": ""}
+    assert (named["name"], named["data"], named["why"]) == ("b.png", "", "large")
+    small = packed(run, room=400_000)
+    assert sum(map(len, small.chunks)) <= 400_000
+    rollouts = [r for part in unpacked(small) for g in part["groups"].values() for r in g["rollouts"]]
+    assert {"pictures" in rollout for rollout in rollouts} == {True, False}
+    assert all(("pictures" in rollout) == isinstance(rollout["frames"], list) for rollout in rollouts)
 
 
 def test_every_group_is_held_with_its_rollouts_scores_and_frames() -> None:

@@ -95,7 +95,7 @@ def test_a_cell_opens_to_its_group_its_rollouts_and_their_frames(page: Page) -> 
     first.locator("summary").click()
     expect(first.locator(".frame")).to_have_count(3)
     assert "count_words" in first.locator(".frame").nth(1).inner_text()
-    assert "strict: true" in first.locator(".frame").nth(1).inner_text()
+    assert '"strict": true' in first.locator(".frame").nth(1).inner_text()
     assert "5 tokens, $0.0004" in first.locator(".frame").nth(0).inner_text()
     table = page.get_by_role("group", name="rollouts").inner_text()
     assert "provider: 503 from the provider" in table

@@ -2,7 +2,7 @@
 
 const LONGEST_SET = 100_000;
 const AT_A_TIME = 200;
-const SMALL_JSON = 600;
+const SHORT_JSON = 60, SMALL_JSON = 600;
 const MARKDOWN_SIGNS = [
   /^ {0,3}#{1,6} \S/m,
   /^ {0,3}(?:```|~~~)/m,
@@ -27,10 +27,10 @@ function answerView(text, label, pictures = []) {
   return shown ? make("div", {}, own, shown) : own;
 }
 
-/** What a text is written in; empty for one that is best shown as it is. */
+/** What a text is written in; empty for one that is best shown as it is, as a short one. */
 function kindOf(text) {
   if (text.length > LONGEST_SET) return "";
-  if (/^\s*[{[]/.test(text)) {
+  if (/^\s*[{[]/.test(text) && text.trim().length > SHORT_JSON) {
     try {
       JSON.parse(text);
       return "JSON";
@@ -166,20 +166,21 @@ function jsonParts(text, at) {
 
 /** A JSON text as a tree whose parts are made when they are opened; numbers stand as they are written. */
 function jsonView(text, label) {
-  const start = text.search(/\S/);
-  return make("div", { className: "json", role: "group", "aria-label": label, tabIndex: 0 }, jsonPart(text, { key: null, start, end: text.trimEnd().length }, true));
+  const start = text.search(/\S/), parts = jsonParts(text, start), listed = text[start] === "[";
+  return make("div", { className: "json", role: "group", "aria-label": label, tabIndex: 0 },
+    listed ? make("p", { className: "soft" }, plural(parts.length, "item")) : null, jsonRows(text, parts, listed));
 }
 
-function jsonPart(text, { key, start, end }, open = false) {
-  const name = key === null ? "" : [make("span", { className: "key" }, jsonString(key)), ": "];
+function jsonPart(text, { key, start, end }) {
+  const name = [make("span", { className: "key" }, jsonString(key)), ": "];
   if (text[start] !== "{" && text[start] !== "[") return make("div", { className: "leaf" }, name, jsonLeaf(text.slice(start, end)));
+  if (end - start <= SHORT_JSON) return make("div", { className: "leaf" }, name, text.slice(start, end));
   const parts = jsonParts(text, start), listed = text[start] === "[";
-  if (!parts.length) return make("div", { className: "leaf" }, name, listed ? "[]" : "{}");
   const summary = make("summary", {}, name, make("span", { className: "soft" }, listed ? `[${plural(parts.length, "item")}]` : `{${plural(parts.length, "key")}}`));
   const details = make("details", {}, summary);
   const fill = () => { if (details.open && details.children.length === 1) details.append(jsonRows(text, parts, listed)); };
   details.addEventListener("toggle", fill);
-  if (open || end - start <= SMALL_JSON) { details.open = true; fill(); }
+  if (end - start <= SMALL_JSON) { details.open = true; fill(); }
   return details;
 }
 
@@ -222,6 +223,6 @@ function pictureNamed(source, alt, pictures) {
 }
 
 function pictureView({ name, type, data, why }) {
-  if (!data) return make("p", { className: "soft" }, `${name}: ${why}`);
+  if (!data) return make("p", { className: "soft" }, `picture ${name} is ${why}`);
   return make("figure", { className: "picture" }, make("img", { src: `data:${type};base64,${data}`, alt: name }), make("figcaption", { className: "soft" }, name));
 }

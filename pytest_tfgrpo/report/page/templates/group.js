@@ -57,27 +57,6 @@ function dataTable(label, heads, lines) {
       make("tbody", {}, lines.map((line) => make("tr", {}, line.map(cell))))));
 }
 
-/** What the user of a conversation says; what it replies to only where no step before shows that. */
-function userCard(frame, text, n) {
-  const answer = text(frame.input) === "" ? [] : [make("p", { className: "label" }, "the agent's answer"), textBlock(text(frame.input), "answer")];
-  const player = text(frame.name) === "script" ? null : make("span", { className: "soft" }, ` played by ${text(frame.name)}`);
-  return make("div", { className: "frame user" }, [...answer,
-    make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} user`), player), textBlock(text(frame.output), "message of the user")]);
-}
-
-function frameCard(frame, text, n) {
-  if (frame.kind === "user") return userCard(frame, text, n);
-  const figures = [`${whole(frame.tokens)} tokens`, money(frame.cost), duration(frame.ms)];
-  if (frame.finish) figures.push(frame.finish);
-  const parts = [make("p", { className: "frame-head" }, make("span", { className: "tag" }, `${n + 1} ${frame.kind}`), " ",
-    make("b", {}, text(frame.name)), make("span", { className: "soft" }, " " + figures.join(", ")))];
-  if (text(frame.input) !== "") parts.push(make("p", { className: "label" }, "input"), textBlock(text(frame.input), "input"));
-  if (frame.thoughts !== undefined) parts.push(make("details", { className: "thoughts" }, make("summary", { className: "label" }, "thoughts"), textBlock(text(frame.thoughts), "thoughts")));
-  if (frame.error === undefined || text(frame.output) !== "") parts.push(make("p", { className: "label" }, "output"), textBlock(text(frame.output), "output"));
-  if (frame.error !== undefined) parts.push(make("p", { className: "label bad" }, "error"), textBlock(text(frame.error), "error"));
-  return make("div", { className: `frame ${frame.kind}` }, parts);
-}
-
 function framesLeftOut(rollout) {
   return make("p", { className: "soft" }, `${rollout.frames} frames are left out of this page to keep it small. Show them with: `, make("code", {}, `tfgrpo show ${rollout.id}`));
 }
@@ -97,11 +76,10 @@ function rolloutBody(rollout, group) {
   const { text } = group;
   const failure = rollout.failure && make("p", { className: "bad" }, make("b", {}, rollout.failure[0]), ": ", text(rollout.failure[1]));
   const judged = rollout.judge && make("p", {}, `judge ${number(rollout.judge[0])}: `, text(rollout.judge[1]));
-  const frames = Array.isArray(rollout.frames) ? rollout.frames.map((frame, i) => frameCard(frame, text, i)) : [framesLeftOut(rollout)];
   return [failure, make("p", { className: "label" }, "answer"), answerView(text(rollout.answer), "answer", rollout.pictures), markControls(rollout, group), checksTable(rollout, text), judged,
     scoresTable(rollout, text), lessonList(rollout.lessons, "lessons in its prompt"), lessonList(rollout.withheld, "lessons left out of its prompt at random"),
     make("p", { className: "copies" }, make("span", { className: "soft" }, `temperature ${rollout.temperature} `), copyButton("copy tfgrpo show", `tfgrpo show ${shellWord(rollout.id)}`),
-      copyButton("copy link", linkTo(group.row.id, index.columns[group.column].label, String(rollout.index)))), ...frames];
+      copyButton("copy link", linkTo(group.row.id, index.columns[group.column].label, String(rollout.index)))), ...chatView(rollout, group)];
 }
 
 /** The steps of two rollouts, each given with its name and the texts of its group; then their answers, if `closing`. */
@@ -123,7 +101,7 @@ function pairView(left, right, closing = true) {
   };
   const seen = [0, 0];
   for (const [x, y] of aligned(framesOf(a), framesOf(b), same, alike)) {
-    add(x && frameCard(x, left.text, seen[0]++), y && frameCard(y, right.text, seen[1]++), !x || !y || !same(x, y));
+    add(x && stepCard(x, left.text, seen[0]++), y && stepCard(y, right.text, seen[1]++), !x || !y || !same(x, y));
   }
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
   const close = ({ rollout, text }) => make("div", {}, make("p", { className: "label" }, "answer"), answerView(text(rollout.answer), "answer", rollout.pictures), checksTable(rollout, text));
