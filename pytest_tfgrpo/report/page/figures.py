@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
@@ -11,6 +13,7 @@ from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.texts.text import label, pathless
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.blocks import table
+from pytest_tfgrpo.report.page.grid import Grid
 
 EXAMPLES = 3
 MOST = 1_000
@@ -44,6 +47,29 @@ def tools(report: Report) -> list[dict[str, Any]]:
             total["ms"] += use["latency_ms"]["sum"] or 0.0
             total["by"][label(row)] = use["calls"]
     return sorted(totals.values(), key=lambda total: (-total["calls"], total["tool"]))
+
+
+def tags(cells: Grid, run: Run | None) -> list[dict[str, Any]]:
+    """Return each tag with how the scenarios that have it did in the final sweep, by name; at most MAX_ROWS.
+
+    A gain is that of the scenarios which were in the baseline sweep too.
+    """
+    if run is None or cells.last is None:
+        return []
+    tagged = {scenario.id: dict.fromkeys(scenario.tags) for scenario in run.scenarios if scenario.tags}
+    means: defaultdict[str, list[tuple[float, float | None]]] = defaultdict(list)
+    for row in cells.rows:
+        cell = row.cells[cells.last]
+        if row.split == "eval" and cell is not None and cell.mean is not None:
+            for tag in tagged.get(row.id, ()):
+                means[tag].append((cell.mean, row.change))
+    found = []
+    for tag in sorted(means)[:MAX_ROWS]:
+        gains = [gain for _, gain in means[tag] if gain is not None]
+        scores = [mean for mean, _ in means[tag]]
+        gain = fsum(gains) / len(gains) if gains else None
+        found.append({"tag": tag, "n": len(scores), "mean": fsum(scores) / len(scores), "gain": gain})
+    return found
 
 
 def faults(report: Report, run: Run | None) -> list[dict[str, Any]]:

@@ -78,6 +78,7 @@ def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "")
         evidence=laid.evidence,
         effects=effects,
         tools=figures.tools(report),
+        tags=figures.tags(cells, run),
         faults=laid.faults,
         trusted=figures.has_caveats(report),
         most=figures.MOST,

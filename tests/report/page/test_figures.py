@@ -1,9 +1,15 @@
 """Values of the report that have no place of their own, as a page shows them."""
 
+from dataclasses import replace
+
 import pytest
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.report.page.figures import MAX_ROWS, effect_columns, flat, shape
+from pytest_tfgrpo.report.page.figures import MAX_ROWS, effect_columns, flat, shape, tags
+from pytest_tfgrpo.report.page.grid import grid
+from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.value import build
 
 
 @pytest.mark.parametrize(
@@ -58,3 +64,21 @@ def test_an_effect_of_nothing_is_a_figure() -> None:
         "alone",
         "with / without",
     ]
+
+
+def test_tags_have_the_means_of_their_scenarios_in_the_final_sweep() -> None:
+    run = make_run(
+        {"a": [0, 0], "b": [1, 1]}, {"a": [1, 1], "b": [1, 0], "c": [0, None], "d": [None, None]}, {"t": [1]}
+    )
+    known = {"a": ("x", "y", "x"), "b": ("x",), "c": ("z",), "d": ("z",), "t": ("x",)}
+    run = replace(run, scenarios=tuple(replace(s, tags=known[s.id]) for s in run.scenarios))
+    cells = grid(build(run, None), run)
+    assert tags(cells, run) == [
+        {"tag": "x", "n": 2, "mean": 0.75, "gain": 0.25},
+        {"tag": "y", "n": 1, "mean": 1.0, "gain": 1.0},
+        {"tag": "z", "n": 1, "mean": 0.0, "gain": None},
+    ]
+    assert tags(cells, None) == []
+    assert '<a href="#scenarios?tag=x">x</a></th><td>2</td><td>0.750</td><td>+0.250</td>' in html(
+        build(run, None), run
+    )

@@ -114,7 +114,7 @@ def test_hostile_text_stays_text_beside_other_runs(visit: Open, pages: Path) -> 
     expect(beside.locator("h3")).to_have_text("A, B and C side by side")
     expect(beside.locator(".first-difference")).to_contain_text("First difference: ")
     assert "</script><script>window.__hacked" in beside.locator(".answers pre").first.inner_text()
-    beside.locator("summary").click()
+    beside.locator("summary").first.click()
     page.keyboard.press("Escape")
     assert "</script><script>window.__hacked" in page.locator("#compare .runs").inner_text()
     assert page.evaluate("window.__hacked") is None

@@ -30,7 +30,7 @@ function answerView(text, label, pictures = []) {
 /** What a text is written in; empty for one that is best shown as it is, as a short one. */
 function kindOf(text) {
   if (text.length > LONGEST_SET) return "";
-  if (/^\s*[{[]/.test(text) && text.trim().length > SHORT_JSON) {
+  if (/^\s*[{[]/.test(text) && (text.trim().length > SHORT_JSON || text.includes("\\n"))) {
     try {
       JSON.parse(text);
       return "JSON";

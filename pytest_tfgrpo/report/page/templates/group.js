@@ -101,7 +101,9 @@ function pairView(left, right, closing = true) {
   };
   const seen = [0, 0];
   for (const [x, y] of aligned(framesOf(a), framesOf(b), same, alike)) {
-    add(x && stepCard(x, left.text, seen[0]++), y && stepCard(y, right.text, seen[1]++), !x || !y || !same(x, y));
+    const differs = !x || !y || !same(x, y);
+    const card = (frame, side, i) => frame && stepCard(frame, side.text, seen[i]++, { open: differs });
+    add(card(x, left, 0), card(y, right, 1), differs);
   }
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
   const close = ({ rollout, text }) => make("div", {}, make("p", { className: "label" }, "answer"), answerView(text(rollout.answer), "answer", rollout.pictures), checksTable(rollout, text));

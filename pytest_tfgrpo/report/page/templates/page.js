@@ -18,6 +18,7 @@ function route() {
   if (parts[0] === "scenario" && isPartial()) return seek(parts[1]);
   if (detail.open) detail.close();
   if (parts[0] === "lesson") return openLesson(parts[1]);
+  byId(parts[0])?.querySelectorAll("details.long").forEach((details) => { details.open = true; });
   if (parts[0] === "scenarios" && map && [...query].length) recallFilter(query);
 }
 
