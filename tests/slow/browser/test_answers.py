@@ -219,6 +219,19 @@ def test_steps_nest_fold_and_say_when_they_ran(show: Show) -> None:
     assert quiet(opened)
 
 
+@pytest.mark.parametrize(
+    "within", [lambda n: 1, lambda n: n, lambda n: 10**9], ids=["deep", "wide", "nowhere"]
+)
+def test_thousands_of_steps_in_each_other_are_shown(show: Show, within: Callable[[int], int]) -> None:
+    opened = show("done", tuple(make_frame("t", inside=within(n)) for n in range(3_000)))
+    chat = opened.page.locator("details.rollout[open] .chat")
+    expect(chat.get_by_role("button", name="fold all")).to_be_visible(timeout=60_000)
+    chat.get_by_role("button", name="fold all").click()
+    chat.get_by_role("button", name="unfold all").click()
+    expect(chat.locator(".frame")).to_have_count(3_000, timeout=60_000)
+    assert quiet(opened)
+
+
 @pytest.mark.parametrize("options", [{"viewport": {"width": 360, "height": 740}}, {"color_scheme": "dark"}])
 def test_answers_are_accessible_on_a_phone_and_in_the_dark(
     show: Show, axe: str, options: dict[str, object]

@@ -1,7 +1,8 @@
 // The transcript of a rollout as a chat: what was said, the tools that were called, and the steps within these.
 
 const ROLES = { user: "user", model: "assistant", tool: "tool" };
-const MANY_STEPS = 12;
+const MANY_STEPS = 12, MOST_OPEN = 100;
+const DEEPEST = 12;
 
 /** A text under its name; nothing where there is none. */
 function named(name, text, look = "label") {
@@ -66,26 +67,51 @@ function stepCard(frame, text, n, { open = true, times = null, inner = [], note 
   return step;
 }
 
+/** For each step the tool call that it was made in, -1 for none: only a tool before it, and none too deep to be drawn. */
+function callsAround(frames) {
+  const around = [], depths = [];
+  frames.forEach((frame, n) => {
+    let at = frame.inside ? n - frame.inside : -1;
+    if (at < 0 || frames[at].kind !== "tool") at = -1;
+    else if (depths[at] >= DEEPEST) at = around[at];
+    around.push(at);
+    depths.push(at < 0 ? 0 : depths[at] + 1);
+  });
+  return around;
+}
+
 /** The steps of a rollout, those within a tool call inside it; `answer` is what the rollout ended with. */
 function nestedSteps(frames, text, answer) {
-  const times = timesOf(frames), inner = new Map(), tops = [], last = frames.findLastIndex((frame) => frame.kind === "model" && !frame.inside);
-  const cards = new Array(frames.length);
-  const many = frames.length > MANY_STEPS;
+  const times = timesOf(frames), around = callsAround(frames), last = frames.findLastIndex((frame, n) => frame.kind === "model" && around[n] < 0);
+  const inner = frames.map(() => []), counts = frames.map(() => 0), tops = [];
+  const few = frames.length <= MANY_STEPS;
   for (let n = frames.length - 1; n >= 0; n--) {  // a tool is made after what is in it
-    const frame = frames[n], around = n - (frame.inside || 0), within = (inner.get(n) || []).reverse();
+    const frame = frames[n], within = inner[n].reverse(), said = plural(counts[n], "step") + " within";
     const repeats = n === last && text(frame.output) === answer && answer.length > 200;
-    const open = !repeats && (!many || frame.kind !== "tool" || frame.error !== undefined);
-    const more = within.length ? [make("details", { className: "within", open: !many }, make("summary", { className: "label" }, plural(countIn(within), "step") + " within"), within)] : [];
-    cards[n] = stepCard(frame, text, n, { open, times, inner: more, note: repeats ? "the answer above" : within.length ? `${plural(countIn(within), "step")} within` : "" });
-    cards[n].inSteps = 1 + countIn(within);
-    if (around < n && around >= 0) inner.set(around, [...(inner.get(around) || []), cards[n]]);
-    else tops.push(cards[n]);
+    const open = !repeats && (few || (frames.length <= MOST_OPEN && (frame.kind !== "tool" || frame.error !== undefined)));
+    const more = within.length ? [make("details", { className: "within", open: few }, make("summary", { className: "label" }, said), within)] : [];
+    const card = stepCard(frame, text, n, { open, times, inner: more, note: repeats ? "the answer above" : within.length ? said : "" });
+    if (around[n] < 0) tops.push(card);
+    else {
+      inner[around[n]].push(card);
+      counts[around[n]] += 1 + counts[n];
+    }
   }
   return tops.reverse();
 }
 
-function countIn(cards) {
-  return cards.reduce((sum, card) => sum + card.inSteps, 0);
+/** Open all steps, also those that are made as those around them open; returns what was closed. */
+function unfoldSteps(box) {
+  const opened = [];
+  for (let closed = [box]; closed.length;) {
+    closed = [...box.querySelectorAll("details.frame:not([open]), details.within:not([open])")];
+    for (const step of closed) {
+      step.open = true;
+      step.dispatchEvent(new Event("toggle"));
+    }
+    opened.push(...closed);
+  }
+  return opened;
 }
 
 /** All that was said in a rollout, from the prompt on. */
@@ -94,7 +120,7 @@ function chatView(rollout, group) {
   const { asked, text } = group, { frames } = rollout;
   const system = asked ? asked.system.map(text).join("\n") : "", user = asked ? text(asked.user) : "";
   const starts = frames.length > 0 && frames[0].kind === "user";
-  const fold = make("button", { type: "button", className: "fold", "aria-pressed": "false" }, "fold all");
+  const fold = make("button", { type: "button", className: "fold" }, "fold all");
   const box = make("section", { className: "chat", "aria-label": "transcript" },
     make("p", { className: "label" }, `transcript, ${plural(frames.length, "step")} `, frames.length > 2 ? fold : ""),
     system === "" ? null : foldedText("system prompt", system, "prompted system"),
@@ -102,7 +128,8 @@ function chatView(rollout, group) {
     nestedSteps(frames, text, text(rollout.answer)));
   fold.addEventListener("click", () => {
     const folded = fold.textContent === "fold all";
-    for (const step of box.querySelectorAll("details.frame, details.within")) step.open = !folded;
+    if (folded) for (const step of box.querySelectorAll("details.frame, details.within")) step.open = false;
+    else unfoldSteps(box);
     fold.textContent = folded ? "unfold all" : "fold all";
   });
   return [box];

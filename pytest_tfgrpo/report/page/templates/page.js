@@ -146,6 +146,7 @@ addEventListener("beforeprint", () => {
     details.dispatchEvent(new Event("toggle"));
     openedForPrint.push(details);
   }
+  if (detail.open) openedForPrint.push(...unfoldSteps(detail));
 });
 addEventListener("afterprint", () => { for (const details of openedForPrint.splice(0)) details.open = false; });
 
