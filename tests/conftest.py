@@ -21,7 +21,7 @@ try:
     import hypothesis
 except ImportError as error:
     raise pytest.UsageError(
-        "the project's own tests need more than the package: pip install -e '.[test-full,dev]'; its example "
+        "the project's own tests need more than the package: pip install -e '.[test-full]'; its example "
         "suite runs without: pytest --tfgrpo fixtures"
     ) from error
 from hypothesis import strategies as st

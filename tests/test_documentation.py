@@ -11,6 +11,7 @@ from support.builders import make_rollout
 from support.documentation import PAGES, text_of
 from support.examples import Block
 
+import pytest_tfgrpo
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.scenarios import Prompt
@@ -23,6 +24,7 @@ from pytest_tfgrpo.suite.documents.yaml_text import parse_yaml
 from pytest_tfgrpo.telemetry.sinks.otlp_destination import DEFAULT_ENDPOINT
 from pytest_tfgrpo.telemetry.sinks.span_content import SpanContent
 
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 
 
@@ -71,6 +73,38 @@ def test_every_page_can_be_reached_from_the_index() -> None:
         for p in PAGES
         if p.parent != ROOT and p.name != "index.md" and p.relative_to(ROOT / "docs").as_posix() not in index
     ] == []
+
+
+def test_the_site_has_every_page() -> None:
+    nav = re.findall(r"^ *- [^:]+: (\S+\.md)$", text_of(ROOT / "mkdocs.yml"), re.MULTILINE)
+    docs = ROOT / "docs"
+    pages = [page.relative_to(docs).as_posix() for page in PAGES if page.is_relative_to(docs)]
+    assert sorted(nav) == sorted([*pages, "start.md", "changelog.md"])
+
+
+def test_the_api_reference_has_every_public_name() -> None:
+    named = re.findall(r"^::: pytest_tfgrpo\.(\w+)$", text_of(ROOT / "docs" / "api.md"), re.MULTILINE)
+    assert sorted(named) == sorted({*pytest_tfgrpo.__all__} - {"__version__"})
+
+
+def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
+    page = text_of(ROOT / "docs" / "troubleshooting.md")
+    rows = re.findall(r"^\* (`[^`]+`(?:, `[^`]+`)*): ", page, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\* ", page, re.MULTILINE)), "a row starts with its message"
+    source = "".join(text_of(path) for path in (ROOT / "pytest_tfgrpo").rglob("*.py"))
+    joined = re.sub(r'"\n +f?"', "", source)
+    assert [
+        message for row in rows for message in re.findall(r"`([^`]+)`", row) if message not in joined
+    ] == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
+def test_an_issue_form_has_what_the_host_demands(form: Path) -> None:
+    value: Any = parse_yaml(text_of(form)).value
+    assert value.keys() >= {"name", "description", "body"}
+    assert len({field["id"] for field in value["body"]}) == len(value["body"])
+    assert all(field["attributes"]["label"] for field in value["body"])
+    assert {field["type"] for field in value["body"]} <= {"textarea", "input", "dropdown"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

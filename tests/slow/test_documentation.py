@@ -12,7 +12,7 @@ from support import ROOT, examples
 from support.collector import Collector, ReceivedSpan
 from support.documentation import PAGES, text_of
 from support.examples import Block
-from support.fake_model import Body, FakeModel
+from support.fake_model import Body, FakeModel, Reply, calls
 from support.tools import require_tool, run_pytest
 
 from pytest_tfgrpo.cli.project import parse_ini
@@ -94,6 +94,34 @@ def test_the_user_that_a_model_plays_in_the_guide_says_what_it_knows_and_stops(
         "Which order is it?",
         "It is order 4711.",
     ]
+
+
+def weather_service(request: Body, _: int) -> str | Reply:
+    """Answer as the model of the recipe on the OpenAI SDK: look first, then say what was found."""
+    last = request["messages"][-1]
+    return f"It is {last['content']}." if last["role"] == "tool" else calls(("look_up", {"city": "Oslo"}))
+
+
+def test_the_agent_of_the_recipe_on_the_openai_sdk_reports_what_its_tools_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = examples.blocks_of(text_of(ROOT / "docs" / "recipes.md"))
+    (agent,) = (block for block in blocks if "file=sdk_agent.py" in block.words)
+    write(agent, tmp_path)
+    checks = [
+        {"kind": "contains", "value": "sunny"},
+        {"kind": "tool_calls", "calls": [{"name": "look_up", "arguments": {"city": "Oslo"}}]},
+    ]
+    scenario = {"id": "oslo", "split": "eval", "prompt": "What is the weather in Oslo?", "checks": checks}
+    (tmp_path / "oslo.scenario.json").write_text(json.dumps(scenario), encoding="utf-8")
+    with FakeModel(weather_service) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-recipe")
+        done = examples.run(
+            "pytest -q --tfgrpo-allow-paid=true --tfgrpo-actor=python:sdk_agent:solve", tmp_path
+        )
+    assert done.code == 0, done.output
+    assert len(server.requests) == 2
 
 
 def check_spans(spans: list[ReceivedSpan], page: str) -> None:

@@ -93,6 +93,7 @@ def _guard(setting: Setting[Any]) -> str:
         setting.parse("")
     except ValueError as error:
         text = re.sub("^must (be )?(an? |one of )?", "", str(error))
+        text = re.sub(r"^match (\S+);", r"match `\1`;", text)
         return "" if text == "not be empty" or setting.parse is parse_bool else _cell(text)
     raise AssertionError(f"{setting.name} takes the empty text")
 
