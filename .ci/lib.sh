@@ -127,10 +127,12 @@ with open("pyproject.toml", "rb") as file:
 PYTHON
 }
 
-# wheel: build the wheel and print its path.
+# wheel: build sdist and wheel, as nobody who knows where the repository is, check them, and print the wheel's path.
 wheel() {
-    [ -d "$work/dist" ] || "$work/dev/bin/python" -m build --outdir "$work/dist" "$work/tree" >"$work/log" 2>&1 ||
-        { cat "$work/log"; fail build; }
+    [ -d "$work/dist" ] || {
+        env -u REPOSITORY_URL "$work/dev/bin/python" -m build --outdir "$work/dist" "$work/tree" &&
+            "$work/dev/bin/python" -m twine check --strict "$work"/dist/*
+    } >"$work/log" 2>&1 || { cat "$work/log" >&2; fail build; }
     echo "$work"/dist/*.whl
 }
 
@@ -148,6 +150,8 @@ smoke() {
     done
     [ "$(find "$place"/lib -path '*/pytest_tfgrpo/*' -name '*-pytest-*.pyc' | wc -l)" -lt 15 ] ||
         fail "pytest rewrote the package's own modules"
+    ! grep -nP '\]\((?!https?://)' "$place"/lib/python*/site-packages/pytest_tfgrpo-*.dist-info/METADATA ||
+        fail 'a package index would show these dead links'
     expect 0 tfgrpo report
     expect 0 tfgrpo show e1.vocabulary-1.r0
     expect 0 tfgrpo stamp --check
