@@ -24,16 +24,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Return a page whose links lead somewhere on the site, and whose examples show their file names."""
     place = page.file.src_uri
     source = next((file for file, known in PLACES.items() if known == place), DOCS / place)
     markdown = _COMMENT.sub("", markdown)  # some have what only tests run
     parts, last = [], 0
-    for fence in _FENCE.finditer(markdown):
-        parts += [_linked(markdown[last : fence.start()], source, place, config.repo_url), _titled(fence)]
-        last = fence.end()
-    return "".join([*parts, _linked(markdown[last:], source, place, config.repo_url)])
+    for fence in [*_FENCE.finditer(markdown), None]:
+        text = markdown[last : fence.start() if fence else None]
+        parts.append(_LINK.sub(lambda match: _led(match, source, place, config.repo_url, files), text))
+        if fence:
+            parts.append(_titled(fence))
+            last = fence.end()
+    return "".join(parts)
 
 
 def _titled(fence: re.Match[str]) -> str:
@@ -44,20 +47,15 @@ def _titled(fence: re.Match[str]) -> str:
     return f"```{'{.console .no-copy}' if fence[1] == 'console' else fence[1] + title}{fence[3]}"
 
 
-def _linked(text: str, source: Path, place: str, repository: str | None) -> str:
-    def link(match: re.Match[str]) -> str:
-        name, mark, anchor = match[2].partition("#")
-        target = (source.parent / name).resolve() if name else source
-        if not target.exists():
-            return match[0]  # the build names it
-        if target in PLACES:
-            found = PLACES[target]
-        elif target.is_relative_to(DOCS):
-            found = target.relative_to(DOCS).as_posix()
-        elif repository:
-            return f"[{match[1]}]({repository.rstrip('/')}/blob/HEAD/{target.relative_to(ROOT).as_posix()})"
-        else:
-            return match[1]
-        return f"[{match[1]}]({os.path.relpath(found, Path(place).parent)}{mark}{anchor})"
-
-    return _LINK.sub(link, text)
+def _led(link: re.Match[str], source: Path, place: str, repository: str | None, files: Files) -> str:
+    """Return a link from `source` as one on the site, into the repository, or as its text alone."""
+    name, mark, anchor = link[2].partition("#")
+    target = (source.parent / name).resolve() if name else source
+    if not target.exists():
+        return link[0]  # the build names it
+    path = target.relative_to(ROOT).as_posix()
+    found = PLACES.get(target, path.removeprefix("docs/"))
+    known = files.get_file_from_path(found)
+    if known is not None and not known.inclusion.is_excluded():
+        return f"[{link[1]}]({os.path.relpath(found, Path(place).parent)}{mark}{anchor})"
+    return f"[{link[1]}]({repository.rstrip('/')}/blob/HEAD/{path})" if repository else link[1]

@@ -98,6 +98,15 @@ def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> 
     ] == []
 
 
+def test_the_newest_release_of_the_changelog_is_the_one_to_cite() -> None:
+    newest = re.search(r"^## \[([\d.]+)\] - ([\d-]+)$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    citation: Any = parse_yaml(text_of(ROOT / "CITATION.cff")).value
+    assert newest is not None
+    assert newest.groups() == (citation["version"], citation["date-released"])
+    assert newest[1] == pytest_tfgrpo.__version__
+    assert citation.keys() >= {"cff-version", "message", "title", "authors"}
+
+
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
 def test_an_issue_form_has_what_the_host_demands(form: Path) -> None:
     value: Any = parse_yaml(text_of(form)).value
