@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.engine.observers import Record
     from pytest_tfgrpo.gate.result import RuleResult
     from pytest_tfgrpo.gate.verdict import GateRule
-    from pytest_tfgrpo.launch.running import RunResult
+    from pytest_tfgrpo.launch.result import RunResult, RunResults
     from pytest_tfgrpo.plugin.items.score_function import score
     from pytest_tfgrpo.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
@@ -41,7 +41,8 @@ _HOMES = {
     "Rewarder": "pytest_tfgrpo.protocols",
     "Rollout": "pytest_tfgrpo.core.records",
     "RuleResult": "pytest_tfgrpo.gate.result",
-    "RunResult": "pytest_tfgrpo.launch.running",
+    "RunResult": "pytest_tfgrpo.launch.result",
+    "RunResults": "pytest_tfgrpo.launch.result",
     "Scenario": "pytest_tfgrpo.core.records",
     "ToolContext": "pytest_tfgrpo.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
@@ -70,6 +71,7 @@ __all__ = [
     "Rollout",
     "RuleResult",
     "RunResult",
+    "RunResults",
     "Scenario",
     "ToolContext",
     "Trajectory",

@@ -5,6 +5,7 @@ import json
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,9 +74,9 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
         ({"group_siez": 3}, "unknown setting 'group_siez'; did you mean 'group_size'"),
         ({"group_size": 1}, r"group_size must be an integer >= 2, not 1 \(argument group_size\)"),
         ({"actor": None}, "no actor"),
-        ({"actor": object()}, "has no attribute 'name'"),
-        ({"actor": Counter}, "actor: 'Counter' is a class; give an instance"),
-        ({"actor": scenario}, "actor: 'scenario' is a function; name it, for example python:"),
+        ({"actor": SimpleNamespace(name="x", bound=None)}, "has no attribute 'identity'"),
+        ({"actor": Counter}, "actor: 'Counter' is a class; name an instance"),
+        ({"progress": 1}, "progress must be True or False, not 1"),
         ({"checks": {"exact": None}}, "the check kind 'exact' is built in"),
         ({"rewarders": [len]}, "has no attribute 'name'"),
         (

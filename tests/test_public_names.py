@@ -22,6 +22,7 @@ NAMES = [
     "Rollout",
     "RuleResult",
     "RunResult",
+    "RunResults",
     "Scenario",
     "ToolContext",
     "Trajectory",

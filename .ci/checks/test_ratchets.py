@@ -21,7 +21,7 @@ OPTIONAL = (
 )
 """Features that the trunk should not know."""
 TRUNK = ("engine", "engine/attempts", "engine/phases", "engine/preparation", "launch")
-LOAD_LATE = ("api.py:", "cli/", "features.py:", "launch/", "plugin/")
+LOAD_LATE = ("api/", "cli/", "features.py:", "launch/", "plugin/")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

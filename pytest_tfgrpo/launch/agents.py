@@ -172,10 +172,15 @@ def compare_agents(
     lines = agents_lines(value, verbosity=verbosity)
     first = folders[name]
     if first is not None:
-        page = first.parents[2] / task / COMPARISONS / f"{id_}.html"
+        page = page_of(name, run, first, task)
         _write(page, value, {key: folder for key, folder in folders.items() if folder is not None})
         lines.append(f"page   {line(os.path.relpath(page, start))}")
     return lines
+
+
+def page_of(name: str, run: Run, folder: Path, task: str) -> Path:
+    """Return where the comparison of a list is, from the run of one of its agents and its folder."""
+    return folder.parents[2] / task / COMPARISONS / f"{run.run_id.removesuffix(f'-{name}')}.html"
 
 
 def _write(page: Path, value: Mapping[str, Any], folders: Mapping[str, Path]) -> None:

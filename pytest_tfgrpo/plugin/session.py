@@ -29,11 +29,8 @@ from pytest_tfgrpo.plugin.items.items import (
     RunFile,
     ScenarioItem,
     StandIn,
-    is_tried,
     make_gates,
     make_items,
-    require_listed,
-    unused_domains,
 )
 from pytest_tfgrpo.plugin.items.selection import (
     Pick,
@@ -49,6 +46,7 @@ from pytest_tfgrpo.plugin.items.selection import (
 )
 from pytest_tfgrpo.plugin.session_end import SessionEnd
 from pytest_tfgrpo.plugin.start import agent_folders, garbage, gate_ids, options
+from pytest_tfgrpo.runs.agents import is_tried, require_listed, unused_domains
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.settings import Settings

@@ -16,7 +16,7 @@ from pytest_tfgrpo.gate.named_gates import OpenGate
 from pytest_tfgrpo.launch import launch as launching
 from pytest_tfgrpo.launch.choice import limited, phases_of, planned, select
 from pytest_tfgrpo.launch.launch import Launch, is_gated, read_gates
-from pytest_tfgrpo.launch.running import RunResult
+from pytest_tfgrpo.launch.result import RunResult
 from pytest_tfgrpo.recording import writing
 
 EVALS = [make_scenario(f"e{n}", split="eval", stamp=f"{n:064x}") for n in range(6)]

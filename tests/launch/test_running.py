@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from support.jobs import ScriptedActor, make_job, suite, three_or_not
 
+from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Rollout, Run
 from pytest_tfgrpo.engine.observers import EngineFailed
 from pytest_tfgrpo.launch import running
-from pytest_tfgrpo.launch.running import RunResult, arun_launch, run_launch
+from pytest_tfgrpo.launch.result import RunResult
+from pytest_tfgrpo.launch.running import arun_launch, run_launch
 
 
 def verdict(*, failed: bool, named: tuple[bool, ...] = ()) -> Any:
@@ -139,19 +141,47 @@ def test_what_breaks_the_engine_is_raised_and_nothing_is_written(tmp_path: Path,
     assert not any(isinstance(one, EngineFailed) for one in seen)
 
 
+class Side:
+    """Runs that take records until one is the last."""
+
+    follower, ended = None, False
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def hand_on(self, name: str, record: Any) -> None:
+        self.told.append((name, record))
+        self.ended = isinstance(record, EngineFailed)
+
+
 def test_a_run_that_does_not_end_in_time_is_an_error() -> None:
-    thread: Any = SimpleNamespace(records=queue.SimpleQueue())
+    side: Any = Side()
     with pytest.raises(TimeoutError, match=r"the run did not end within 0\.001 s"):
-        running._take_all(thread, lambda _: None, [], timeout_s=0.001)
+        running._take_all(side, queue.SimpleQueue(), timeout_s=0.001)
 
 
 def test_records_that_gathered_are_handed_on_in_order_up_to_the_last() -> None:
     records = queue.SimpleQueue()
     last = EngineFailed(ValueError("x"))
     for record in ("a", "b", last, "late"):
-        records.put(record)
-    told: list[Any] = []
-    ended: list[Any] = []
-    thread: Any = SimpleNamespace(records=records)
-    running._take_all(thread, told.append, ended)
-    assert (told, ended, records.qsize()) == (["a", "b"], [last], 1)
+        records.put(("", record))
+    side: Any = Side()
+    running._take_all(side, records)
+    assert ([record for _, record in side.told], records.qsize()) == (["a", "b", last], 1)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_run_whose_files_cannot_be_written_keeps_no_other_from_being_written(
+    tmp_path: Path, apart: bool
+) -> None:
+    class Full(Launch):
+        def write(self, conclusion: Any) -> None:
+            raise JournalError("the disk is full")
+
+    launches: Any = {"a": Full(tmp_path / "a"), "b": Launch(tmp_path / "b")}
+    seen: list[Any] = []
+    arun, run = running.arun_launches, running.run_launches
+    with pytest.raises(JournalError, match="the disk is full"):
+        asyncio.run(arun(launches, seen.append)) if apart else run(launches, seen.append)
+    assert [name for name, *_ in launches["b"].told] == ["conclude", "write", "record"]
+    assert [type(one) for one in seen].count(Run) == 2

@@ -34,7 +34,7 @@ def listed_agents(text: str | None) -> tuple[ListedAgent, ...]:
     if text is None:
         return ()
     entries = [entry.strip() for entry in _BREAK.split(text)]
-    agents = [_agent(entry) for entry in entries if entry]
+    agents = [listed_agent(entry) for entry in entries if entry]
     if len(agents) == 1 and agents[0].spec == text.strip():
         _require_spec(agents[0])
         return ()
@@ -51,7 +51,13 @@ def listed_agents(text: str | None) -> tuple[ListedAgent, ...]:
     return tuple(agents)
 
 
-def _agent(entry: str) -> ListedAgent:
+def is_agent_name(text: str) -> bool:
+    """Return whether an agent of a list can be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
+def listed_agent(entry: str) -> ListedAgent:
+    """Return one entry of a list, ``spec`` or ``name = spec``, as it is written."""
     named = _NAMED.fullmatch(entry)
     return ListedAgent(named[1], named[2].strip()) if named else ListedAgent(_name_of(entry), entry)
 
@@ -91,7 +97,7 @@ def _require_spec(agent: ListedAgent) -> None:
 def _require_name(agent: ListedAgent) -> None:
     if not agent.spec:
         raise ValueError(f"must say what each agent is ({agent.name!r} has no spec)")
-    if not _NAME.fullmatch(agent.name):
+    if not is_agent_name(agent.name):
         raise ValueError(
             "must list agents whose names match "
             f"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_LENGTH - 1}}} ({agent.name!r} does not; "

@@ -31,7 +31,7 @@ from pytest_tfgrpo.suite.collection import collect
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.launch.launch import Launch
-    from pytest_tfgrpo.launch.running import RunResult
+    from pytest_tfgrpo.launch.result import RunResult
 
 OPTIMISE, ROLLOUTS = "optimise", "rollouts.json"
 """In the folder of a job: the run of its group, and what came of it."""

@@ -43,7 +43,7 @@ from pytest_tfgrpo.suite.packs import load_packs
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.launch.launch import Launch
-    from pytest_tfgrpo.launch.running import RunResult
+    from pytest_tfgrpo.launch.result import RunResult
 
 Delivery: TypeAlias = Literal["prompt", "skill"]
 WITHOUT, WITH = "without", "with"

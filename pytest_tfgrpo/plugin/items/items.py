@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.texts.named_values import nearest, short
-from pytest_tfgrpo.core.texts.text import few
 from pytest_tfgrpo.plugin.items.failures import ItemFailed
 from pytest_tfgrpo.plugin.items.markers import Outline
 from pytest_tfgrpo.plugin.start.gate_ids import run_id
+from pytest_tfgrpo.runs.agents import is_tried
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.config import NamedGate
@@ -147,41 +145,6 @@ class RunFile(pytest.File):
         named = (word.partition("::") for word in self.config.args)
         for name in dict.fromkeys(name for path, _, name in named if name and start / path == self.path):
             yield StandIn.from_parent(self, name=name, nodeid=f"{self.nodeid}::{name}")
-
-
-def is_tried(scenario: Scenario, agent: str, by_domain: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether an agent of a list tries a scenario; a single actor, without a name, tries all.
-
-    What the scenario says itself counts before what is said of its domain.
-    """
-    if not agent:
-        return True
-    named = scenario.agents or by_domain.get(scenario.domain, ())
-    return not named or agent in named
-
-
-def unused_domains(named: Iterable[str], scenarios: Iterable[Scenario]) -> list[str]:
-    """Return a warning for each domain of the setting ``domain_agents`` that none of `scenarios` has."""
-    known = sorted({scenario.domain for scenario in scenarios})
-    return [
-        f"warning: domain_agents: no scenario has the domain {short(domain)}"
-        f"{nearest(domain, known) or f'; there are {few(known, 20)}'}"
-        for domain in named
-        if domain not in known
-    ]
-
-
-def require_listed(scenarios: Iterable[Scenario], agents: Sequence[str]) -> None:
-    """Raise ScenarioError where scenarios name agents that the list lacks."""
-    known = f"; the list has {', '.join(agents)}"
-    lines = [
-        f"{scenario.source}: #/agents: unknown agent {name!r}{nearest(name, agents) or known}"
-        for scenario in scenarios
-        for name in scenario.agents
-        if any(agents) and name not in agents
-    ]
-    if lines:
-        raise ScenarioError("\n".join(lines))
 
 
 def items_of(

@@ -1,0 +1,133 @@
+"""What a run came to in six lines, the verdict first, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from pytest_tfgrpo.core.records import Group, Run
+from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.texts.text import count, interval, line, money, number, plural, scenarios_of
+from pytest_tfgrpo.metrics.passes import solved
+from pytest_tfgrpo.report.gates import overall
+
+WIDTH = 100
+SHOWN = 50
+"""Scenarios in the table of a notebook."""
+LONGEST = 200
+"""Characters of an answer there."""
+CELLS = "text-align: left; vertical-align: top; max-width: 32em; overflow-wrap: anywhere"
+STYLE = f"<style>.tfgrpo-result th, .tfgrpo-result td {{ {CELLS} }}</style>"
+UNTOUCHED = "tex2jax_ignore mathjax_ignore"
+"""Classes of what a notebook leaves as it is: it would take `$...$` of an answer for mathematics."""
+
+
+def headline(report: Report, passed: bool) -> str:
+    """Return whether a run passed, and why not."""
+    name = f"run {line(report['run_id'], 60)}"
+    if report["status"] != "complete":
+        return (
+            f"{str(report['status']).upper()}: {name}: {line(report['reason'], 300) or 'not all of it ran'}"
+        )
+    gate = report["gate"]
+    if not passed:
+        return f"FAILED: {name}: {_why(report)}"
+    if gate is None:
+        return f"complete: {name}, without a gate"
+    return f"{'passed' if overall(gate) == 'pass' else 'inconclusive'}: {name}"
+
+
+def _why(report: Report) -> str:
+    gate = report["gate"]
+    gates = [] if gate is None else [gate, *gate.get("gates", ())]
+    failed = [rule for one in gates if one["outcome"] == "fail" for rule in one["results"]]
+    found = [f"{one['name']}: {line(one['message'], 200)}" for one in failed if one["outcome"] == "fail"]
+    return "; ".join(found) or "a replay lacks answers; see problems"
+
+
+def result_lines(report: Report, passed: bool, folder: str) -> list[str]:
+    """Return six lines: how it ended, gain, score, lessons, cost, files."""
+    learned, cost = len(report["library"]["lessons"]), report.get("cost")
+    usd = "unknown" if cost is None or cost["usd"] is None else money(cost["usd"])
+    told = {
+        "gain": _gain(report),
+        "score": _score(report),
+        "lessons": plural(learned, "active lesson"),
+        "cost": usd if cost is None else f"{usd}, {count(cost['tokens'])} tokens",
+        "files": folder or "none were written",
+    }
+    lines = [f"{name:8} {line(text, WIDTH)}" for name, text in told.items()]
+    return [line(headline(report, passed), 2 * WIDTH), *lines]
+
+
+def _score(report: Report) -> str:
+    if not report["epochs"]:
+        return "nothing ran"
+    last, failed = report["epochs"][-1], sum(report["faults"]["failed"].values())
+    return (
+        f"{number(last['gt_score']['mean'])} mean of {plural(last['rollouts'], 'rollout')} of "
+        f"{plural(last['groups'], 'scenario')}, {failed} without an answer, {plural(last['errors'], 'error')}"
+    )
+
+
+def _gain(report: Report) -> str:
+    gain = report["gain"]
+    if gain is None or gain["difference"] is None or gain["before"] is None or gain["after"] is None:
+        return "not measured"
+    spread = f"95 % interval {interval(gain['ci95'], '+.3f')}" if gain["ci95"] else "too few for an interval"
+    counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])
+    return f"{gain['difference']:+.3f} ({gain['before']:.3f} to {gain['after']:.3f}), {spread}, {counted}"
+
+
+def html_of(lines: Sequence[str], runs: Mapping[str, Run]) -> str:
+    """Return lines and a table of the last sweep as HTML: a row for each scenario, columns for each agent."""
+    sweeps = {name: _last_sweep(run) for name, run in runs.items()}
+    ids = list(dict.fromkeys(id_ for sweep in sweeps.values() for id_ in sweep))
+    domains = {s.id: s.domain for run in runs.values() for s in run.scenarios}
+    single = len(runs) == 1
+    head = ["scenario", "domain", *(part for name in runs for part in _titles("" if single else name))]
+    rows = []
+    for id_ in ids[:SHOWN]:
+        cells = [text for sweep in sweeps.values() for text in _cells(sweep.get(id_))]
+        rows.append(_html_row("td", [line(id_, 80), line(domains.get(id_, ""), 40), *cells]))
+    left = len(ids) - SHOWN
+    more = f"<p>{plural(left, 'more scenario')}: <code>rows()</code> has all</p>" if left > 0 else ""
+    told = "\n".join(escape(text) for text in lines)
+    table = (
+        f"<table><thead>{_html_row('th', head)}</thead><tbody>{''.join(rows)}</tbody></table>" if ids else ""
+    )
+    return f'{STYLE}<div class="tfgrpo-result {UNTOUCHED}"><pre>{told}</pre>{table}{more}</div>'
+
+
+def _titles(agent: str) -> tuple[str, str, str]:
+    of = f"{agent}: " if agent else ""
+    return f"{of}score", f"{of}passed", f"{of}answer"
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    inside = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{inside}</tr>"
+
+
+def _last_sweep(run: Run) -> dict[str, Group]:
+    """Return the groups of the last phase by scenario."""
+    return {group.scenario_id: group for group in run.phases[-1].counted} if run.phases else {}
+
+
+def _cells(group: Group | None) -> tuple[str, str, str]:
+    """Return the mean score of a group, how many of its rollouts passed, and its worst answer."""
+    if group is None:
+        return "-", "-", ""
+    pairs = list(zip(group.rollouts, group.scores, strict=True))
+    rollout = (
+        min(pairs, key=lambda pair: (pair[1].gt_score is None, pair[1].gt_score or 0.0))[0] if pairs else None
+    )
+    told = ""
+    if rollout is not None:
+        failure = rollout.failure
+        told = (
+            line(rollout.answer, LONGEST)
+            if failure is None
+            else line(f"{failure.code}: {failure.message}", LONGEST)
+        )
+    return number(group.gt_mean), f"{solved(group)} of {len(pairs)}", told
