@@ -133,6 +133,7 @@ class Lines:
     def keep(self, text: str) -> None:
         """Show a line that stays."""
         self._draw(lambda place: place.keep(line(text, place.width)))
+        self._shown = ""
         self._draw(self._text)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.launch.result_lines import headline, html_of, result_lines
 from pytest_tfgrpo.launch.result_rows import ResultRow, rows_of
 
@@ -53,7 +54,10 @@ class RunResult:
         return rows_of(self.run, self.run.identities["actor"]["name"])
 
     def _lines(self) -> list[str]:
-        return result_lines(self.report, self.passed, "" if self.folder is None else str(self.folder))
+        folder, here = self.folder, Path.cwd()
+        if folder is not None and folder.is_relative_to(here):
+            folder = folder.relative_to(here)
+        return result_lines(self.report, self.passed, "" if folder is None else line(str(folder)))
 
     def __repr__(self) -> str:
         """Return how it ended, gain, score, lessons, cost and folder, a line each."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from pytest_tfgrpo.core.records import Group, Run
+from pytest_tfgrpo.core.records import Failure, Group, Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.texts.text import count, interval, line, money, number, plural, scenarios_of
+from pytest_tfgrpo.core.texts.text import count, gist, interval, line, money, number, plural, scenarios_of
 from pytest_tfgrpo.metrics.passes import solved
 from pytest_tfgrpo.report.gates import overall
 
@@ -54,10 +54,9 @@ def result_lines(report: Report, passed: bool, folder: str) -> list[str]:
         "score": _score(report),
         "lessons": plural(learned, "active lesson"),
         "cost": usd if cost is None else f"{usd}, {count(cost['tokens'])} tokens",
-        "files": folder or "none were written",
     }
     lines = [f"{name:8} {line(text, WIDTH)}" for name, text in told.items()]
-    return [line(headline(report, passed), 2 * WIDTH), *lines]
+    return [line(headline(report, passed), 2 * WIDTH), *lines, f"files    {folder or 'none were written'}"]
 
 
 def _score(report: Report) -> str:
@@ -119,15 +118,11 @@ def _cells(group: Group | None) -> tuple[str, str, str]:
     if group is None:
         return "-", "-", ""
     pairs = list(zip(group.rollouts, group.scores, strict=True))
-    rollout = (
-        min(pairs, key=lambda pair: (pair[1].gt_score is None, pair[1].gt_score or 0.0))[0] if pairs else None
-    )
-    told = ""
-    if rollout is not None:
-        failure = rollout.failure
-        told = (
-            line(rollout.answer, LONGEST)
-            if failure is None
-            else line(f"{failure.code}: {failure.message}", LONGEST)
-        )
+    worst = min(pairs, key=lambda pair: (pair[1].gt_score is None, pair[1].gt_score or 0.0))[0]
+    failure = worst.failure
+    told = line(worst.answer, LONGEST) if failure is None else _failure(failure)
     return number(group.gt_mean), f"{solved(group)} of {len(pairs)}", told
+
+
+def _failure(failure: Failure) -> str:
+    return f"{line(failure.code, 40)}: {gist(failure.message, LONGEST)}"

@@ -1,0 +1,146 @@
+"""Results: six lines, a table for a notebook that trusts no answer, and flat rows."""
+
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.api import SMALL, SUITE, Counter, scenario
+
+import pytest_tfgrpo as tfgrpo
+from pytest_tfgrpo.launch.result import RunResult, RunResults
+from pytest_tfgrpo.launch.result_lines import SHOWN
+
+HOSTILE = "<script>alert(1)</script>$x$\x1b[31m\u202e" + "long " * 100_000
+COLUMNS = [
+    *("agent", "scenario", "split", "domain", "tags", "prompt", "phase", "epoch", "rollout", "status"),
+    *("answer", "passed", "score", "reward", "reason", "error", "latency_ms", "tokens", "cost_usd"),
+    *("lessons", "rollout_id", "run_id"),
+]
+
+
+def hostile(context: tfgrpo.AgentContext) -> str:
+    if context.task.id == "c":
+        raise ValueError("<img src=x onerror=alert(2)>")
+    return HOSTILE
+
+
+def learned(root: Path, **settings: Any) -> RunResult:
+    return tfgrpo.run(root, SUITE, actor=Counter(), **{**SMALL, **settings})
+
+
+def test_a_result_is_six_lines_the_verdict_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = learned(tmp_path)
+    lines = repr(result).splitlines()
+    assert [text[:8].strip() for text in lines[1:]] == ["gain", "score", "lessons", "cost", "files"]
+    assert lines[0].startswith(f"passed: run {result.run.run_id}") == result.passed
+    assert " (" in lines[1]
+    assert lines[2].endswith("mean of 10 rollouts of 2 scenarios, 0 without an answer, 0 errors")
+    assert lines[5] == f"files    {result.folder}"
+    monkeypatch.chdir(tmp_path)
+    assert repr(result).splitlines()[5].startswith("files    out/")
+    assert str(result) == repr(result)
+
+
+@pytest.mark.parametrize(
+    ("settings", "first"),
+    [
+        ({"gate_min_mean": 1}, "FAILED: run {}: minimum mean: "),
+        ({"learning": False, "gate_min_mean": None}, "complete: run {}, without a gate"),
+    ],
+)
+def test_the_first_line_says_how_it_ended_and_why(
+    settings: dict[str, Any], first: str, tmp_path: Path
+) -> None:
+    result = learned(tmp_path, **settings)
+    assert repr(result).startswith(first.format(result.run.run_id))
+    assert len(repr(result).splitlines()) == 6
+
+
+def test_a_run_that_did_not_end_says_so_first(tmp_path: Path) -> None:
+    result = learned(tmp_path, learning=False, gate_min_mean=None)
+    report: Any = {**result.report, "status": "incomplete", "reason": "the budget is spent"}
+    cut = replace(result, run=replace(result.run, status="incomplete"), report=report)
+    assert repr(cut).startswith(f"INCOMPLETE: run {cut.run.run_id}: the budget is spent\n")
+
+
+def test_what_a_replay_lacks_is_said(tmp_path: Path) -> None:
+    result = replace(learned(tmp_path, learning=False, gate_min_mean=None), problems=("no answer of c",))
+    assert "FAILED" in repr(result)
+    assert "a replay lacks answers" in repr(result)
+
+
+def test_a_result_is_a_frozen_value_that_a_program_can_compare(tmp_path: Path) -> None:
+    result = learned(tmp_path)
+    with pytest.raises(FrozenInstanceError):
+        result.folder = None  # type: ignore[misc]
+    assert result == replace(result)
+    assert result != replace(result, folder=None)
+
+
+def test_the_summary_is_the_report_of_a_terminal(tmp_path: Path) -> None:
+    result = learned(tmp_path)
+    assert result.summary().splitlines()[0].startswith("gate  ")
+    assert len(result.summary(verbosity=1).splitlines()) > len(result.summary().splitlines())
+
+
+def test_a_notebook_shows_no_answer_as_html(tmp_path: Path) -> None:
+    result = tfgrpo.run(tmp_path, SUITE, actor=hostile, learning=False)
+    shown = result._repr_html_()
+    assert not any(tag in shown for tag in ("<script", "<img", "\x1b", "\u202e"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "crash: ValueError: &lt;img src=x onerror=alert(2)&gt;" in shown
+    assert "mathjax_ignore" in shown
+    assert len(shown) < 5_000
+    assert len(repr(result)) < 1_000
+
+
+def test_a_notebook_shows_so_many_scenarios_and_names_the_rest(tmp_path: Path) -> None:
+    suite = [scenario(f"s{n}", "eval") for n in range(SHOWN + 3)]
+    shown = tfgrpo.run(tmp_path, suite, actor=Counter(), learning=False)._repr_html_()
+    assert shown.count("<tr>") == SHOWN + 1
+    assert "3 more scenarios" in shown
+
+
+def test_rows_are_flat_one_for_each_rollout_and_have_the_same_columns(tmp_path: Path) -> None:
+    suite = [{**one, "tags": ["new", "odd"]} for one in SUITE]
+    result = tfgrpo.run(tmp_path, suite, actor=hostile, **SMALL)
+    rows = result.rows()
+    assert len(rows) == sum(len(g.rollouts) for p in result.run.phases for g in p.with_dev)
+    assert all(list(row) == [*COLUMNS, "check.exact"] for row in rows)
+    assert all(isinstance(cell, str | int | float | bool | None) for row in rows for cell in row.values())
+    crashed = next(row for row in rows if row["scenario"] == "c")
+    assert (crashed["status"], crashed["passed"], crashed["score"]) == ("failed", False, 0.0)
+    assert str(crashed["error"]).startswith("crash: ")
+    answered = rows[0]
+    assert (answered["tags"], answered["split"], answered["phase"]) == ("new, odd", "train", "epoch1")
+    assert answered["answer"] == HOSTILE
+    assert str(answered["reason"]).startswith("expected ")
+
+
+def test_a_secret_in_an_answer_is_in_no_row(tmp_path: Path) -> None:
+    key = "sk-proj-" + "a1B2" * 10
+    result = tfgrpo.run(tmp_path, SUITE, actor=lambda context: key, learning=False)
+    assert key not in str(result.rows())
+    assert key not in result._repr_html_()
+
+
+def test_a_run_of_which_nothing_ran_has_no_rows(tmp_path: Path) -> None:
+    result = learned(tmp_path, learning=False, gate_min_mean=None)
+    empty: Any = replace(result, run=replace(result.run, phases=()), report={**result.report, "epochs": []})
+    assert empty.rows() == []
+    assert "nothing ran" in repr(empty)
+    assert "<table" not in empty._repr_html_()
+
+
+def test_results_of_several_agents_are_a_mapping_with_a_table_for_all(tmp_path: Path) -> None:
+    results: Any = tfgrpo.run(tmp_path, SUITE, actor={"a": Counter(), "b": "nothing"}, learning=False)
+    assert isinstance(results, RunResults)
+    assert results.summary() == repr(results)
+    assert results.passed
+    assert list(results.items())[1][0] == "b"
+    assert "a: score" in results._repr_html_()
+    assert len({tuple(row) for row in results.rows()}) == 1
+    broken: Any = SimpleNamespace(passed=False)
+    assert not replace(results, results={**results.results, "b": broken}).passed
