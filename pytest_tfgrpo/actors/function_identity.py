@@ -1,7 +1,7 @@
 """What a function, or an object that is called like one, does: a digest, equal for equal code and values.
 
 Seen are its code, and the functions, classes and plain values of its module that it names; what else there is
-counts by its name or class. What the code itself assigns is its state, and does not count.
+counts by its name or class. What the code itself assigns or fills is its state, and does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ MOST = 10_000
 """Values that are looked at; further ones count by their class."""
 BORN = ("__init__", "__new__", "__post_init__")
 """Methods whose assignments are what an object is made with."""
+FILLS = {
+    *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft"),
+    *("put", "put_nowait", "remove", "setdefault", "sort", "update"),
+}
+"""Methods that change what they belong to."""
 _SET_BY = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"}
+_LOADED_BY = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR"}
+_READ_BY = {"LOAD_METHOD", "LOAD_ATTR"}
 
 
 def fingerprint(agent: object) -> str:
@@ -41,14 +48,25 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _assigned(code: types.CodeType) -> set[str]:
-    """Return the names of globals, attributes and outer variables that code assigns."""
+    """Return the names of globals, attributes and outer variables that code assigns or fills."""
     free = set(code.co_freevars)
-    return {
+    return {*_filled(code)} | {
         str(one.argval)
         for each in _codes(code)
         for one in dis.get_instructions(each)
         if one.opname in _SET_BY or (one.opname == "STORE_DEREF" and one.argval in free)
     }
+
+
+def _filled(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of what code fills, as in ``log.append(x)`` and ``cache[key] = x``."""
+    for each in _codes(code):
+        steps = [one for one in dis.get_instructions(each) if one.opname not in ("CACHE", "EXTENDED_ARG")]
+        for n, one in enumerate(steps):
+            fills = one.opname in _READ_BY and one.argval in FILLS
+            back = 1 if fills else 2 if one.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") else 0
+            if back and n >= back and steps[n - back].opname in _LOADED_BY:
+                yield str(steps[n - back].argval)
 
 
 def _function(value: object) -> types.FunctionType | None:

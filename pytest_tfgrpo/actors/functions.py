@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -43,7 +44,9 @@ def open_function(value: Any, name: str) -> PythonActor:
 
 def _identity(value: object) -> dict[str, Json]:
     declared = getattr(value, "identity", None)
-    if declared is None:
+    if (
+        declared is None or inspect.getattr_static(value, "identity", None) is None
+    ):  # not of a mock, which has all
         try:
             return {"sha256": fingerprint(value)}
         except RecursionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -72,7 +73,11 @@ def require_attributes(name: str, value: Any, wanted: Sequence[str]) -> None:
 
 
 def _is_actor(value: object) -> bool:
-    return not isinstance(value, type) and any(hasattr(value, mark) for mark in MARKS)
+    """Return whether an object is meant as an actor; a mock, which has every attribute, is a function."""
+    if isinstance(value, type) or not any(hasattr(value, mark) for mark in MARKS):
+        return False
+    own = any(inspect.getattr_static(value, mark, None) is not None for mark in MARKS)
+    return own or isinstance(getattr(value, "name", None), str)
 
 
 def _spec(value: Any, name: str) -> str:

@@ -194,8 +194,9 @@ def _place() -> LinePlace | None:
     """Return the output of the notebook that runs this, else standard error where it is a terminal."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    if getattr(shell, "kernel", None) is not None:
-        return NotebookPlace(ipython.display.display)
+    shows: Any = sys.modules.get("IPython.display")
+    if shows is not None and getattr(shell, "kernel", None) is not None:
+        return NotebookPlace(shows.display)
     stream = sys.stderr
     if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
         return None

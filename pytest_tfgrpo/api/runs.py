@@ -86,6 +86,8 @@ def open_runs(
     arguments: Mapping[str, Any],
 ) -> Runs:
     """Return the runs that a call amounts to; raises TfgrpoError on any misuse, before a call is made."""
+    if not isinstance(root, str | Path):
+        raise SettingError(f"root must be the project folder, not {short(root)}; give an agent as actor=...")
     root, arguments = Path(root).resolve(), dict(arguments)
     shown = arguments.pop("progress", True)
     if not isinstance(shown, bool):
@@ -96,6 +98,8 @@ def open_runs(
     if supplied.optimizer is not None:
         arguments["optimizer"] = supplied.optimizer.name
     settings = from_arguments(arguments, learning=learning)
+    if ACTOR.of(settings) is None:
+        raise SettingError("no actor is given; write actor=your_function, or a spec such as actor='offline'")
     agents = agents_of(settings, root, resume=resume)
     sources = _sources(scenarios)
     found = collect(root, sources, supplied.kinds)
@@ -187,6 +191,8 @@ def _sources(scenarios: GivenScenarios) -> Sequence[Source]:
         return (scenarios,)
     if not isinstance(scenarios, Iterable):
         raise ScenarioError(f"scenarios must be files, folders, records or mappings, not {short(scenarios)}")
+    if hasattr(scenarios, "to_dict"):
+        raise ScenarioError("scenarios is a data frame; give its rows: scenarios.to_dict('records')")
     found = list(scenarios)
     if not found:
         raise ScenarioError(

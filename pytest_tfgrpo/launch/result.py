@@ -10,7 +10,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.texts.text import line
-from pytest_tfgrpo.launch.result_lines import headline, html_of, result_lines
+from pytest_tfgrpo.launch.result_lines import WIDTH, faults, headline, html_of, result_lines
 from pytest_tfgrpo.launch.result_rows import ResultRow, rows_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class RunResults(Mapping[str, RunResult]):
         return [columns | row for row in found]
 
     def _lines(self) -> list[str]:
-        ends = [f"{name}: {headline(one.report, one.passed)}" for name, one in self.results.items()]
+        ends = [f"{name}: {_ending(one)}" for name, one in self.results.items()]
         return [*ends, "", *self.lines] if self.lines else ends
 
     def __repr__(self) -> str:
@@ -114,3 +114,8 @@ class RunResults(Mapping[str, RunResult]):
 
     def _repr_html_(self) -> str:
         return html_of(self._lines(), {name: one.run for name, one in self.results.items()})
+
+
+def _ending(result: RunResult) -> str:
+    """Return how the run of one agent ended, in a line."""
+    return line(f"{headline(result.report, result.passed)}; {faults(result.report)}", WIDTH)

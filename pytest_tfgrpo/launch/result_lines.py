@@ -9,9 +9,11 @@ from pytest_tfgrpo.core.records import Failure, Group, Run
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.texts.text import count, gist, interval, line, money, number, plural, scenarios_of
 from pytest_tfgrpo.metrics.passes import solved
+from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES
 from pytest_tfgrpo.report.gates import overall
 
-WIDTH = 100
+WIDTH = 200
+"""Characters of a line; a wider one is cut."""
 SHOWN = 50
 """Scenarios in the table of a notebook."""
 LONGEST = 200
@@ -56,17 +58,25 @@ def result_lines(report: Report, passed: bool, folder: str) -> list[str]:
         "cost": usd if cost is None else f"{usd}, {count(cost['tokens'])} tokens",
     }
     lines = [f"{name:8} {line(text, WIDTH)}" for name, text in told.items()]
-    return [line(headline(report, passed), 2 * WIDTH), *lines, f"files    {folder or 'none were written'}"]
+    return [line(headline(report, passed), WIDTH), *lines, f"files    {folder or 'none were written'}"]
 
 
 def _score(report: Report) -> str:
     if not report["epochs"]:
         return "nothing ran"
-    last, failed = report["epochs"][-1], sum(report["faults"]["failed"].values())
+    last = report["epochs"][-1]
     return (
         f"{number(last['gt_score']['mean'])} mean of {plural(last['rollouts'], 'rollout')} of "
-        f"{plural(last['groups'], 'scenario')}, {failed} without an answer, {plural(last['errors'], 'error')}"
+        f"{plural(last['groups'], 'scenario')}, {faults(report)}"
     )
+
+
+def faults(report: Report) -> str:
+    """Return how many rollouts of the run have no answer or no score, with what the most frequent says."""
+    found, rows = report["faults"], FAULT_MESSAGES.of(report) or ()
+    why = f" ({rows[0]['code']}: {rows[0]['text']})" if rows else ""
+    failed, errors = sum(found["failed"].values()), sum(found["errors"].values())
+    return f"{failed} without an answer, {plural(errors, 'error')}{why}"
 
 
 def _gain(report: Report) -> str:

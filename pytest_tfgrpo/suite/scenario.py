@@ -67,12 +67,22 @@ def build_scenario(
     try:
         plain = json.loads(json.dumps(data, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError(f"{source}: #: the scenario has a value that JSON cannot hold: {error}") from None
+        raise ScenarioError(f"{source}: #{_unfit(data)}: JSON cannot hold the value: {error}") from None
     try:
         return Loader(folder, kinds).build(plain, source=source, checker=checker)
     except Invalid as error:
         lines = [f"{source}: #{found.pointer}: {found.message}" for found in error.violations]
         raise ScenarioError("\n".join(lines)) from None
+
+
+def _unfit(data: Mapping[str, Json]) -> str:
+    """Return the pointer of the first value that JSON cannot hold, such as NaN where a table has no value."""
+    for key, value in data.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            return f"/{key}"
+    return ""
 
 
 class Loader:

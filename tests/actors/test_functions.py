@@ -92,6 +92,17 @@ def test_other_code_or_values_make_another_agent(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     ("source", "call"),
     [
+        (
+            "LOG, CACHE = [], {}\n"
+            "def solve(c):\n    LOG.append(c)\n    CACHE[c] = LOG\n    return str(CACHE)",
+            lambda solve: solve(None),
+        ),
+        (
+            "class Agent:\n    def __init__(self):\n        self.seen, self.kept = [], {}\n"
+            "    def __call__(self, c):\n        self.seen.append(1)\n        self.kept['a'] = 1\n"
+            "        return ''\nsolve = Agent()",
+            lambda solve: solve(None),
+        ),
         ("def solve(c):\n    global CALLS\n    CALLS += 1\n    return str(CALLS)", lambda solve: solve(None)),
         (AGENT + "solve = Agent('small')", lambda solve: solve(None)),
         (

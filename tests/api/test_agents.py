@@ -6,6 +6,7 @@ import json
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from support.api import SMALL, SUITE, Counter, scenario
@@ -38,6 +39,30 @@ class Machine:
         return self.answer
 
 
+class Wrapped:
+    """An actor that passes on what it does not do itself."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def __call__(self, call: tfgrpo.ActorCall) -> tfgrpo.Trajectory:
+        found: tfgrpo.Trajectory = await self._inner(call)
+        return found
+
+
+class Frame:
+    """What data frames have in common."""
+
+    def __iter__(self) -> Any:
+        return iter(["id", "prompt"])
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        return []
+
+
 def swept(root: Path, actor: Any, **settings: Any) -> Any:
     return tfgrpo.run(root, SUITE, actor=actor, learning=False, **settings)
 
@@ -52,6 +77,8 @@ def swept(root: Path, actor: Any, **settings: Any) -> Any:
         (Machine("7").solve, "function:Machine.solve", "7"),
         (functools.partial(lambda tail, context: context.task.id + tail, "!"), "function:lambda", "c!"),
         (Counter(), "counter", None),
+        (Wrapped(Counter()), "counter", None),
+        (MagicMock(return_value="8", paid=False), "function:MagicMock", "8"),
         ("nothing", "nothing", ""),
     ],
 )
@@ -152,6 +179,7 @@ def test_scenarios_and_domains_choose_among_the_agents(tmp_path: Path) -> None:
         (lambda: "3", "actor: 'lambda' must take one argument, the context, not"),
         ([three, lambda prompt, temperature: ""], "actor: 'lambda' must take one argument"),
         ({"x": Machine}, "actor: 'Machine' is a class; name an instance"),
+        (None, "no actor is given; write actor=your_function"),
         (object(), "actor: 'object' is a 'object' object, not a callable"),
     ],
 )
@@ -159,6 +187,11 @@ def test_what_is_no_agent_is_an_error_before_any_call(tmp_path: Path, actor: Any
     with pytest.raises(SettingError, match=message):
         tfgrpo.run(tmp_path, SUITE, actor=actor, learning=False, out="out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_function_in_the_place_of_the_folder_is_named() -> None:
+    with pytest.raises(SettingError, match=r"root must be the project folder, .*; give an agent as actor="):
+        tfgrpo.run(three, SUITE)  # type: ignore[call-overload]
 
 
 def test_a_sandbox_cannot_hold_a_function(tmp_path: Path) -> None:
@@ -171,7 +204,12 @@ def test_a_sandbox_cannot_hold_a_function(tmp_path: Path) -> None:
     [
         ([], "scenarios: the list is empty"),
         ([SUITE[0], 3], r"scenarios\[1\] is 3; give a file"),
+        (Frame(), r"a data frame; give its rows: scenarios\.to_dict\('records'\)"),
         (3, "scenarios must be files, folders, records or mappings, not 3"),
+        (
+            [{**SUITE[0], "tags": float("nan")}],
+            r"scenarios\[0\]: #/tags: JSON cannot hold the value: Out of range",
+        ),
         ([SUITE[0], {**SUITE[1], "splitt": "eval"}], r"scenarios\[1\].*splitt"),
         (
             [{"id": "x", "prompt": "p", "checks": [{"kind": "number", "value": "y"}]}],

@@ -62,8 +62,8 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def display(monkeypatch: pytest.MonkeyPatch) -> Display:
     found = Display()
     shell = SimpleNamespace(kernel=object())
-    ipython = SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=found))
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=found))
     return found
 
 
@@ -158,6 +158,6 @@ def test_a_display_that_breaks_does_not_end_a_run(tmp_path: Path, display: Displ
         calls.append(args)
         raise OSError("the kernel is gone")
 
-    sys.modules["IPython"].display.display = broken
+    sys.modules["IPython.display"].display = broken
     assert tfgrpo.run(tmp_path, SUITE, actor=three, learning=False).passed
     assert len(calls) == 1

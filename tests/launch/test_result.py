@@ -94,6 +94,7 @@ def test_a_notebook_shows_no_answer_as_html(tmp_path: Path) -> None:
     assert "mathjax_ignore" in shown
     assert len(shown) < 5_000
     assert len(repr(result)) < 1_000
+    assert "1 without an answer, 0 errors (crash: ValueError: <img" in repr(result)
 
 
 def test_a_notebook_shows_so_many_scenarios_and_names_the_rest(tmp_path: Path) -> None:
@@ -141,6 +142,8 @@ def test_results_of_several_agents_are_a_mapping_with_a_table_for_all(tmp_path: 
     assert results.passed
     assert list(results.items())[1][0] == "b"
     assert "a: score" in results._repr_html_()
+    assert "a: complete: run " in repr(results)
+    assert "without a gate; 0 without an answer, 0 errors" in repr(results)
     assert len({tuple(row) for row in results.rows()}) == 1
     broken: Any = SimpleNamespace(passed=False)
     assert not replace(results, results={**results.results, "b": broken}).passed
