@@ -173,7 +173,6 @@ class _SideBySide:
     def cancel(self) -> None:
         """Make all runs end with what they have; from here on observers raise nothing."""
         self._hushed = True
-        self._close()
         for name, thread in self._threads.items():
             if name not in self._ended:
                 thread.cancel()
@@ -199,7 +198,8 @@ class _SideBySide:
 
     def end(self) -> dict[str, RunResult]:
         """Return the results of runs that have ended, all of them written; raises what broke an engine."""
-        self._close()
+        if self.follower is not None:
+            self.follower.close()
         for thread in self._threads.values():
             thread.join()
         found, broken = dict[str, RunResult](), list[BaseException]()
@@ -215,10 +215,6 @@ class _SideBySide:
         if broken:
             raise broken[0]
         return found
-
-    def _close(self) -> None:
-        if self.follower is not None:
-            self.follower.close()
 
 
 def _take_all(side: _SideBySide, records: queue.SimpleQueue[_Sent], timeout_s: float | None = None) -> None:

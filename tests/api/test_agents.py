@@ -13,6 +13,7 @@ from support.api import SMALL, SUITE, Counter, scenario
 
 import pytest_tfgrpo as tfgrpo
 from pytest_tfgrpo.core.errors import ResumeError, ScenarioError, SettingError
+from pytest_tfgrpo.core.records import Run
 
 
 def three(context: tfgrpo.AgentContext) -> str:
@@ -257,6 +258,47 @@ def test_runs_of_several_agents_go_on_together(tmp_path: Path) -> None:
     results = again(tmp_path, {"a": make("3"), "b": make("4")})
     assert {one.folder.name for one in results.values()} == folders
     assert [one.run.status for one in results.values()] == ["complete"] * 2
+
+
+def test_a_run_of_a_list_that_had_ended_is_read_when_the_others_go_on(tmp_path: Path) -> None:
+    async def held(context: tfgrpo.AgentContext) -> str:
+        if waits:
+            await asyncio.Event().wait()
+        return "3"
+
+    def observe(record: object) -> None:
+        if isinstance(record, Run):
+            raise KeyboardInterrupt
+
+    waits: list[int] = [1]
+    held.identity = {"version": 1}  # type: ignore[attr-defined]
+    agents = {"quick": make("3"), "held": held}
+    with pytest.raises(KeyboardInterrupt):
+        tfgrpo.run(tmp_path, SUITE, actor=agents, observe=observe, task_id="t", **SMALL)
+    reports = {
+        path.parts[-4]: json.loads(path.read_text()) for path in tmp_path.glob("out/t.*/runs/*/report.json")
+    }
+    assert {name: one["status"] for name, one in reports.items()} == {
+        "t.quick": "complete",
+        "t.held": "cancelled",
+    }
+    waits.clear()
+    results = again(tmp_path, agents)
+    assert [one.run.status for one in results.values()] == ["complete"] * 2
+    assert results["quick"].run.run_id == reports["t.quick"]["run_id"]
+
+
+def test_several_agents_spend_one_budget(tmp_path: Path) -> None:
+    def costly(context: tfgrpo.AgentContext) -> tfgrpo.Trajectory:
+        return tfgrpo.Trajectory(answer="3", frames=(tfgrpo.Frame(kind="model", name="m", tokens=10),))
+
+    suite = [scenario(f"s{n}", "eval") for n in range(20)]
+    arguments: Any = {"learning": False, "budget_tokens": 100, "concurrency": 2}
+    alone = tfgrpo.run(tmp_path, suite, actor=costly, **arguments).rows()
+    both = tfgrpo.run(tmp_path, suite, actor={"a": costly, "b": costly}, **arguments).rows()
+    spent = [sum(int(row["tokens"] or 0) for row in rows) for rows in (alone, both)]
+    assert 100 <= spent[0] < 130
+    assert 100 <= spent[1] < 130
 
 
 def test_the_answers_of_a_function_are_recorded_and_replayed(tmp_path: Path) -> None:
