@@ -115,6 +115,10 @@ def open_runs(
     shared = Budget(settings.values) if len(agents) > 1 else None
     slots: EndpointSlots = {}
     tried = [one for one in agents if not one.name or opened.tries(one)]
+    if not tried:
+        raise ScenarioError(
+            f"no scenario is for {few([one.name for one in agents])}; see agents and domain_agents"
+        )
     return Runs(
         launches={one.name: opened.launch(one, shared and shared.share(), slots) for one in tried},
         listed=bool(listed_agents(ACTOR.of(settings))),

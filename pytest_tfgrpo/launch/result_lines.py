@@ -18,8 +18,14 @@ SHOWN = 50
 """Scenarios in the table of a notebook."""
 LONGEST = 200
 """Characters of an answer there."""
-CELLS = "text-align: left; vertical-align: top; max-width: 32em; overflow-wrap: anywhere"
-STYLE = f"<style>.tfgrpo-result th, .tfgrpo-result td {{ {CELLS} }}</style>"
+STYLE = """<style>
+.tfgrpo-result { overflow-x: auto }
+.tfgrpo-result pre { white-space: pre; overflow-x: auto }
+.tfgrpo-result th, .tfgrpo-result td { text-align: left; vertical-align: top; white-space: nowrap }
+.tfgrpo-result td:nth-child(even):not(:nth-child(2)) {
+  white-space: normal; min-width: 12em; max-width: 32em; overflow-wrap: anywhere }
+</style>"""
+"""Answers, in every second column but that of the domain, are wrapped."""
 UNTOUCHED = "tex2jax_ignore mathjax_ignore"
 """Classes of what a notebook leaves as it is: it would take `$...$` of an answer for mathematics."""
 
@@ -32,6 +38,8 @@ def headline(report: Report, passed: bool) -> str:
             f"{str(report['status']).upper()}: {name}: {line(report['reason'], 300) or 'not all of it ran'}"
         )
     gate = report["gate"]
+    if not report["epochs"]:
+        return f"NOTHING RAN: {name}: no scenario of the eval split was selected"
     if not passed:
         return f"FAILED: {name}: {_why(report)}"
     if gate is None:
@@ -63,7 +71,7 @@ def result_lines(report: Report, passed: bool, folder: str) -> list[str]:
 
 def _score(report: Report) -> str:
     if not report["epochs"]:
-        return "nothing ran"
+        return "none"
     last = report["epochs"][-1]
     return (
         f"{number(last['gt_score']['mean'])} mean of {plural(last['rollouts'], 'rollout')} of "
@@ -108,9 +116,9 @@ def html_of(lines: Sequence[str], runs: Mapping[str, Run]) -> str:
     return f'{STYLE}<div class="tfgrpo-result {UNTOUCHED}"><pre>{told}</pre>{table}{more}</div>'
 
 
-def _titles(agent: str) -> tuple[str, str, str]:
+def _titles(agent: str) -> tuple[str, str]:
     of = f"{agent}: " if agent else ""
-    return f"{of}score", f"{of}passed", f"{of}answer"
+    return f"{of}score", f"{of}answer"
 
 
 def _html_row(tag: str, cells: Iterable[str]) -> str:
@@ -123,15 +131,15 @@ def _last_sweep(run: Run) -> dict[str, Group]:
     return {group.scenario_id: group for group in run.phases[-1].counted} if run.phases else {}
 
 
-def _cells(group: Group | None) -> tuple[str, str, str]:
-    """Return the mean score of a group, how many of its rollouts passed, and its worst answer."""
+def _cells(group: Group | None) -> tuple[str, str]:
+    """Return the mean score of a group with how many of its rollouts passed, and its worst answer."""
     if group is None:
-        return "-", "-", ""
+        return "-", ""
     pairs = list(zip(group.rollouts, group.scores, strict=True))
     worst = min(pairs, key=lambda pair: (pair[1].gt_score is None, pair[1].gt_score or 0.0))[0]
     failure = worst.failure
     told = line(worst.answer, LONGEST) if failure is None else _failure(failure)
-    return number(group.gt_mean), f"{solved(group)} of {len(pairs)}", told
+    return f"{number(group.gt_mean)} ({solved(group)} of {len(pairs)} passed)", told
 
 
 def _failure(failure: Failure) -> str:

@@ -160,6 +160,9 @@ def test_scenarios_and_domains_choose_among_the_agents(tmp_path: Path) -> None:
         domain_agents="x = large",
     )
     assert {(row["agent"], row["scenario"]) for row in results.rows()} == {("small", "a"), ("large", "b")}
+    assert list(results) == ["small", "large"]
+    for_large: dict[str, Any] = {"actor": {"a": three, "b": three}, "domain_agents": "general = b"}
+    assert list(tfgrpo.run(tmp_path, SUITE, learning=False, **for_large)) == ["b"]
     with pytest.raises(ScenarioError, match=r"scenarios\[0\].*#/agents: unknown agent 'small'"):
         tfgrpo.run(tmp_path, suite, actor={"big": three, "large": four}, learning=False)
 

@@ -131,7 +131,7 @@ def test_a_run_of_which_nothing_ran_has_no_rows(tmp_path: Path) -> None:
     result = learned(tmp_path, learning=False, gate_min_mean=None)
     empty: Any = replace(result, run=replace(result.run, phases=()), report={**result.report, "epochs": []})
     assert empty.rows() == []
-    assert "nothing ran" in repr(empty)
+    assert repr(empty).startswith("NOTHING RAN: run ")
     assert "<table" not in empty._repr_html_()
 
 
