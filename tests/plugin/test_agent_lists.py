@@ -10,7 +10,6 @@ from support.preparing import refusal
 from support.project import Project, item_names
 
 from pytest_tfgrpo import run
-from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.learning.library.library import empty, load_library, save_library
 from pytest_tfgrpo.runs.journal.journal_contents import load_run
@@ -338,9 +337,19 @@ def test_commands_find_the_runs_of_an_agent(two: Project, capsys: pytest.Capture
     assert not load_library(two.root / "half.json").experiences
 
 
-def test_the_python_api_takes_one_agent(two: Project) -> None:
-    with pytest.raises(SettingError, match="call run for each of them"):
-        run(two.root, actor=BOTH)
+def test_the_command_line_reads_the_runs_that_a_program_made_of_a_list(
+    two: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = run(two.root, actor=BOTH.split(", "), task_id="demo", group_size=2, acceptance="off")
+    assert list(results) == ["half", "learner"]
+    assert [one.run.identities["actor"]["name"] for one in results.values()] == [
+        "python:agent:half",
+        "python:agent:learner",
+    ]
+    assert two.cli("report", "--agents") == 0
+    said = capsys.readouterr().out
+    assert results.lines[0] in said
+    assert f"comparisons/{results.page.stem}.html" in said if results.page else False
 
 
 def test_seeds_are_repeated_of_one_agent(two: Project, capsys: pytest.CaptureFixture[str]) -> None:
