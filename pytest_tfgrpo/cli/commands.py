@@ -44,7 +44,9 @@ COMMANDS = (
         "runs.report",
     ),
     CommandRow(
-        "show", "Print a rollout in full: every frame, the answer, the checks, the scores.", "runs.show"
+        "show",
+        "Print a rollout in full, with every frame, check and score, or list those of a scenario.",
+        "runs.show",
     ),
     CommandRow(
         "review",

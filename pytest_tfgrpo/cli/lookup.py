@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pytest_tfgrpo.core.records import Rollout, Run, Score
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.runs import LIBRARY
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.strict import load_json
@@ -113,10 +115,12 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
 
     Raises JournalError when there is none, or several in the same run.
     """
-    unread = ""
+    unread, scenarios = "", dict[str, None]()
     for folder in reversed(list_runs(project.out, project.task_id)):
         try:
-            named = [f for f in _rollouts(folder) if ("." + _id(f)).endswith("." + wanted)]
+            known = list(_rollouts(folder))
+            named = [f for f in known if ("." + _id(f)).endswith("." + wanted)]
+            scenarios |= dict.fromkeys(f.scenario.id for f in known)
         except JournalError as error:
             unread = unread or f"\nnot searched: {error}"
             continue
@@ -130,9 +134,18 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
             listed = "".join(f"\n  {id_}" for id_ in ids[:SHOWN])
             raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
     raise JournalError(
-        f"no rollout {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
-        f"ids look like e1.count-words.r0{unread}"
+        f"no rollout or scenario {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
+        f"ids look like e1.count-words.r0{nearest(wanted, scenarios)}{unread}"
     )
+
+
+def find_scenario(project: Project, wanted: str) -> list[FoundRollout]:
+    """Return the rollouts of the scenario with this id in the latest run that can be read and has some."""
+    for folder in reversed(list_runs(project.out, project.task_id)):
+        with suppress(JournalError):
+            if found := [f for f in _rollouts(folder) if f.scenario.id == wanted and not f.shared]:
+                return found
+    return []
 
 
 def _id(found: FoundRollout) -> str:

@@ -27,8 +27,10 @@ class CommandRow(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-INVALID = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)")
-"""What argparse says of a command that there is not."""
+INVALID = re.compile(
+    r"argument (?P<what>.*): invalid choice: '(?P<word>[^']*)'.*\(choose from (?P<known>.*)\)"
+)
+"""What argparse says of a command or value that there is not."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -66,11 +68,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and `message`, and exit with 2."""
-        found = INVALID.search(message)
-        hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"])) if found else ""
+        lists = f"; '{self.prog} --help' lists them"
         if message.endswith(" required: COMMAND"):
-            hint = f"; '{self.prog} --help' lists them"
-        super().error(message + hint)
+            message += lists
+        elif found := INVALID.search(message):
+            hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"]))
+            is_command = found["what"] == "COMMAND"
+            message = f"no command {found['word'][:60]!r}{hint or lists}" if is_command else message + hint
+        super().error(message)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Print the usage and which arguments are unknown, and exit with 2."""

@@ -371,12 +371,14 @@ def test_a_rollout_that_is_not_there_is_an_error_that_names_runs_not_read(
     wanted: str, tmp_path: Path
 ) -> None:
     project = sought(tmp_path)
-    with pytest.raises(JournalError, match=rf"no rollout '{wanted}' .*ids look like e1.count-words.r0$"):
+    with pytest.raises(
+        JournalError, match=rf"no rollout or scenario '{wanted}' .*ids look like e1.count-words.r0"
+    ):
         find_rollout(project, wanted)
     for name in ("run0", "run3", "run4"):
         (tmp_path / "out" / "demo" / "runs" / name).mkdir()
         (tmp_path / "out" / "demo" / "runs" / name / "journal.jsonl").write_text("[]\n")
-    with pytest.raises(JournalError, match=r"r0\nnot searched: [^\n]*run4[^\n]*$"):
+    with pytest.raises(JournalError, match=r"not searched: [^\n]*run4[^\n]*$"):
         find_rollout(project, wanted)
 
 

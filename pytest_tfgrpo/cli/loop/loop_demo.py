@@ -57,6 +57,7 @@ from pytest_tfgrpo.production.loop_file import write_key
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import report_of
 from pytest_tfgrpo.production.report.page.page import loop_page, story_of
+from pytest_tfgrpo.production.service.app import require_packages
 from pytest_tfgrpo.production.training.jobs.job_store import TrainingJobs
 from pytest_tfgrpo.production.training.versions.artifacts import FolderArtifacts
 from pytest_tfgrpo.production.training.versions.policies import Policies
@@ -192,6 +193,7 @@ def _wait(what: str, seen: Callable[[], bool], patience_s: float = PATIENCE_S) -
 
 def demo_command(arguments: Arguments) -> Iterator[str]:
     """Watch three days of an agent become rewards, lessons and deployed versions (extra serve)."""
+    require_packages()
     with demo_folder(arguments.into) as folder:
         page = yield from demo(folder, arguments.seed, arguments.tasks, arguments.bus)
         target = Path(arguments.html or (folder / "report.html" if arguments.into else PAGE))

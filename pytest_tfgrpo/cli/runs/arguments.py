@@ -345,7 +345,9 @@ def show(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("runs.show:show")
     command.add_argument(
-        "rollout", metavar="ROLLOUT", help="rollout id or its end, such as e1.count-words.r0"
+        "rollout",
+        metavar="ID",
+        help="rollout or its end, such as e1.count-words.r0; or scenario, to list its own",
     )
     command.add_task()
 

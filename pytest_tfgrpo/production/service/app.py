@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -231,6 +232,12 @@ class LoopService:
             raise _try_again("the events cannot be stored now") from error
         self._failing = False
         return answer
+
+
+def require_packages() -> None:
+    """Raise SettingError unless the extra ``serve`` is installed."""
+    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
+        raise SettingError(f"{' and '.join(missing)} missing: pip install 'pytest-tfgrpo[serve]'")
 
 
 def open_app(service: LoopService) -> Starlette:

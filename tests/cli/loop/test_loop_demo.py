@@ -11,8 +11,9 @@ from support.loop_events import publish, trajectory
 from pytest_tfgrpo.cli import parser as command_line
 from pytest_tfgrpo.cli.demo_folder import demo_folder
 from pytest_tfgrpo.cli.loop import loop_demo
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import SettingError, StoreError
 from pytest_tfgrpo.production.bus.registry import open_bus
+from pytest_tfgrpo.production.service import app
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -29,6 +30,18 @@ def test_its_last_line_says_where_its_commands_find_their_files(
     page = Path("demo/report.html" if kept else "loop-demo.html")
     assert f"page   {page}" in lines
     assert page.read_text(encoding="utf-8") == "the page"
+
+
+def test_a_missing_extra_is_said_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "find_spec", lambda name: None if name == "starlette" else name)
+    into = tmp_path / "demo"
+    given = Namespace(into=str(into), seed=0, tasks=9, bus="", html=None)
+    with pytest.raises(SettingError) as refused:
+        next(loop_demo.demo_command(given))
+    assert str(refused.value) == "starlette missing: pip install 'pytest-tfgrpo[serve]'"
+    assert not into.exists()
 
 
 def demo(*_: object) -> Generator[str, None, str]:

@@ -81,7 +81,7 @@ def test_show_prefers_the_latest_run(project: Path) -> None:
 @pytest.mark.parametrize("wanted", ["e9.roll-1.r0", "", "1.roll-1.r0"])
 def test_an_unknown_rollout_is_an_error(project: Path, wanted: str) -> None:
     err = tfgrpo("show", wanted, code=1)
-    assert f"no rollout {wanted!r} in any run of task 'demo'" in err
+    assert f"no rollout or scenario {wanted!r} in any run of task 'demo'" in err
 
 
 def test_a_baseline_is_saved_shown_and_compared_with(project: Path) -> None:
