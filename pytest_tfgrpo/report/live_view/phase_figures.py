@@ -8,6 +8,7 @@ from math import fsum, isnan, nan
 from typing import Any
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.records import TRAINING
 from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.core.wire.wire import Json
 
@@ -84,6 +85,12 @@ class PhaseFigures:
         return None if self.plan.is_dev else self.plan.rollouts - self._shared * self.plan.each
 
     @property
+    def learns(self) -> bool:
+        """Whether its rollouts are made, and what they teach is being written."""
+        made = self.plan.mode in TRAINING and not self.status and self.lessons is None
+        return made and self.done > 0 and not self.left
+
+    @property
     def done(self) -> int:
         """Rollouts made."""
         return sum(self._counts[1:])
@@ -154,6 +161,7 @@ class PhaseFigures:
             "reason": self.reason,
             "done": self.done,
             "planned": self.planned,
+            "most": self.plan.rollouts,
             "failed": self._counts[OUTCOMES.index("failed")],
             "errors": self._counts[OUTCOMES.index("error")],
             "scenarios": len(self._means),

@@ -10,9 +10,10 @@ from math import fsum
 from typing import Any
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
+from pytest_tfgrpo.core.settings.agents import OPTIMIZER
 from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD, CONCURRENCY
-from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.limits.concurrency import most_at_once
 from pytest_tfgrpo.report.live_view.phase_figures import PhaseFigures
@@ -20,6 +21,9 @@ from pytest_tfgrpo.runs.journal.journal import Event
 
 FAILURES, LESSONS, LOWEST, TILES, DOMAINS = 20, 40, 30, 2_000, 48
 """Most rows of what is shown of a run; a page says how many it leaves out."""
+TEACHING = {"llm": "the teacher writes lessons"}
+OTHERWISE = "its attempts become lessons"
+"""What goes on once an epoch has made its rollouts, by the optimizer."""
 RECENT = 256
 """Rollouts that the pace is measured on."""
 LONGEST = 300
@@ -102,6 +106,7 @@ class RunFigures:
         self._current = self.phases[0] if self.phases else None
         self._failures: deque[tuple[int, str, int, str, str]] = deque(maxlen=FAILURES)
         self._lessons = LessonFigures(header["library"])
+        self._teaching = TEACHING.get(OPTIMIZER.of(settings), OTHERWISE)
         self._failed = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
         self._seen_at = header["started_at"]
@@ -215,7 +220,7 @@ class RunFigures:
     def state(self, now: float) -> dict[str, Json]:
         """Return what a reader sees at the time `now`, seconds since 1970; its size has a bound."""
         left_s, at_once = self.pace(now) if self.finish is None else (None, None)
-        rows = [phase.row() for phase in self.phases]
+        rows = [phase.row() | {"doing": self._doing(phase)} for phase in self.phases]
         finish = self.finish or {}
         return {
             **{key: line(str(value), LONGEST) for key, value in self._header.items()},
@@ -235,6 +240,13 @@ class RunFigures:
             **self._lessons.state(),
             "warnings": [line(str(text), 3 * LONGEST) for text in self._warnings],
         }
+
+    def _doing(self, phase: PhaseFigures) -> str:
+        """Return what goes on in a phase whose rollouts are all made; else empty."""
+        tried = self._lessons.candidate
+        if not phase.learns or self.finish is not None:
+            return ""
+        return self._teaching if tried is None else f"the dev split tries {plural(tried, 'change')}"
 
     def _latest_failures(self) -> list[dict[str, Json]]:
         return [

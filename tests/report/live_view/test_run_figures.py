@@ -268,3 +268,29 @@ def test_time_stops_at_the_end_of_the_run() -> None:
     assert found.state(started + 7)["left_s"] is None
     assert found.state(started + 7)["finish"] == "complete"
     assert found.state(started + 9)["elapsed_s"] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "told"),
+    [("llm", "the teacher writes lessons"), ("heuristic", "its attempts become lessons")],
+)
+def test_an_epoch_whose_rollouts_are_made_says_what_is_done_with_them(optimizer: str, told: str) -> None:
+    found = figures(settings={"optimizer": optimizer})
+
+    def doing() -> list[str]:
+        return [row["doing"] for row in found.state(0.0)["phases"]]  # type: ignore[union-attr, call-overload, index]
+
+    for scenario, index in [(s, i) for s in "abc" for i in (0, 1)]:
+        assert doing() == [""] * 4
+        rollout(found, scenario, index, epoch=1, mode="train")
+    assert doing() == ["", told, "", ""]
+    take(found, "candidate", applied=[{}, {}, {}])
+    assert doing() == ["", "the dev split tries 3 changes", "", ""]
+    library = {"experiences": []}
+    take(found, "revision", epoch=1, applied=[], library=library)
+    assert doing() == [""] * 4
+
+
+def test_the_dev_split_has_the_most_rollouts_that_it_may_make() -> None:
+    rows: Any = figures().state(0.0)["phases"]
+    assert [(row["planned"], row["most"]) for row in rows] == [(4, 4), (6, 6), (None, 4), (4, 4)]

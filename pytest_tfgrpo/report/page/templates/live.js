@@ -31,17 +31,23 @@ function paid(row) {
 
 function stateOf(row, n, current) {
   if (row.status) return row.status === "complete" ? "done" : row.status + (row.reason ? ": " + row.reason : "");
+  if (row.doing) return row.doing;
   if (n === current) return "now";
   if (row.planned === 0) return "shares the final sweep's answers";
   return row.done ? "under way" : row.mode === "dev" ? "if there are lessons" : "to come";
 }
 
+/** Rollouts of a phase: "12 of 84"; of the dev split, where the lessons decide how many, "12 of up to 84". */
+function planned(row, of, most) {
+  return row.planned === null ? most + whole(row.most) : of + whole(row.planned);
+}
+
 function drawNow(state) {
   const row = state.phases[state.current];
   if (!row) return;
-  const all = row.planned === null ? "" : ` of ${whole(row.planned)}`;
   at("where").replaceChildren(make("b", {}, row.label),
-    `phase ${state.current + 1} of ${state.phases.length}, ${whole(row.done)}${all} rollouts`);
+    `phase ${state.current + 1} of ${state.phases.length}, ${whole(row.done)}${planned(row, " of ", " of up to ")} rollouts`
+      + (row.doing ? `; now ${row.doing}` : ""));
   const bar = at("bar");
   if (row.planned) bar.value = Math.min(1, row.done / row.planned);
   else bar.removeAttribute("value");
@@ -66,7 +72,7 @@ function drawPhases(state) {
     { className: n === state.current ? "current" : null },
     make("th", { scope: "row" }, row.label),
     cell(stateOf(row, n, state.current), "text"),
-    cell(whole(row.done) + (row.planned === null ? "" : "/" + whole(row.planned))),
+    cell(whole(row.done) + planned(row, "/", "/≤")),
     cell(number(row.mean)), cell(`${whole(row.scored)}/${whole(row.scenarios)}`),
     cell(whole(row.failed)), cell(whole(row.errors)),
     cell(row.lessons === null ? "-" : whole(row.lessons)), cell(whole(row.tokens)), cell(paid(row)))));
