@@ -50,7 +50,8 @@ MetricChange = TypedDict("MetricChange", {
 PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 GainClaim = TypedDict("GainClaim", {
-    "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None})
+    "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None,
+    "equal_within": NotRequired[float | None]})
 ReferenceBlock = TypedDict("ReferenceBlock", {
     "name": str, "kind": Literal["library", "packs"], "stamp": str})
 Control = TypedDict("Control", {
@@ -169,8 +170,8 @@ GateBlock = TypedDict("GateBlock", {
     "baseline": NotRequired[str], "margin": NotRequired[float]})
 
 Report = TypedDict("Report", {
-    "schema": str, "run_id": str, "task_id": str, "status": str, "reason": str, "started_at": str,
-    "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
+    "schema": str, "run_id": str, "task_id": str, "actor": NotRequired[str], "status": str, "reason": str,
+    "started_at": str, "finished_at": str, "partial_selection": bool, "files": str, "epochs": list[EpochRow],
     "gain": Gain | None, "domains": list[DomainRow], "regressions": list[Regression],
     "scenarios": list[ScenarioBlock], "faults": dict[str, Counts], "failures": NotRequired[FailuresBlock],
     "library": LibraryBlock, "attribution": AttributionBlock | None, "judge": JudgeBlock | None,

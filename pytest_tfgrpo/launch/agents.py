@@ -174,7 +174,7 @@ def compare_agents(
     if first is not None:
         page = page_of(name, run, first, task)
         _write(page, value, {key: folder for key, folder in folders.items() if folder is not None})
-        lines.append(f"page   {line(os.path.relpath(page, start))}")
+        lines += [f"page   {line(os.path.relpath(page, start))}", page.absolute().as_uri()]
     return lines
 
 

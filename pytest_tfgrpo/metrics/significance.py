@@ -52,14 +52,27 @@ def p_of(compared: Comparison) -> float | None:
     return two_sided_p(compared.differences_K, compared.families_K) if compared.ids else None
 
 
-def gain_claim(known: Comparison, as_zero: Comparison, looks: int) -> GainClaim:
+def gain_claim(known: Comparison, as_zero: Comparison, looks: int, margin: float) -> GainClaim:
     """Return what may be claimed of a gain after so many `looks` at its eval split, each at 0.05 / `looks`.
 
     Of k variants that gain nothing, the best then passes for better in at most 5 % (Bonferroni).
     """
     p = p_of(known)
     side = claim((known, p), (as_zero, p_of(as_zero)), looks=looks)
-    return {"looks": looks, "level": ALPHA / looks, "p": p, "side": side}
+    equal = None if side else equal_within(margin, known, as_zero, looks=looks)
+    return {"looks": looks, "level": ALPHA / looks, "p": p, "side": side, "equal_within": equal}
+
+
+def equal_within(margin: float, *readings: Comparison, looks: int = 1) -> float | None:
+    """Return `margin` where the interval of each reading lies inside it on both sides of 0; else None.
+
+    Each bound is then at 0.025 / `looks`: two one-sided tests (Schuirmann 1987).
+    """
+    for compared in readings:
+        low, high = _bounds(compared, ALPHA / looks)
+        if low is None or high is None or low < -margin or high > margin:
+            return None
+    return margin
 
 
 def claim(*readings: tuple[Comparison, float | None], looks: int = 1) -> Claim | None:
@@ -75,14 +88,19 @@ def claim(*readings: tuple[Comparison, float | None], looks: int = 1) -> Claim |
 
 def _side(compared: Comparison, level: float) -> Claim | None:
     """Return on which side of 0 the interval lies; None where it holds 0, and without one."""
+    low, high = _bounds(compared, level)
+    if low is None or high is None:
+        return None
+    return "better" if low > 0 else "worse" if high < 0 else None
+
+
+def _bounds(compared: Comparison, level: float) -> tuple[float | None, float | None]:
+    """Return the interval of a difference at 1 - `level`; None, None where there is none."""
     difference = compared.difference
     if level < ALPHA:
         before_K, after_K, families_K = compared.before_K, compared.after_K, compared.families_K
         difference = paired_interval(before_K, after_K, families_K, level=1.0 - level)
-    low, high = difference.low, difference.high
-    if low is None or high is None:
-        return None
-    return "better" if low > 0 else "worse" if high < 0 else None
+    return difference.low, difference.high
 
 
 def _nan_p(compared: Comparison) -> float:

@@ -45,8 +45,8 @@ class RunSection:
         """Write it to the terminal."""
         if self.lines:
             reporter.section("tfgrpo")
-            for line in self.lines:
-                reporter.write_line(line, **markup_of(line))
+            for n, line in enumerate(self.lines):
+                reporter.write_line(line, **markup_of(line) or ({} if n else {"bold": True}))  # the outcome
             for note in self.notes:
                 reporter.write_line(note)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_tfgrpo.core.errors import TfgrpoError
+from pytest_tfgrpo.core.files import REPORT_HTML
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import is_gated
 from pytest_tfgrpo.core.settings.gate import MIN_SCORE
@@ -178,6 +179,8 @@ class SessionRun:
             self.lines += github.summarise(conclusion.report, os.environ)
         with self._noting_what_is_unwritten():
             launch.write(conclusion)
+            if (folder := launch.prepared.folder) is not None:
+                self.lines.append((folder.absolute() / REPORT_HTML).as_uri())  # alone, so a terminal links it
         with self._noting_what_is_unwritten():
             self.lines += launch.record(live.run, tuple(live.records.rollouts.values()))
         return conclusion

@@ -26,6 +26,7 @@ from pytest_tfgrpo.report.blocks.low import low
 from pytest_tfgrpo.report.cost import is_paid, spent
 from pytest_tfgrpo.report.gates import in_order, named, overall, unsettled
 from pytest_tfgrpo.report.judging.judge import label_markdown
+from pytest_tfgrpo.report.outcome import outcome
 from pytest_tfgrpo.report.tables import rollouts, shared_legend
 from pytest_tfgrpo.report.trust import claim, control, drift, over, trust_markdown
 
@@ -47,6 +48,7 @@ def summary(report: Report) -> str:
     """Return a page of a run: gate, means, gain, cost, what got worse, and the lessons."""
     blocks = [
         [f"## tfgrpo: {_headline(report)}"],
+        [escaped(told, 1000)] if (told := outcome(report)) else [],
         [f"Run `{report['run_id']}` is {escaped(report['status'])}: {escaped(report['reason'])}"]
         if report["status"] != "complete"
         else [],
@@ -114,7 +116,7 @@ def _gain(gain: Gain | None, claimed: str) -> list[str]:
     if not gain["ci95"]:
         return [f"{words}."]
     counted = scenarios_of(gain["n"], gain["families"], gain["just_these"])
-    told = f" Claim: {claimed}." if claimed else ""
+    told = f" Shown: {claimed}." if claimed else ""
     found = [f"{words}, 95 % interval {interval(gain['ci95'])}, {counted}, paired{control(gain)}.{told}"]
     return found + ([f"Drift {text}."] if (text := drift(gain)) else [])
 

@@ -20,6 +20,7 @@ from pytest_tfgrpo.report.failures.failure_clusters import cluster_lines, cluste
 from pytest_tfgrpo.report.gates import gate_lines
 from pytest_tfgrpo.report.judging.judge import judge_lines, label_lines
 from pytest_tfgrpo.report.named_metrics import named_metric_lines
+from pytest_tfgrpo.report.outcome import outcome
 from pytest_tfgrpo.report.tables import (
     changes_table,
     domain_table,
@@ -27,7 +28,7 @@ from pytest_tfgrpo.report.tables import (
     sweep_table,
     tool_table,
 )
-from pytest_tfgrpo.report.trust import claim, control, drift, over, trust_lines
+from pytest_tfgrpo.report.trust import claim, control, drift, over, p_of, trust_lines
 
 SHORT_LESSONS = 3
 SHORT_REFUSALS = 3
@@ -50,15 +51,19 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
     `told_above` says that items have shown failed gates. Below 0 (``-q``) only gate, gain, warnings and files
     are shown; from 1 (``-v``) everything that the report has.
     """
+    sentence = outcome(report)
     if verbosity < 0:
+        if report["gate"] is None and report["gain"] is None and report["status"] == "complete":
+            sentence = ""  # `pytest -q` of a suite that neither learned nor has a gate: dots say it
         blocks = [
+            wrapped(sentence, width),
             _result(report, width, False, told_above),
             _warnings(report, width, every=False, quiet=True),
         ]
         return [text for block in (*blocks, _files(report)) for text in block]
     every = verbosity > 0
     blocks = [
-        _result(report, width, every, told_above),
+        [*wrapped(sentence, width), *_result(report, width, every, told_above)],
         _learned(report, width, every=every),
         [
             *_warnings(report, width, every=every),
@@ -80,8 +85,8 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
 
 
 def _result(report: Report, width: int, every: bool, told_above: bool) -> list[str]:
-    """Return how the run ended: its gate, its gain and what may be claimed."""
-    lines = []
+    """Return how the run ended: its gate, its gain and what that shows."""
+    lines = list[str]()
     if report["status"] != "complete":
         why = f": {line(report['reason'], 300)}" if report["reason"] else ""
         told = report["gate"] or _ADVISED.search(report["reason"])
@@ -190,9 +195,10 @@ def _gain(report: Report, width: int, *, every: bool) -> list[str]:
     if not gain["n"]:
         return ["gain  no scenario has a score in both sweeps"]
     spread = f"95 % interval {interval(gain['ci95'], '+.3f')}" if gain["ci95"] else "too few for an interval"
+    chance = f", p {told}" if (told := p_of(gain)) else ""
     text = (
         f"gain  {gain['difference']:+.3f} over {over(gain)} "
-        f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}, "
+        f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}{chance}, "
         f"{scenarios_of(gain['n'], gain['families'], gain['just_these'])}, paired"
     )
     if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
@@ -201,7 +207,7 @@ def _gain(report: Report, width: int, *, every: bool) -> list[str]:
     if zero is not None:
         spread = interval(zero["ci95"], "+.3f") if zero["ci95"] else "too few for an interval"
         text += f"; with errors as 0: {zero['difference']:+.3f}, {spread}"
-    claimed = f"claim  {told}" if (told := claim(report)) else ""
+    claimed = f"shown  {told}" if every and (told := claim(report)) else ""
     drifted = f"drift  {told}" if (told := drift(gain)) else ""
     more = [line for text in (claimed, drifted) for line in wrapped(text, width, hanging=" " * 7)]
     asked = gain.get("control")

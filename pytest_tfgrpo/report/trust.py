@@ -82,20 +82,27 @@ def drift(gain: Gain) -> str:
     )
 
 
+def p_of(gain: Gain) -> str:
+    """Return the p of a gain; empty where it has none."""
+    p = gain["claim"]["p"] if gain["n"] and "claim" in gain else None
+    return "" if p is None else "< 0.001" if p < 0.001 else number(p)
+
+
 def claim(report: Report) -> str:
-    """Return what may be claimed of the gain, in words; empty without a gain."""
+    """Return what may be claimed of the gain, and the test behind it; empty without a gain."""
     gain = report["gain"]
     found = gain.get("claim") if gain and gain["n"] else None
     if found is None:
         return ""
     labels = report.get("labels")
     if labels is not None and labels["gain"] is not None:
-        level = f"(level {labels['level']:.3g})"
         side = f"this library does {labels['claim']}" if labels["claim"] else "nothing yet about this library"
-        return f"by people's labels, {side} {level}"
-    p = "<0.001" if found["p"] is not None and found["p"] < 0.001 else number(found["p"])
-    of = f"(p {p}, level {found['level']:.3g}, {plural(found['looks'], 'look')} at this eval split)"
+        return f"by people's labels, {side} (p below {labels['level']:.3g} is needed)"
+    needed = f"below {found['level']:.3g} is needed"
+    if found["looks"] > 1:
+        needed += f" after {found['looks']} variants on this eval split"
+    known = f": p {told}" if gain and (told := p_of(gain)) else ""
     if found["side"] is None:
         fresh = "; a fresh split allows 0.05" if found["looks"] > 1 else ""
-        return f"nothing yet about this library {of}{fresh}"
-    return f"this library does {found['side']} {of}; the method is tested by tfgrpo replicate"
+        return f"nothing yet about this library{known} ({needed}, and an interval beside 0){fresh}"
+    return f"this library does {found['side']}{known} ({needed}); tfgrpo replicate tests the method"

@@ -29,8 +29,10 @@ from pytest_tfgrpo.core.report_blocks import (
     ScenarioEpoch,
 )
 from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.settings.gate import GATE_MARGIN
 from pytest_tfgrpo.core.texts.text import cut, plural
 from pytest_tfgrpo.core.wire.wire import to_wire
+from pytest_tfgrpo.gate.baseline import actor_name
 from pytest_tfgrpo.gate.rules import skipped
 from pytest_tfgrpo.learning.library.flags import flags_of
 from pytest_tfgrpo.learning.library.refusals import redacted
@@ -78,6 +80,7 @@ def build(
         "schema": REPORT_SCHEMA,
         "run_id": run.run_id,
         "task_id": run.task_id,
+        "actor": actor_name(run),
         "status": run.status,
         "reason": run.reason,
         "started_at": run.started_at,
@@ -146,7 +149,7 @@ def _gain(run: Run, sweeps: Sweeps, compared: Comparison, looks: int) -> Gain | 
         **figures(compared),
         "errors_as_zero": None if as_zero is None else figures(as_zero),
         "planned": significance.planned(compared, sweeps.after),
-        "claim": significance.gain_claim(compared, as_zero or compared, looks),
+        "claim": significance.gain_claim(compared, as_zero or compared, looks, GATE_MARGIN.of(run.settings)),
         "control": _control(run, sweeps),
     }
     if run.reference is not None:

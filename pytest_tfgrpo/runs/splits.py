@@ -65,15 +65,15 @@ def shortage(scenarios: Iterable[Scenario], settings: Mapping[str, object]) -> s
         return f"{named} dev scenarios are not used: acceptance is off" if named else ""
     if named >= MIN_DEV:
         return ""
-    advice = "; lessons are kept unvalidated; {}, or set tfgrpo_acceptance = off"
+    kept = f"lessons are kept without a test: that takes {MIN_DEV} dev scenarios or more"
+    advice = "; {}, or set tfgrpo_acceptance = off"
     if named:
-        missing = f"acceptance is off: the {named} dev scenarios are not used, at least {MIN_DEV} are needed"
-        return missing + advice.format("add some")
+        return f"{kept}, so the {named} that there are stay unused" + advice.format("add some")
     number, train = len(_chosen(known, DEV_SHARE.of(settings))), sum(s.split == "train" for s in known)
     return (
-        f"acceptance is off: {number} of {train} train scenarios would be the dev split (tfgrpo_dev_share = "
-        f"{DEV_SHARE.of(settings):g}), at least {MIN_DEV} are needed"
-        + advice.format("add train scenarios, raise tfgrpo_dev_share, set split: dev on some")
+        f"{kept}, and {number} of {train} train scenarios would be such (tfgrpo_dev_share = "
+        f"{DEV_SHARE.of(settings):g})"
+        + advice.format("set split: dev on some, add train scenarios, raise tfgrpo_dev_share")
     )
 
 

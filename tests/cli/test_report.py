@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import re
 
 import pytest
 from support import frozen as frozen_projects
@@ -32,7 +33,7 @@ def test_a_killed_run_is_shown_as_far_as_it_got(learned: Project, event: str) ->
     kill(folder, event)
     shown = " ".join(tfgrpo("report").split())
     resume = f"killed; finish it with pytest --tfgrpo --tfgrpo-resume={folder.name}"
-    assert shown.startswith(f"the run is incomplete: {resume}")
+    assert shown.startswith(f"No result yet: the run has not ended. the run is incomplete: {resume}")
     assert "there is no report.json; checked with the built-in rules" in shown
     assert "gate FAILED" in shown
     assert not (folder / "report.json").exists()
@@ -51,7 +52,7 @@ def test_a_run_that_goes_on_is_called_neither_killed_nor_failed(learned: Project
         shown = tfgrpo("report")
     told = " ".join(shown.split())
     follow = f"it is still running; follow it with tfgrpo view {folder.name}"
-    assert told.startswith(f"the run is incomplete: {follow}")
+    assert told.startswith(f"No result yet: the run has not ended. the run is incomplete: {follow}")
     page = (folder / "report.html").read_text()
     assert follow in page
     for text in (shown, page[: page.index("<script")]):
@@ -144,7 +145,7 @@ def test_hostile_names_of_runs_are_told_in_print(learned: Project) -> None:
 
 def test_a_run_beside_itself_is_no_claim(learned: Project) -> None:
     shown = tfgrpo("report", "--compare", "latest")
-    assert shown.startswith("result  no claim whether B is better or worse than A: both are the same run;")
+    assert shown.startswith("result  not sure whether B is better or worse than A: both are the same run;")
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,20 @@ def test_a_judge_may_be_of_another_accuracy_in_each_sweep(
     with pytest.raises(SystemExit):
         parser().parse_args(words)
     assert "must be two or four numbers from 0 to 1" in capsys.readouterr().err
+
+
+def test_the_id_of_a_scenario_lists_its_rollouts_and_the_command_that_shows_one(learned: Project) -> None:
+    scenario = learned.report()["scenarios"][0]["id"]
+    shown = tfgrpo("show", scenario).splitlines()
+    assert re.fullmatch(rf"{scenario}: \d+ rollouts? in run {learned.runs()[0].name}", shown[0])
+    assert shown[1].split() == ["rollout", "status", "score", "why"]
+    assert len(shown) == int(shown[0].split()[1]) + 3
+    assert all(len(row) <= 80 for row in shown)
+    command = shown[-1].removeprefix("next: tfgrpo show ")
+    assert command in [row.split()[0] for row in shown[2:-1]]
+    assert f"{learned.runs()[0].name}.{command}" in tfgrpo("show", command)
+
+
+def test_a_misspelt_scenario_has_its_nearest(learned: Project) -> None:
+    scenario = learned.report()["scenarios"][0]["id"]
+    assert f"did you mean {scenario!r}?" in tfgrpo("show", f"{scenario}x", code=1)

@@ -126,11 +126,11 @@ def test_agents_are_compared_on_a_page_in_the_folder_of_the_suite(tmp_path: Path
     folders = {name: tmp_path / "out" / f"demo.{name}" / "runs" / f"01-{name}" for name in runs}
     lines = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path)
     page = tmp_path / "out" / "demo" / COMPARISONS / "01.html"
-    assert lines[-1] == f"page   out/demo/{COMPARISONS}/01.html"
+    assert lines[-2:] == [f"page   out/demo/{COMPARISONS}/01.html", page.as_uri()]
     assert json.loads(page.with_suffix(".json").read_text())["id"] == "01"
     for link in ("./../../demo.a/runs/01-a/report.html", "./../../demo.b%20c/runs/01-b%20c/report.html"):
         assert link in page.read_text()
     elsewhere = compare_agents(runs, folders, task="demo", verbosity=0, start=tmp_path / "out" / "x")
-    assert elsewhere[-1] == f"page   ../demo/{COMPARISONS}/01.html"
+    assert elsewhere[-2] == f"page   ../demo/{COMPARISONS}/01.html"
     told = compare_agents(runs, dict.fromkeys(runs), task="demo", verbosity=0, start=tmp_path)
-    assert told == lines[:-1]
+    assert told == lines[:-2]

@@ -63,7 +63,7 @@ def test_scenarios_of_a_family_are_one_piece_of_evidence() -> None:
     assert sentence(alone).endswith(", 48 scenarios")
     assert sentence(together).endswith(", 48 scenarios of 12 families")
     assert (figures(alone)["method"], figures(together)["method"]) == ("bca", "sign_flip")
-    assert sentence(compared(6)).endswith(", just these 48 scenarios of 6 families")
+    assert sentence(compared(6)).endswith(", 48 scenarios of 6 families (says nothing of others)")
     assert (figures(compared(6))["ci95"], figures(compared(6))["just_these"]) == (
         figures(alone)["ci95"],
         True,

@@ -82,9 +82,12 @@ def report(run: Run) -> Any:
 
 def test_a_gain_is_claimed_of_this_library_and_not_of_the_method() -> None:
     value = report(seen(make_run(BEFORE, BETTER)))
-    assert value["gain"]["claim"] | {"p": 0} == {"looks": 1, "level": 0.05, "p": 0, "side": "better"}
-    assert claim(value).startswith("this library does better (p 0.00")
-    assert "claim  this library does better" in "\n".join(terminal(value))
+    known = {"looks": 1, "level": 0.05, "p": 0, "side": "better", "equal_within": None}
+    assert value["gain"]["claim"] | {"p": 0} == known
+    assert claim(value).startswith("this library does better: p 0.00")
+    assert claim(value).endswith(" (below 0.05 is needed); tfgrpo replicate tests the method")
+    assert "shown  this library does better" in "\n".join(terminal(value, verbosity=1))
+    assert "shown  " not in "\n".join(terminal(value))
 
 
 def test_after_many_looks_the_same_gain_is_no_claim_and_a_fresh_split_is_advised() -> None:
@@ -92,8 +95,11 @@ def test_after_many_looks_the_same_gain_is_no_claim_and_a_fresh_split_is_advised
     assert (value["gain"]["claim"]["looks"], value["gain"]["claim"]["side"]) == (10, None)
     assert value["gain"]["ci95"][0] > 0
     assert "nothing yet about this library" in claim(value)
-    assert claim(value).endswith("level 0.005, 10 looks at this eval split); a fresh split allows 0.05")
-    assert "after 10 looks" in " ".join(" ".join(terminal(value)).split())
+    assert claim(value).endswith(
+        "(below 0.005 is needed after 10 variants on this eval split, and an interval beside 0); a fresh "
+        "split allows 0.05"
+    )
+    assert "10 variants, this one included," in " ".join(" ".join(terminal(value)).split())
 
 
 def test_domains_share_the_level() -> None:

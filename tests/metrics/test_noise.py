@@ -189,9 +189,9 @@ def test_earlier_runs_on_the_eval_split_are_told() -> None:
     def told(*runs: str) -> str:
         return text(replace(run, preflight={"evaluations": {"earlier": len(runs), "runs": list(runs)}}))
 
-    so_many = "looks: so many variants, this one included, were evaluated on this eval split; picking the"
-    assert f"reused after 3 {so_many} best of them overstates its score" in told("r1", "r2")
-    assert f"reused after 2 {so_many} better of them overstates its score" in told("r1")
+    so_many = "variants, this one included, were evaluated on this eval split; picking the"
+    assert f"reused 3 {so_many} best of them overstates its score" in told("r1", "r2")
+    assert f"reused 2 {so_many} better of them overstates its score" in told("r1")
     assert "reused" not in told()
 
 

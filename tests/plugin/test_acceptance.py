@@ -83,14 +83,14 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
     result = suite.learn(*arguments)
     text = " ".join(result.stdout.str().split())
     assert (
-        "warning: acceptance is off: the 7 dev scenarios are not used, at least 20 are needed; lessons"
+        "warning: lessons are kept without a test: that takes 20 dev scenarios or more, so the 7 that there"
         in text
     )
     assert "add some, or set tfgrpo_acceptance = off" in text
     assert not any(id_.startswith("dev") for id_ in suite.calls)
     if not arguments:
         assert "14 deselected" in text
-        assert any("7 dev scenarios" in warning for warning in suite.report()["warnings"])
+        assert any("so the 7 that there are" in warning for warning in suite.report()["warnings"])
 
 
 def test_a_dry_run_tells_how_much_the_dev_split_may_take(suite: Project) -> None:
@@ -138,7 +138,7 @@ def solve(context):
 
 def test_choosing_some_dev_scenarios_decides_nothing(suite: Project) -> None:
     result = suite.learn("-k", "dev0 or train or eval")
-    assert "the 1 dev scenarios" in " ".join(result.stdout.str().split())
+    assert "so the 1 that there are stay unused" in " ".join(result.stdout.str().split())
     assert result.ret == 0
 
 

@@ -60,7 +60,7 @@ def test_plain_pytest_runs_each_scenario_once_for_each_agent(project: Project) -
         "suite-eval0[wrong]",
         "suite-eval1[wrong]",
     ]
-    result.stdout.fnmatch_lines(["2 agents", "no claim whether wrong is better or worse than right: *"])
+    result.stdout.fnmatch_lines(["2 agents", "not sure whether wrong is better or worse than right: *"])
     assert not (project.root / "out").exists()
 
 
@@ -171,7 +171,7 @@ def test_one_agent_that_is_down_stops_no_other(project: Project) -> None:
     down, right = (load_run(folder) for folder in project.runs())
     assert right.status == "complete"
     assert not [r for result in down.phases for g in result.groups for r in g.rollouts if r.status != "error"]
-    result.stdout.fnmatch_lines(["agent  right", "gate  passed*", "no claim whether right is better*"])
+    result.stdout.fnmatch_lines(["agent  right", "gate  passed*", "not sure whether right is better*"])
     result.stdout.fnmatch_lines(["FAILED *gate?down?*"])
     assert comparison(project)["pairs"][0]["difference"]["n"] == 0
 

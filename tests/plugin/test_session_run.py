@@ -290,9 +290,10 @@ def test_one_of_several_agents_is_brief_as_a_comparison_follows(
     run = ended.run()
     run.agent, run._telling = agent, True
     run._config.get_verbosity = lambda: verbosity
-    ended.prepared.folder = Path("/here/out/run1")
+    ended.prepared.folder = Path("/here/out/run 1")
     run.conclude()
-    assert ended.log[0][2]["files"] == "out/run1"
+    assert run.lines == ["score", "file:///here/out/run%201/report.html", "recorded"]
+    assert ended.log[0][2]["files"] == "out/run 1"
     assert ended.log[1][2] == {"verbosity": shown, "told_above": True}
 
 

@@ -140,7 +140,7 @@ def test_decoys_are_looked_for_in_groups_of_both_kinds_and_in_what_is_in_none() 
 def test_looks_at_an_eval_split_are_told_from_the_second_on(found: Any, looks: int | None, best: str) -> None:
     text = REUSED.text(found)
     assert text == (
-        f"after {looks} looks: so many variants, this one included, were evaluated on this eval split; "
+        f"{looks} variants, this one included, were evaluated on this eval split; "
         f"picking {best} of them overstates its score"
         if looks
         else ""

@@ -70,7 +70,10 @@ def test_a_compared_run_reads_well(golden: Golden) -> None:
 
 def test_an_interrupted_run_says_so_first() -> None:
     run = replace(make_run({"a": [1, 0]}), status="incomplete", reason="interrupted")
-    assert terminal(report(run))[0] == "the run is incomplete: interrupted"
+    assert terminal(report(run))[:2] == [
+        "No result yet: the run has not ended.",
+        "the run is incomplete: interrupted",
+    ]
 
 
 def test_a_run_of_nothing_is_rendered() -> None:

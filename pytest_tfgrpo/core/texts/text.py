@@ -123,7 +123,7 @@ def scenarios_of(n: int, families: int, just_these: bool = False) -> str:
     `just_these` says that the families are too few to speak of scenarios like them.
     """
     shared = "" if families == n else " of one family" if families == 1 else f" of {families} families"
-    return f"{'just these ' if just_these else ''}{plural(n, 'scenario')}{shared}"
+    return f"{plural(n, 'scenario')}{shared}{' (says nothing of others)' if just_these else ''}"
 
 
 def money(value: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_tfgrpo.core.texts.text import line, number, plural, signed, table, wrapped
 from pytest_tfgrpo.report.comparison.compare_columns import NAMES, SHOWN, facts
-from pytest_tfgrpo.report.comparison.compare_lines import reasons, told
+from pytest_tfgrpo.report.comparison.compare_lines import answer, reasons, told
 
 DIFFERING = 5
 """Scenarios that are shown."""
@@ -42,11 +42,8 @@ def rows_of(value: Mapping[str, Any], longest: int = 200) -> list[list[str]]:
 
 
 def headline(pair: Mapping[str, Any]) -> str:
-    """Return what is claimed of two agents."""
-    before, after = line(pair["before"]), line(pair["after"])
-    if pair["claim"] is None:
-        return f"no claim whether {after} is better or worse than {before}"
-    return f"{after} is {pair['claim']} than {before}"
+    """Return what two agents came to."""
+    return answer(pair, line(pair["before"]), line(pair["after"]))
 
 
 def pair_text(pair: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pytest_tfgrpo.report.comparison.compare import compared_pairs, side
 from pytest_tfgrpo.suite.families import sweeps_of
 
 SCHEMA = "tfgrpo.agents/1"
-PAIR = ("difference", "claim", "obstacles", "settling", "domains", "metrics", "apart")
+PAIR = ("difference", "claim", "equal_within", "obstacles", "settling", "domains", "metrics", "apart")
 """What is kept of a comparison of two runs (see ``versus.schema.json``)."""
 
 

@@ -12,7 +12,7 @@ def _text(found: Evaluations) -> str:
         return ""
     best = "the better" if looks == 2 else "the best"
     return (
-        f"after {looks} looks: so many variants, this one included, were evaluated on this eval split; "
+        f"{looks} variants, this one included, were evaluated on this eval split; "
         f"picking {best} of them overstates its score"
     )
 

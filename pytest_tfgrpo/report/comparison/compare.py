@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import PhaseResult, Run
 from pytest_tfgrpo.core.report_blocks import DomainRow
+from pytest_tfgrpo.core.settings.gate import GATE_MARGIN
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.gate.baseline import actor_name, compared_stamps
@@ -66,6 +67,7 @@ def versus(before: Run, after: Run, further: Sequence[Run] = ()) -> dict[str, An
     `further` runs are compared with `before` too, each in a value of its own. `claim` is better or worse only
     if p < 0.05, after Holm's correction for the number of comparisons, and the interval lies on one side of
     0, both under both readings of errors, and where nothing of `obstacles` stands against comparing the two.
+    `equal_within` is the smaller ``gate_margin`` of both where the interval lies inside it instead.
     """
     first, *others = compared_pairs([(before, run) for run in (after, *further)])
     return {**first, "further": others}
@@ -111,6 +113,10 @@ def _value(
     errors = any(row.errors for rows in (old, new) for row in rows.values())
     obstacles = list(_obstacles(pair))
     claim = None if obstacles else significance.claim((known, p), (as_zero, p_as_zero))
+    margin = min(GATE_MARGIN.of(run.settings) for run in (before, after))
+    equal = (
+        None if obstacles or claim else significance.equal_within(margin, known, as_zero, looks=comparisons)
+    )
     scenarios = _scenarios(after, old, new, known)
     return {
         "schema": SCHEMA,
@@ -128,7 +134,10 @@ def _value(
         },
         "comparisons": comparisons,
         "claim": claim,
-        "settling": None if obstacles or claim else _settling(pair, errors, comparisons),
+        "equal_within": equal,
+        "settling": None
+        if obstacles or claim or equal is not None
+        else _settling(pair, errors, comparisons, margin),
         "domains": _domains(after, old, new, claimed=not obstacles),
         "metrics": metric_changes(pair.earlier, pair.later, metrics),
         "regressions": sorted((s for s in scenarios if s["difference"] < 0), key=_size)[:LARGEST],
@@ -148,13 +157,18 @@ def _nan_p(compared: Comparison) -> float:
     return math.nan if p is None else p
 
 
-def _settling(pair: _Pair, errors: bool, comparisons: int) -> dict[str, Any]:
-    """Return how many scenarios would settle which run is better, by the reading that needs more."""
-    level = 1.0 - significance.ALPHA / comparisons
-    found = [
-        settling_advice(compared, *pair.rows, 0.0, errors_as_zero=zero, level=level)
-        for compared, zero in ((pair.known, False), (pair.as_zero, True))[: 1 + errors]
-    ]
+def _settling(pair: _Pair, errors: bool, comparisons: int, margin: float) -> dict[str, Any]:
+    """Return how many scenarios would settle it, by the reading that needs more.
+
+    Settled is which run is better, or that they are equal within `margin`, whichever takes fewer.
+    """
+    level, found = 1.0 - significance.ALPHA / comparisons, []
+    for compared, zero in ((pair.known, False), (pair.as_zero, True))[: 1 + errors]:
+        old, new = pair.rows
+        if compared.difference.mean > 0:  # `settling_advice` is about a drop
+            old, new = new, old
+            compared = compare(old, new, errors_as_zero=zero)
+        found.append(settling_advice(compared, old, new, margin, errors_as_zero=zero, level=level))
     advice, numbers = max(
         found, key=lambda one: math.inf if one[1]["settled_by"] is None else one[1]["settled_by"]
     )

@@ -91,14 +91,27 @@ def how(side: Mapping[str, Any]) -> str:
 
 def summary(pair: Mapping[str, Any], letter: str) -> str:
     """Return the result of one comparison in a few words."""
-    if pair["claim"] is None:
-        return f"no claim whether {letter} is better or worse than A"
-    return f"{letter} is {pair['claim']} than A"
+    return answer(pair, "A", letter)
+
+
+def answer(pair: Mapping[str, Any], before: str, after: str) -> str:
+    """Return in a few words what a comparison of two named runs came to."""
+    if pair["claim"] is not None:
+        return f"{after} is {pair['claim']} than {before}"
+    if (equal := pair.get("equal_within")) is not None:
+        return f"{before} and {after} are equal within {equal:g}"
+    return f"not sure whether {after} is better or worse than {before}"
+
+
+def word(pair: Mapping[str, Any]) -> str:
+    """Return the same in a word."""
+    equal = pair.get("equal_within") is not None
+    return str(pair["claim"] or ("equal" if equal else "not sure"))
 
 
 def reasons(pair: Mapping[str, Any]) -> list[str]:
-    """Return why there is no claim; empty where there is one."""
-    if pair["claim"] is not None:
+    """Return why there is no answer; empty where there is one."""
+    if pair["claim"] is not None or pair.get("equal_within") is not None:
         return []
     return [line(why, 300) for why in pair["obstacles"]] or ["the difference may be chance"]
 

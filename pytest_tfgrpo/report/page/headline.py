@@ -1,4 +1,4 @@
-"""The head of a page: one large figure, what decided the gate, and the other rules in short."""
+"""The head of a page: the outcome in a sentence, one large figure, what decided the gate, the other rules."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.report_blocks import Report, RuleFinding
 from pytest_tfgrpo.core.texts.text import duration, line, number, signed
 from pytest_tfgrpo.report import gates, trust
+from pytest_tfgrpo.report.outcome import outcome
 
 DECISIVE = ("baseline", "gain", "minimum mean")
 """Rules about the scores: the first of them that is set decides a gate that passes."""
@@ -18,6 +19,8 @@ DECISIVE = ("baseline", "gain", "minimum mean")
 class Headline:
     """What a reader sees first."""
 
+    outcome: str
+    """The outcome of the run in a plain sentence; empty where nothing ran."""
     figure: str
     """The gain with its sign, else the mean of the last sweep or epoch; empty without either."""
     caption: str
@@ -47,6 +50,7 @@ def headline(report: Report) -> Headline:
         scored = [result for name in DECISIVE for result in passed if result["name"] == name]
         deciding = (scored or passed)[:1]
     return Headline(
+        outcome=outcome(report),
         figure=figure,
         caption=caption,
         deciding=deciding,

@@ -40,7 +40,7 @@ class PastRun:
     counts: bool
     """Whether it is drawn and averaged: it is complete, and swept the whole suite."""
     actor: str = ""
-    """Spec of the agent; empty where none was recorded."""
+    """Spec of the agent, in a replay of the one recorded; empty where none is known."""
     commit: str = ""
     """Empty where none was recorded."""
     lessons_hash: str = ""
@@ -74,7 +74,7 @@ def _past_run(run_id: str, report: Mapping[str, Any]) -> PastRun:
         run_id=run_id,
         state="a part of the suite" if partial and state == "complete" else state,
         counts=state == "complete" and not partial and final["mean"] is not None,
-        actor=line(ACTOR.of(report["settings"]) or "", LONGEST),
+        actor=line(report.get("actor") or ACTOR.of(report["settings"]) or "", LONGEST),
         commit=line(str(report["versions"].get("commit", "")), LONGEST),
         lessons_hash=line(report["library"]["hash"], LONGEST),
         lessons=len(report["library"]["lessons"]),
@@ -97,13 +97,14 @@ def unreported(run_id: str, state: str, header: Mapping[str, Any] | None) -> Pas
 
     def told(part: str, name: str) -> str:
         known = (header or {}).get(part)
+        known = known.get("actor") if part == "identities" and isinstance(known, dict) else known
         return line(str(known.get(name) or ""), LONGEST) if isinstance(known, dict) else ""
 
     return PastRun(
         run_id=run_id,
         state=line(state, LONGEST),
         counts=False,
-        actor=told("settings", "actor"),
+        actor=told("identities", "name") or told("settings", "actor"),
         commit=told("versions", "commit"),
     )
 

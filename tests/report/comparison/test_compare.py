@@ -118,12 +118,39 @@ def test_an_open_comparison_says_how_many_scenarios_would_settle_it() -> None:
     assert stricter > needed
 
 
-def test_equal_runs_are_settled_by_no_number_of_scenarios() -> None:
-    value = versus(run(drawn(0.5, 1), "run1"), run(drawn(0.5, 1)))
-    assert value["settling"]["scenarios"] is None
-    assert "while the runs score alike, no number of scenarios settles it" in " ".join(
-        " ".join(compare_lines(value, verbosity=-1)).split()
+def test_runs_that_score_alike_need_no_more_scenarios_than_show_that_they_are_equal() -> None:
+    few = versus(run(drawn(0.5, 1), "run1"), run(drawn(0.5, 1)))
+    assert (few["equal_within"], few["settling"]["scenarios"]) == (None, 72)
+    many = evenly(72, [1, 0])
+    value = versus(run(many, "run1"), run(many))
+    assert (value["claim"], value["equal_within"], value["settling"]) == (None, 0.05, None)
+    assert violations("versus", value) == []
+    shown = " ".join(" ".join(compare_lines(value, verbosity=-1)).split())
+    assert shown.startswith(
+        "result A and B are equal within 0.05: +0.000 (from 0.500 to 0.500), 95 % interval"
     )
+    assert "settle" not in shown
+    assert "found in 4 of 5" not in shown
+
+
+def test_equal_within_holds_for_the_smaller_margin_of_both_and_for_each_of_several_comparisons() -> None:
+    before, near = (run(evenly(72, [1, 0]), name) for name in ("run1", "run2"))
+    narrow = replace(near, settings={**near.settings, "gate_margin": 0.04})
+    assert versus(before, narrow)["equal_within"] is None
+    assert versus(narrow, before)["equal_within"] is None
+    further = [replace(near, run_id=f"run{n}") for n in range(3, 6)]
+    assert versus(before, near, further)["equal_within"] is None
+
+
+@pytest.mark.parametrize("seeds", [(1, 3), (3, 1)])
+def test_the_number_that_settles_a_small_difference_is_the_same_in_both_directions(
+    seeds: tuple[int, int],
+) -> None:
+    before, after = (run(drawn(0.5, seed), f"run{seed}") for seed in seeds)
+    value = versus(before, after)
+    size = abs(value["difference"]["difference"])
+    assert 0.02 < size < 0.03
+    assert value["settling"]["scenarios"] < 2_000
 
 
 def test_a_claim_needs_nothing_that_settles_it() -> None:
@@ -188,7 +215,7 @@ def obstacles(before: Run, after: Run) -> list[str]:
     assert all(row["claim"] is None for row in value["domains"])
     shown = " ".join(" ".join(compare_lines(value, verbosity=-1)).split())
     assert shown.startswith(
-        "result no claim whether B is better or worse than A: " + "; ".join(value["obstacles"])
+        "result not sure whether B is better or worse than A: " + "; ".join(value["obstacles"])
     )
     assert value["settling"] is None
     return list(value["obstacles"])
@@ -214,7 +241,7 @@ def test_runs_of_other_suites_have_nothing_in_common() -> None:
     assert violations("versus", value) == []
     shown = " ".join(" ".join(compare_lines(value)).split())
     assert shown.startswith(
-        "result no claim whether B is better or worse than A: no scenario is scored in both A "
+        "result not sure whether B is better or worse than A: no scenario is scored in both A "
     )
 
 

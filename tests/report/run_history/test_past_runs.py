@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.browser_runs import HOSTILE
-from support.sweeps import evenly, make_run
+from support.sweeps import SETTINGS, evenly, make_run
 
 from pytest_tfgrpo.report.run_history.chart import MOST, charts
 from pytest_tfgrpo.report.run_history.lines import history_lines
@@ -242,3 +242,24 @@ def test_a_chart_marks_where_the_library_changes() -> None:
     points = [point["x"] for point in charts(runs)[0]["points"]]
     assert points[1] < change < points[2]
     assert charts(runs[:2])[0]["changes"] == []
+
+
+def test_a_replay_is_a_run_of_the_agent_that_it_replays() -> None:
+    recorded = {"actor": {"name": "openai:small"}}
+    first = reported(identities=recorded, settings={**SETTINGS, "actor": "openai:small"})
+    again = reported("r2", identities=recorded, settings={**SETTINGS, "actor": "replay:rec.jsonl"})
+    runs = [past_run("r1", first), past_run("r2", again)]
+    assert [run.actor for run in runs] == ["openai:small", "openai:small"]
+    assert "replay" not in "\n".join(history_lines(runs, 10))
+    assert [len(build.runs) for build in by_build(runs)] == [2]
+    older = {key: value for key, value in again.items() if key != "actor"}
+    assert past_run("r2", older).actor == "replay:rec.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("identities", "actor"),
+    [(None, "replay:r"), ({}, "replay:r"), ({"actor": "x"}, "replay:r"), ({"actor": {"name": "a:b"}}, "a:b")],
+)
+def test_a_killed_replay_too_has_the_agent_of_its_header(identities: Any, actor: str) -> None:
+    header = {"settings": {"actor": "replay:r"}, "identities": identities}
+    assert unreported("r1", "killed", header).actor == actor

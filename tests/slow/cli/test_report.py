@@ -107,7 +107,7 @@ def test_a_killed_run_is_compared_as_far_as_it_goes(twice: Project) -> None:
     kill(twice.runs()[0], "rollout")
     shown = " ".join(tfgrpo("report", "--compare", "previous").split())
     name = twice.runs()[0].name
-    assert f"no claim whether B is better or worse than A: run {name} has no final sweep" in shown
+    assert f"not sure whether B is better or worse than A: run {name} has no final sweep" in shown
     assert f"A {name}, incomplete: killed; finish it with pytest --tfgrpo --tfgrpo-resume={name}" in shown
 
 
@@ -140,8 +140,8 @@ def test_a_run_of_another_suite_has_nothing_to_compare(twice: Project) -> None:
     twice.scenarios("other", train=4, sweep=12)
     twice.learn()
     shown = " ".join(tfgrpo("report", "--compare", "previous").split())
-    assert "no claim whether B is better or worse than A: no scenario is scored in both A " in shown
-    assert "no claim" in (twice.runs()[-1] / f"compare-{twice.runs()[-2].name}.html").read_text()
+    assert "not sure whether B is better or worse than A: no scenario is scored in both A " in shown
+    assert "Not sure" in (twice.runs()[-1] / f"compare-{twice.runs()[-2].name}.html").read_text()
 
 
 def test_a_run_of_another_version_is_named(twice: Project) -> None:
@@ -164,5 +164,5 @@ def test_a_run_killed_anywhere_is_no_claim_and_no_traceback(twice: Project, cut:
     (folder / "journal.jsonl").write_bytes(b"".join(lines_of(folder)[:-cut]))
     (folder / "report.json").unlink()
     shown = " ".join(tfgrpo("report", "--compare", "previous").split())
-    assert shown.startswith("result no claim whether B is better or worse than A: ")
+    assert shown.startswith("result not sure whether B is better or worse than A: ")
     assert f"B {folder.name}, incomplete: killed; finish it with" in shown
