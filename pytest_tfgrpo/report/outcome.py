@@ -64,7 +64,7 @@ def _gained(report: Report, gain: Gain) -> str:
         return _by_people(labels)
     claim, change, of = gain["claim"], _change(report, gain), f"({_tasks(gain)}){_estimated(report)}."
     if claim["side"] is not None:
-        alone = "for these tasks alone, too few to speak of others" if gain["just_these"] else "enough"
+        alone = "for these tasks alone" if gain["just_these"] else "enough"
         return f"{claim['side'].capitalize()}: {change}; sure {alone} {of}"
     if (equal := claim.get("equal_within")) is not None:
         return f"Equal within {equal:g}: {change} {of}"
@@ -135,14 +135,14 @@ def _rule(report: Report, name: str) -> RuleFinding | None:
 
 
 def _lessons(report: Report) -> str:
-    """Return how many lessons there are, and whether anything tried them before they were kept."""
+    """Return how many lessons there are, and that no dev scenario tried them before they were kept."""
     n, learned = len(report["library"]["lessons"]), report.get("acceptance")
     if not any(row["mode"] in TRAINING for row in report["epochs"]):
         return ""
     if not n:
         return "No lessons."
     untried = learned is not None and all(row["verdict"] == "not_tried" for row in learned["epochs"])
-    return f"{plural(n, 'lesson')}{', kept without a test on dev tasks' if untried else ''}."
+    return f"{plural(n, 'lesson')}{', kept untested' if untried else ''}."
 
 
 def _is_pass_fail(report: Report) -> bool:

@@ -199,9 +199,9 @@ def _gain(report: Report, width: int, *, every: bool) -> list[str]:
     text = (
         f"gain  {gain['difference']:+.3f} over {over(gain)} "
         f"(from {gain['before']:.3f} to {gain['after']:.3f}), {spread}{chance}, "
-        f"{scenarios_of(gain['n'], gain['families'], gain['just_these'])}, paired"
+        f"{scenarios_of(gain['n'], gain['families'], gain['just_these'] and every)}, paired"
     )
-    if not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]:
+    if every and (not gain["ci95"] or gain["ci95"][0] <= 0 <= gain["ci95"][1]):
         text += _power(gain["planned"])
     zero = gain["errors_as_zero"]
     if zero is not None:

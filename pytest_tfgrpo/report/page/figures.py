@@ -22,8 +22,8 @@ MAX_ROWS = 300
 """Rows of a table of any shape; the page says how many it leaves out."""
 SHOWN = frozenset(
     {
-        "schema", "run_id", "task_id", "status", "reason", "started_at", "finished_at", "partial_selection",
-        "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
+        "schema", "run_id", "task_id", "actor", "status", "reason", "started_at", "finished_at",
+        "partial_selection", "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
         "fault_messages", "failures", "cost", "gate", "settings", "stamps", "versions", "warnings",
         "sections", "acceptance", "attribution",
     }
