@@ -172,14 +172,17 @@ def test_a_judge_may_be_of_another_accuracy_in_each_sweep(
 
 
 def test_the_id_of_a_scenario_lists_its_rollouts_and_the_command_that_shows_one(learned: Project) -> None:
-    scenario = learned.report()["scenarios"][0]["id"]
+    scenario = next(s["id"] for s in learned.report()["scenarios"] if s["split"] == "eval")
     shown = tfgrpo("show", scenario).splitlines()
     assert re.fullmatch(rf"{scenario}: \d+ rollouts? in run {learned.runs()[0].name}", shown[0])
     assert shown[1].split() == ["rollout", "status", "score", "why"]
     assert len(shown) == int(shown[0].split()[1]) + 3
     assert all(len(row) <= 80 for row in shown)
     command = shown[-1].removeprefix("next: tfgrpo show ")
-    assert command in [row.split()[0] for row in shown[2:-1]]
+    rows = [row.split() for row in shown[2:-1]]
+    last = [row for row in rows if row[0].partition(".")[0] == rows[-1][0].partition(".")[0]]
+    assert len(last) < len(rows)
+    assert (command, min(row[2] for row in last)) in [(row[0], row[2]) for row in last]
     assert f"{learned.runs()[0].name}.{command}" in tfgrpo("show", command)
 
 

@@ -229,3 +229,15 @@ def test_a_quiet_run_that_neither_learned_nor_has_a_gate_says_nothing() -> None:
     assert terminal(value)[0] == "75 % of 4 tasks solved."
     ended = build(replace(make_run(None, shares(4, 3)), status="aborted"), None)
     assert terminal(ended, verbosity=-1)[0] == "No result yet: the run has not ended."
+
+
+def test_equal_needs_both_readings_of_errors_and_the_level_of_all_looks() -> None:
+    solved = {f"s{i}": [1.0, 1.0, None] for i in range(200)}
+    value = build(make_run(shares(200, 200), solved, TRAIN), None)
+    assert value["gain"] is not None
+    assert (value["gain"]["difference"], value["gain"]["claim"]["equal_within"]) == (0.0, None)
+    same = make_run(shares(72, 36), shares(72, 36), TRAIN)
+    for looks, equal in ((0, 0.05), (9, None)):
+        gain = build(looked(same, looks), None)["gain"]
+        assert gain is not None
+        assert gain["claim"]["equal_within"] == equal

@@ -23,9 +23,9 @@ MAX_ROWS = 300
 SHOWN = frozenset(
     {
         "schema", "run_id", "task_id", "actor", "status", "reason", "started_at", "finished_at",
-        "partial_selection", "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults", "library", "judge",
-        "fault_messages", "failures", "cost", "gate", "settings", "stamps", "versions", "warnings",
-        "sections", "acceptance", "attribution",
+        "partial_selection", "files", "epochs", "gain", "domains", "regressions", "scenarios", "faults",
+        "library", "judge", "fault_messages", "failures", "cost", "gate", "settings", "stamps", "versions",
+        "warnings", "sections", "acceptance", "attribution",
     }
 )  # fmt: skip
 """Keys of the report that have a place of their own; all others are shown as tables by what they hold."""
