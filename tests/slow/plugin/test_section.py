@@ -24,7 +24,7 @@ def test_the_section_of_a_small_suite_fits_on_a_screen(started: Path) -> None:
         shown = run.end().split("\n")
     begin = next(n for n, line in enumerate(shown) if re.fullmatch("=+ tfgrpo =+", line))
     section = shown[begin + 1 : next(n for n, line in enumerate(shown) if re.match("=+ .*passed", line))]
-    assert len(section) <= 27  # with the sentence at its head and the link at its end
+    assert sum(not line.startswith("file:") for line in section) <= 27
     heads = [
         "Better: 26 % to 80 % of the tasks; sure for these tasks alone",
         "gate  passed",
@@ -37,9 +37,10 @@ def test_the_section_of_a_small_suite_fits_on_a_screen(started: Path) -> None:
     ]
     places = [next(n for n, line in enumerate(section) if line.startswith(head)) for head in heads]
     assert places == sorted(places)
-    assert section[-2] == "-v shows all lessons, tables, costs and rules of the gate"
+    end = section.index("-v shows all lessons, tables, costs and rules of the gate") + 1
     (page,) = started.glob("out/*/runs/*/report.html")
-    assert section[-1] == page.as_uri()
+    assert "".join(section[end:]) == page.as_uri()  # the screen breaks it, nothing else does
+    assert f"{page.as_uri()}\r\n" in run.written
     assert "\x1b[1mBetter: " in run.written
     assert "\x1b[32mgate  passed" in run.written
     assert "\x1b[1mgain  +" in run.written
@@ -99,7 +100,7 @@ def test_the_section_of_an_agent_that_answers_badly_fits_too(started: Path) -> N
     told = "\n".join(section)
     for what in (
         "gain  ",
-        "5 active lessons",
+        "4 active lessons",
         "warning: the gain rests on",
         "crash: RuntimeError",
         "I ca...",
