@@ -173,7 +173,7 @@ def compare_agents(
     first = folders[name]
     if first is not None:
         page = page_of(name, run, first, task)
-        _write(page, value, {key: folder for key, folder in folders.items() if folder is not None})
+        _write(page, value, runs, {key: folder for key, folder in folders.items() if folder is not None})
         lines += [f"page   {line(os.path.relpath(page, start))}", page.absolute().as_uri()]
     return lines
 
@@ -183,7 +183,9 @@ def page_of(name: str, run: Run, folder: Path, task: str) -> Path:
     return folder.parents[2] / task / COMPARISONS / f"{run.run_id.removesuffix(f'-{name}')}.html"
 
 
-def _write(page: Path, value: Mapping[str, Any], folders: Mapping[str, Path]) -> None:
+def _write(
+    page: Path, value: Mapping[str, Any], runs: Mapping[str, Run], folders: Mapping[str, Path]
+) -> None:
     from pytest_tfgrpo.report.agents.page import agents_page
 
     links = {
@@ -193,4 +195,4 @@ def _write(page: Path, value: Mapping[str, Any], folders: Mapping[str, Path]) ->
     }
     page.parent.mkdir(parents=True, exist_ok=True)
     write_json(page.with_suffix(".json"), value)
-    write_text(page, agents_page(value, links))
+    write_text(page, agents_page(value, runs, links))

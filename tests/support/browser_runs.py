@@ -27,6 +27,10 @@ HOSTILE = (
 )
 DOMAINS = ("text", "dates", "orders")
 PACK = make_pack("*", id="sample", system="Solve the task and say nothing else.")
+WIDER = """() => [document.documentElement, ...document.querySelectorAll("dialog[open]")]
+  .filter((box) => box.scrollWidth > box.clientWidth)
+  .map((box) => `${box.tagName} ${box.scrollWidth} > ${box.clientWidth}`)"""
+"""Boxes that scroll sideways."""
 FAULTS = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
   .filter((one) => ["serious", "critical"].includes(one.impact))
   .map((one) => `${one.id}: ${one.nodes.length} x ${one.nodes[0].html.slice(0, 200)}`)"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 import unicodedata
@@ -133,6 +134,18 @@ def money(value: float | None) -> str:
     if 0 < value < 0.00005:
         return "<$0.0001"
     return f"${value:.2f}" if value >= 0.01 or value == 0 else f"${value:.4f}"
+
+
+def price(value: float | None) -> str:
+    """Return the dollars of one call with three digits that tell: ``$0.0002``, ``$0.0125``, ``$1.25``."""
+    if value is None:
+        return "?"
+    if 0 < value < 1e-9:
+        return f"${value:.3g}"
+    whole, _, parts = (
+        f"{value:.{2 if value == 0 or value >= 1 else 2 - math.floor(math.log10(value))}f}".partition(".")
+    )
+    return f"${whole}.{parts.rstrip('0').ljust(2, '0')}"
 
 
 def duration(value_ms: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from pytest_tfgrpo.core.texts.text import cost, count, duration, interval, line, money, number, signed
+from pytest_tfgrpo.core.texts.text import cost, count, duration, interval, line, money, number, price, signed
 from pytest_tfgrpo.report.cost import spent
 from pytest_tfgrpo.report.named_metrics import CHECK, titled
 
@@ -69,6 +69,7 @@ def facts(every: Sequence[_Facts], longest: int, *, change: bool = False) -> lis
         both("gt mean, errors as 0", _final("mean_errors_as_zero"), number),
         both("pass@1", _final("pass_at_1"), number),
         both("tokens per rollout", _final("tokens", "mean"), count),
+        both("cost per rollout", _rollout_usd, price),
         row("cost of the final sweep", _final(), _sweep_cost, _sweep_usd, money),
         both("p50", _final("p50_ms"), duration),
         both("tokens of the whole run", lambda side: side["total"]["tokens"], count),
@@ -155,6 +156,12 @@ def _sweep_usd(side: _Facts) -> float | None:
     if final is None or not final["rollouts"] or final["cost_usd"]["n"] < final["rollouts"]:
         return None
     return float(final["cost_usd"]["sum"])
+
+
+def _rollout_usd(side: _Facts) -> float | None:
+    """Return the mean cost of a rollout of the final sweep where all of it is known and not nothing."""
+    usd = _sweep_usd(side)
+    return usd / side["final"]["rollouts"] if usd else None
 
 
 def _total_usd(side: _Facts) -> float | None:

@@ -7,47 +7,52 @@ from dataclasses import replace
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Run
-from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.report.comparison.compare_columns import LETTERS
-from pytest_tfgrpo.report.page.grid import Cell, Grid, grid
-from pytest_tfgrpo.report.page.previews import previews
+from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.report.page.grid import Grid, grid_of_run
+from pytest_tfgrpo.report.page.previews import ANSWER, Preview, previews, worst
 from pytest_tfgrpo.report.page.trajectories import Packed, pack
 from pytest_tfgrpo.runs.journal.stored_groups import by_scenario
 from pytest_tfgrpo.suite.families import sweeps_of
+
+BEFORE = 16
+"""Characters of what answers have in common that are shown before they part."""
+FURTHEST = 4_000
+"""Characters of an answer in which that place is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside:
     """The final sweep of another run, as far as its scenarios are in the run of the page."""
 
-    letter: str
+    name: str
+    """A letter, or the name of an agent."""
     run: Run
     grid: Grid
     """One column."""
     chosen: Mapping[str, tuple[int, int]]
-    """By scenario the two rollouts that are shown first: their places in this run's group and the page's."""
+    """By scenario the two rollouts that are shown first: their places in this run's group and the page's.
 
-
-def beside(report: Report, run: Run, others: Sequence[Run], held: Container[str]) -> list[Beside]:
-    """Return other runs by letter: the first is A, `run` itself, of this `report`, is B.
-
-    Only scenarios whose ids are in `held` are compared.
+    The latter is -1 where the run of the page has no group of the scenario.
     """
-    if not others:
-        return []
-    ours = final_groups(run)
-    own = {id_: ours[id_] for id_ in ours if id_ in held}
-    found = []
-    for letter, other in zip(LETTERS[0] + LETTERS[2:], others, strict=False):
+
+
+def beside(run: Run, others: Mapping[str, Run], held: Container[str]) -> list[Beside]:
+    """Return other runs beside `run` by their names, over the scenarios whose ids are in `held`."""
+    ours, found = final_groups(run), []
+    for name, other in others.items():
         theirs = final_groups(other)
-        groups = {id_: theirs[id_] for id_ in theirs if id_ in own}
+        groups = {id_: theirs[id_] for id_ in theirs if id_ in held}
+        alone = final_alone(other, groups.keys())
+        label = alone.phases[0].phase.label if alone.phases else None
         found.append(
             Beside(
-                letter=letter,
+                name=name,
                 run=other,
-                grid=grid(report, _final_alone(other, groups.keys())),
-                chosen={id_: telling_pair(group, own[id_]) for id_, group in groups.items()},
+                grid=grid_of_run(alone, label),
+                chosen={
+                    id_: telling_pair(group, ours[id_]) if id_ in ours else (_place_of_worst(group), -1)
+                    for id_, group in groups.items()
+                },
             )
         )
     return found
@@ -62,7 +67,9 @@ def shown_first(others: Sequence[Beside], run: Run) -> set[str]:
     for other in others:
         groups = final_groups(other.run)
         for id_, (theirs, ours) in other.chosen.items():
-            ids |= {groups[id_].rollouts[theirs].rollout_id, own[id_].rollouts[ours].rollout_id}
+            ids.add(groups[id_].rollouts[theirs].rollout_id)
+            if ours >= 0:
+                ids.add(own[id_].rollouts[ours].rollout_id)
     return ids
 
 
@@ -72,7 +79,7 @@ def final_groups(run: Run) -> Mapping[str, Group]:
     return {} if result is None else by_scenario(result.groups)
 
 
-def _final_alone(run: Run, only: Container[str]) -> Run:
+def final_alone(run: Run, only: Container[str]) -> Run:
     """Return a run as if there was but its final sweep, over the scenarios of `only`."""
     result = sweeps_of(run).after
     phases = () if result is None else (replace(result, dev=()),)
@@ -94,6 +101,10 @@ def telling_pair(other: Group, own: Group) -> tuple[int, int]:
     return _extreme(other, best=False), _extreme(own, best=True)
 
 
+def _place_of_worst(group: Group) -> int:
+    return group.rollouts.index(worst(group)[0]) if group.rollouts else 0
+
+
 def _extreme(group: Group, *, best: bool) -> int:
     """Return the place of the first rollout with the best or the worst score."""
     known = [(score.gt_score, i) for i, score in enumerate(group.scores) if score.gt_score is not None]
@@ -102,59 +113,54 @@ def _extreme(group: Group, *, best: bool) -> int:
     return min(known)[1]
 
 
-def answers_beside(own: Grid, others: Sequence[Beside]) -> dict[str, list[str]]:
-    """Return an answer of each other run to each scenario, by the key of its column: as a preview has it."""
-    found = {}
-    for other in others:
-        said = previews(other.grid, other.run)
-        by_id = {row.id: preview.answer for row, preview in zip(other.grid.rows, said, strict=True)}
-        found[f"answer-{other.letter}"] = [by_id.get(row.id, "") for row in own.inside]
-    return found
+def words_beside(
+    own: Sequence[Preview], cells: Grid, run: Run, others: Sequence[Beside]
+) -> tuple[list[Preview], dict[str, list[str]]]:
+    """Return what rows say, and by kind of text and the place of the run what the others say to each.
+
+    Where answers begin alike, each starts shortly before they part.
+    """
+    if not others:
+        return list(own), {}
+    found = [said_by(other) for other in others]
+    every = [final_groups(one) for one in (run, *(other.run for other in others))]
+    first: list[Preview] = []
+    rest: dict[str, list[str]] = {
+        f"{kind}-{n}": [] for n in range(len(others)) for kind in ("answer", "failed")
+    }
+    for row, preview in zip(cells.inside, own, strict=True):
+        answers = parting([_shown(groups.get(row.id)) for groups in every])
+        first.append(replace(preview, answer=answers[0]))
+        for n, said in enumerate(found):
+            rest[f"answer-{n}"].append(answers[n + 1])
+            rest[f"failed-{n}"].append(said[row.id].failed if row.id in said else "")
+    return first, rest
+
+
+def _shown(group: Group | None) -> str:
+    """Return the answer that a table shows."""
+    return worst(group)[0].answer if group is not None and group.rollouts else ""
+
+
+def parting(answers: Sequence[str]) -> list[str]:
+    """Return a line of each answer; those that begin alike start shortly before they part."""
+    lines = [line(answer, FURTHEST) for answer in answers]
+    told = {text for text in lines if text}
+    letters = enumerate(zip(*told, strict=False))
+    alike = next((n for n, every in letters if len(set(every)) > 1), min(map(len, told), default=0))
+    start = 0
+    if len(told) > 1 and alike > 2 * BEFORE:
+        start = next(iter(told)).rfind(" ", 0, alike - BEFORE) + 1
+    return [line(("... " if start and text else "") + text[start:], ANSWER) for text in lines]
+
+
+def said_by(other: Beside) -> dict[str, Preview]:
+    """Return what another run says, by scenario."""
+    found = previews(other.grid, other.run)
+    return {row.id: preview for row, preview in zip(other.grid.rows, found, strict=True)}
 
 
 def pack_beside(others: Sequence[Beside], room: int, kept: Container[str]) -> list[Packed]:
     """Return the trajectories of other runs, each in at most the share of `room` that each run has."""
     share = room // (len(others) + 1)
     return [pack(other.grid, other.run, share, kept) for other in others]
-
-
-def beside_index(
-    own: Grid, run: Run, others: Sequence[Beside], packed: Sequence[Packed], chunks: int
-) -> Json:
-    """Return what the page needs of other runs when it opens; so many `chunks` come before theirs.
-
-    A row is the number of a scenario and a cell for each run, 0 where it took no part: mean, scored rollouts,
-    errors, chunk, place in it, whether the task is the same, and the two rollouts to show first.
-    """
-    stamps = {s.id: s.stamp for s in run.scenarios}
-    runs, cells = [], []
-    for other, one in zip(others, packed, strict=True):
-        runs.append({"letter": other.letter, "asked": _asked(other.run), "left_out": dict(one.left_out)})
-        theirs = {s.id: s.stamp for s in other.run.scenarios}
-        cells.append(
-            {
-                row.id: [
-                    *_figures(row.cells[0]),
-                    chunks + one.chunk_of[place, 0] if (place, 0) in one.chunk_of else -1,
-                    place,
-                    int(stamps[row.id] == theirs[row.id]),
-                    *other.chosen[row.id],
-                ]
-                for place, row in enumerate(other.grid.rows)
-            }
-        )
-        chunks += len(one.chunks)
-    rows = [[n, *(by_id.get(row.id, 0) for by_id in cells)] for n, row in enumerate(own.inside)]
-    return {"asked": _asked(run), "runs": runs, "rows": [row for row in rows if any(row[1:])]}
-
-
-def _asked(run: Run) -> str:
-    """Return what the ids of a run's rollouts in its final sweep begin with."""
-    result = sweeps_of(run).after
-    return run.run_id if result is None else f"{run.run_id}.e{result.phase.epoch}"
-
-
-def _figures(cell: Cell | None) -> list[Json]:
-    if cell is None:
-        return [None, 0, 0]
-    return [None if cell.mean is None else round(cell.mean, 4), cell.n, cell.errors]

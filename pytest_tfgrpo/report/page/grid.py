@@ -131,8 +131,19 @@ def final_label(rows: Sequence[Mapping[str, Any]]) -> str | None:
 def grid(report: Report, run: Run | None) -> Grid:
     """Return the grid of a report, with the groups of its run where that is at hand."""
     final = final_label(report["epochs"])
-    columns = tuple(_of_run(run, final) if run is not None else _of_report(report, final))
-    found = _rows_of_run(run, columns) if run is not None else _rows_of_report(report, columns)
+    if run is not None:
+        return grid_of_run(run, final)
+    columns = tuple(_of_report(report, final))
+    return _grid(columns, _rows_of_report(report, columns), final)
+
+
+def grid_of_run(run: Run, final: str | None) -> Grid:
+    """Return the grid of a run whose final sweep has the label `final`."""
+    columns = tuple(_of_run(run, final))
+    return _grid(columns, _rows_of_run(run, columns), final)
+
+
+def _grid(columns: tuple[Column, ...], found: Iterator[ScenarioRow], final: str | None) -> Grid:
     first = next((i for i, column in enumerate(columns) if column.mode == "baseline"), None)
     last = next((i for i, column in enumerate(columns) if column.label == final), None)
     rows = tuple(_with_ends(row, first, last) for row in found)

@@ -13,12 +13,13 @@ from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import EffectRow, Report
 from pytest_tfgrpo.report.page import draw, figures, template
-from pytest_tfgrpo.report.page.beside import answers_beside, beside_index, pack_beside, shown_first
+from pytest_tfgrpo.report.page.beside import pack_beside, shown_first, words_beside
 from pytest_tfgrpo.report.page.history import anchored, history
 from pytest_tfgrpo.report.page.layout import Layout, layout
 from pytest_tfgrpo.report.page.payload import payload
 from pytest_tfgrpo.report.page.payload.details import Details
-from pytest_tfgrpo.report.page.previews import previews
+from pytest_tfgrpo.report.page.payload.sides import sides_index
+from pytest_tfgrpo.report.page.previews import Preview, previews
 from pytest_tfgrpo.report.page.trajectories import Packed, compressed, pack
 
 LIMIT = 14_000_000
@@ -43,7 +44,7 @@ def html(
     With its `run` the page opens down to trajectories; `compare` is how it compares with `others`, as
     ``versus`` shows it. Equal values give equal pages.
     """
-    return _page(layout(report, run, compare, others), compare)
+    return _page(report, layout(report, run, compare, others), compare)
 
 
 def write_page(folder: Path, report: Report, run: Run) -> None:
@@ -53,18 +54,19 @@ def write_page(folder: Path, report: Report, run: Run) -> None:
         details = Details(laid, run)
         write_pieces(folder / DETAILS, details.pieces())
         key = details.key
-    write_text(folder / REPORT_HTML, _page(laid, key=key))
+    write_text(folder / REPORT_HTML, _page(report, laid, key=key))
 
 
-def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "") -> str:
+def _page(report: Report, laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "") -> str:
     """Return a page; `key` is that of the file beside it."""
-    report, run, cells = laid.report, laid.run, laid.cells
+    run, cells = laid.run, laid.cells
     large = cells.held < len(cells.rows)
     style, script = template.style(), template.script()
     said = previews(cells, run) if run is not None else []
     effects = effects_of(report)
     markup = template.fill(
         report=report,
+        run_id=report["run_id"],
         compare=compare,
         tasks={row.id: preview.task for row, preview in zip(cells.inside, said, strict=bool(said))},
         curve=draw.curve(report["epochs"], (compare or {}).get("epochs", ())),
@@ -86,12 +88,22 @@ def _page(laid: Layout, compare: Mapping[str, Any] | None = None, key: str = "")
         style=style,
         policy=template.policy(style, script, "connect-src 'self'; " if key else "", answers=run is not None),
     )
+    beyond = payload.beyond(cells, laid.run_id, key) if large else None
+    return with_data(markup, script, laid, said, beyond)
+
+
+def with_data(
+    markup: str, script: str, laid: Layout, said: Sequence[Preview], beyond: Mapping[str, Any] | None
+) -> str:
+    """Return a page from its markup, with its script and the data of its rows; `said` has their words.
+
+    `beyond` is what it says of the scenarios that it does not hold.
+    """
     words = ""
-    if said:
-        told = payload.words(said, answers_beside(cells, laid.others))
+    if said and laid.run is not None:
+        told = payload.words(*words_beside(said, laid.cells, laid.run, laid.others))
         words = _block("application/gzip+base64", "words", told)
-    beyond = payload.beyond(cells, report, key) if large else None
-    library = "" if run is None else markdown_block()
+    library = "" if laid.run is None else markdown_block()
     index, *chunks = _blocks(laid, LIMIT - sum(map(len, (markup, script, words, library))), beyond)
     # The script before the chunks: it shows the table while the browser still reads them.
     program = f"<script>{script}</script>\n"
@@ -116,14 +128,14 @@ def _blocks(laid: Layout, room: int, beyond: Mapping[str, Any] | None) -> Iterat
     room -= len(payload.script_json(payload.index(laid, Packed(), beyond)))
     packed, theirs = Packed(), []
     if run is not None:
-        room -= len(payload.script_json(beside_index(cells, run, known, [Packed()] * len(known), 0)))
+        room -= len(payload.script_json(sides_index(laid, run, [Packed()] * len(known), 0)))
         kept = shown_first(known, run)
         theirs = pack_beside(known, room, kept)
         chunks = [chunk for one in theirs for chunk in one.chunks]
         packed = pack(cells, run, room - sum(map(len, chunks)), kept)
     index = payload.index(laid, packed, beyond)
-    if run is not None and known:
-        index["compare"] = beside_index(cells, run, known, theirs, len(packed.chunks))
+    if run is not None and (known or laid.alone):
+        index["compare"] = sides_index(laid, run, theirs, len(packed.chunks))
     yield _block("application/json", "index", payload.script_json(index))
     for n, chunk in enumerate([*packed.chunks, *(chunk for one in theirs for chunk in one.chunks)]):
         yield _block("application/gzip+base64", f"chunk-{n}", chunk)

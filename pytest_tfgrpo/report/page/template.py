@@ -49,7 +49,8 @@ SCRIPTS = (
     "answer.js",
     "chat.js",
     "group.js",
-    "compare.js",
+    "word_diff.js",
+    "sides.js",
     "review.js",
     "page.js",
 )
@@ -59,6 +60,7 @@ STYLES = (
     "map.css",
     "review.css",
     "compare.css",
+    "sides.css",
     "metrics.css",
     "evidence.css",
     "details.css",

@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.texts.text import (
     line,
     money,
     plural,
+    price,
     signed,
     table,
     wrapped,
@@ -115,6 +116,17 @@ def test_counts_are_short(value: float | None, shown: str) -> None:
 )
 def test_unknown_money_is_no_money(value: float | None, shown: str) -> None:
     assert money(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((None, "?"), (0.0, "$0.00"), (0.0002, "$0.0002"), (0.0125, "$0.0125"), (0.1, "$0.10")),
+        *((0.99999, "$1.00"), (1234.567, "$1234.57"), (0.0000317, "$0.0000317"), (1e-12, "$1e-12")),
+    ],
+)
+def test_the_price_of_a_call_keeps_the_digits_that_tell(value: float | None, shown: str) -> None:
+    assert price(value) == shown
 
 
 @pytest.mark.parametrize(

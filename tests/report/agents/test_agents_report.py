@@ -69,13 +69,14 @@ def test_agents_that_ran_other_scenarios_are_not_compared() -> None:
 
 
 def test_the_page_escapes_names_and_says_what_differs() -> None:
-    value = agents_value("run1", three())
+    runs = three()
+    value = agents_value("run1", runs)
     value["agents"][0]["actor"] = "python:<script>alert(1)</script>"
-    page = agents_page(value, {"small": "./small.html"})
+    page = agents_page(value, runs, {"small": "./small.html"})
     assert "<script>alert" not in page
     assert "middle is better than small" in page
     assert '<a href="./small.html">small</a>' in page
-    assert page == agents_page(value, {"small": "./small.html"})
+    assert page == agents_page(value, runs, {"small": "./small.html"})
 
 
 def agent(name: str, mean: float | None, usd: float | None, tokens: float | None = 10.0) -> dict[str, Any]:
@@ -92,6 +93,8 @@ def agent(name: str, mean: float | None, usd: float | None, tokens: float | None
         ([agent("a", 0.5, 0.1), agent("b", 0.9, 0.3)], "US dollars per rollout"),
         ([agent("a", 0.5, 0.1), agent("b", 0.9, None)], "tokens per rollout"),
         ([agent("a", 0.5, 0.1, None), agent("b", 0.9, None)], "time per rollout (median)"),
+        ([agent("a", 0.5, 0.0, 0.0), agent("b", 0.9, 0.0, 0.0)], "time per rollout (median)"),
+        ([agent("a", 0.5, 0.0), agent("b", 0.9, 0.1)], "US dollars per rollout"),
     ],
 )
 def test_the_picture_takes_what_is_known_of_all(agents: list[dict[str, Any]], title: str) -> None:
@@ -129,6 +132,43 @@ def test_points_lie_in_the_picture_and_names_never_on_each_other(
         for other_low, other_high, other in boxes[:place]:
             assert high <= other_low or other_high <= low or abs(at - other) >= ROW - 0.11
     assert all(re.fullmatch(r"\S+ ?\S*", text) for _, text in chart["ticks"])
+
+
+@pytest.mark.parametrize(
+    ("usd", "ticks"),
+    [
+        ((0.0002, 0.0030), ["$0.001", "$0.002", "$0.003", "$0.004"]),
+        ((0.1, 0.11), ["$0.025", "$0.05", "$0.075", "$0.10", "$0.125"]),
+        ((0.0002, 0.18), ["$0.0001", "$0.001", "$0.01", "$0.10", "$1.00"]),
+        ((0.0, 0.18), ["$0.05", "$0.10", "$0.15", "$0.20"]),
+    ],
+)
+def test_the_axis_of_costs_tells_small_ones_apart(usd: tuple[float, float], ticks: list[str]) -> None:
+    chart = cost_chart([agent("a", 0.5, usd[0]), agent("b", 0.9, usd[1])])
+    assert chart is not None
+    assert [text for _, text in chart["ticks"]] == ticks
+    assert chart["title"].endswith(", logarithmic") == (min(usd) > 0 and max(usd) > 30 * min(usd))
+    places = [x for x, _ in chart["ticks"]]
+    assert places == sorted(set(places))
+
+
+def test_few_tokens_are_told_apart_too() -> None:
+    chart = cost_chart([agent("a", 0.5, None, 0.4), agent("b", 0.9, None, 0.9)])
+    assert chart is not None
+    assert [text for _, text in chart["ticks"]] == ["0.2", "0.4", "0.6", "0.8", "1"]
+
+
+def test_scores_that_lie_close_fill_the_axis() -> None:
+    close = [agent("a", 0.91, 0.1), agent("b", 0.93, 0.2)]
+    for one in close:
+        one["final"]["ci95"] = [one["final"]["mean"] - 0.02, one["final"]["mean"] + 0.02]
+    chart = cost_chart(close)
+    assert chart is not None
+    assert [text for _, text in chart["grid"]] == ["0.85", "0.9", "0.95"]
+    assert chart["from"] == 0.85
+    apart = cost_chart([agent("a", 0.2, 0.1), agent("b", 0.9, 0.2)])
+    assert apart is not None
+    assert [text for _, text in apart["grid"]] == ["0", "0.25", "0.5", "0.75", "1"]
 
 
 def test_each_agent_of_the_picture_has_its_interval_around_its_mean() -> None:

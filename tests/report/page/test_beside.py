@@ -20,7 +20,7 @@ from pytest_tfgrpo.report.value import build
 
 def held(chunks: Mapping[int, Mapping[str, Any]], cell: Sequence[Any]) -> Mapping[str, Any]:
     """Return the group that a cell of another run leads to."""
-    group: Mapping[str, Any] = chunks[cell[3]]["groups"][f"{cell[4]}.0"]
+    group: Mapping[str, Any] = chunks[cell[4]]["groups"][f"{cell[5]}.0"]
     return group
 
 
@@ -28,7 +28,7 @@ def test_the_page_holds_the_answers_of_every_run_to_the_scenarios_they_share() -
     own = run({"a": [0, 1], "b": [1, 1], "mine": [1]}, "run2")
     first, second = run({"gone": [1], "b": [0, 1], "a": [1, 1]}, "run1"), run({"a": [None, 0]}, "run3")
     index, chunks = data(own, [first, second])
-    assert [one["letter"] for one in index["compare"]["runs"]] == ["A", "C"]
+    assert [one["name"] for one in index["compare"]["runs"]] == ["A", "C"]
     rows = {index["rows"][n][0]: cells for n, *cells in index["compare"]["rows"]}
     assert sorted(rows) == ["a", "b"]
     assert [cell[:3] for cell in rows["a"]] == [[1.0, 2, 0], [0.0, 1, 1]]
@@ -49,7 +49,7 @@ def test_another_task_under_the_same_id_is_marked() -> None:
         other, scenarios=tuple(replace(s, stamp=s.stamp * (s.id == "a")) for s in other.scenarios)
     )
     index, _ = data(own, [changed])
-    assert [cell[5] for _, cell in index["compare"]["rows"]] == [1, 0]
+    assert [cell[6] for _, cell in index["compare"]["rows"]] == [1, 0]
 
 
 def test_runs_without_anything_in_common_make_a_page() -> None:

@@ -57,11 +57,12 @@ def test_each_size_is_kept_as_a_picture(
 def agents_file(tmp_path: Path) -> Path:
     """Return the comparison of two agents, as a page."""
     sweep = {f"s{n}": [1.0] for n in range(12)}
-    value = agents_value("run1", {name: make_run(None, sweep, run_id=f"run1-{name}") for name in ("a", "b")})
+    runs = {name: make_run(None, sweep, run_id=f"run1-{name}") for name in ("a", "b")}
+    value = agents_value("run1", runs)
     for agent in value["agents"]:
         agent["actor"] = f"python:my_agents_of_today:{agent['name']}"
     path = tmp_path / "agents.html"
-    path.write_text(agents_page(value, {}), encoding="utf-8")
+    path.write_text(agents_page(value, runs, {}), encoding="utf-8")
     return path
 
 

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.report.acceptance import lessons_of
-from pytest_tfgrpo.report.blocks.flaky import FLAKY
 from pytest_tfgrpo.report.page.grid import Cell, Grid
 from pytest_tfgrpo.report.page.previews import Preview
 from pytest_tfgrpo.report.page.trajectories import Packed, compressed
@@ -34,16 +32,21 @@ def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None)
     grid = laid.cells
     part = Rows(laid).part(0, grid.held, packed)
     taught, reached = part.pop("taught"), part["lessons"]
-    known = {} if laid.run is None else {lesson.id: lesson for lesson in lessons_of(laid.run)}
+    known = (
+        {}
+        if laid.run is None
+        else {lesson.id: lesson for lesson in lessons_of(laid.run) if lesson.id in taught}
+    )
     value = {
-        "run": laid.report["run_id"],
-        "actor": redact(ACTOR.of(laid.report["settings"]) or ""),
+        "run": laid.run_id,
+        "actor": redact(laid.actor),
         "columns": [
             {"label": column.label, "name": column.name, "mode": column.mode} for column in grid.columns
         ],
         "last": grid.last,
         "splits": {split: grid.columns_of(split) for split in grid.splits()},
         "domains": domains_of(grid),
+        "tags": tags_of(laid.run),
         **part,
         "lessons": {
             id_: [e.polarity, e.domain, redact(e.summary32), taught[id_], reached[id_]]
@@ -54,7 +57,7 @@ def index(laid: Layout, packed: Packed, beyond: Mapping[str, Any] | None = None)
     return value if beyond is None else value | {"beyond": beyond}
 
 
-def beyond(grid: Grid, report: Report, key: str) -> dict[str, Any]:
+def beyond(grid: Grid, run_id: str, key: str) -> dict[str, Any]:
     """Return what the page of a large run says of the scenarios that it does not hold.
 
     `key` names the content of the file beside the page; empty without one.
@@ -64,7 +67,7 @@ def beyond(grid: Grid, report: Report, key: str) -> dict[str, Any]:
         "rows": len(grid.rows),
         "shard": SHARD,
         "splits": dict(Counter(row.split for row in grid.rows)),
-        "command": f"tfgrpo view {line(report['run_id'])}",
+        "command": f"tfgrpo view {line(run_id)}",
     }
 
 
@@ -72,20 +75,18 @@ class Rows:
     """The rows of a page and of the file beside it, with what they belong to."""
 
     def __init__(self, laid: Layout) -> None:
-        grid, report, run = laid.cells, laid.report, laid.run
+        grid, run = laid.cells, laid.run
         self._grid = grid
         place = {row.id: n for n, row in enumerate(grid.rows)}
         self._domain = {domain: n for n, domain in enumerate(domains_of(grid))}
-        self._checkers = {} if run is None else {s.id: s.checker for s in run.scenarios if s.checker}
-        self._flaky = {row["scenario"] for row in FLAKY.of(report) or ()}
+        scenarios = () if run is None else run.scenarios
+        self._checkers = {s.id: s.checker for s in scenarios if s.checker}
+        tags = {tag: n for n, tag in enumerate(tags_of(run))}
+        self._tagged = {s.id: [tags[tag] for tag in dict.fromkeys(s.tags)] for s in scenarios if s.tags}
+        self._flaky = laid.flaky
         self._taught = {id_: sorted(found.groups) for id_, found in laid.evidence.items()}
         self._lessons = {id_: found.rows for id_, found in laid.evidence.items()}
-        views = report["failures"]["views"].values() if "failures" in report else ()
-        self._clusters = {
-            cluster["key"]: sorted(place[id_] for id_ in cluster["scenarios"])
-            for view in views
-            for cluster in view["clusters"]
-        }
+        self._clusters = {key: sorted(place[id_] for id_ in ids) for key, ids in laid.clusters.items()}
 
     def part(self, start: int, stop: int, packed: Packed) -> dict[str, Any]:
         """Return the rows from `start` to before `stop`, and what belongs to them."""
@@ -99,6 +100,7 @@ class Rows:
                 for n, row in enumerate(grid.rows[start:stop], start)
             ],
             "checkers": {id_: self._checkers[id_] for id_ in ids if id_ in self._checkers},
+            "tagged": {id_: self._tagged[id_] for id_ in ids if id_ in self._tagged},
             "flaky": sorted(id_ for id_ in ids if id_ in self._flaky),
             "taught": {
                 id_: groups[bisect_left(groups, (start,)) : bisect_left(groups, (stop,))]
@@ -117,6 +119,11 @@ def _within(rows: Sequence[int], start: int, stop: int) -> Sequence[int]:
 def domains_of(grid: Grid) -> list[str]:
     """Return the domains, in the order in which rows number them."""
     return sorted({row.domain for row in grid.rows})
+
+
+def tags_of(run: Run | None) -> list[str]:
+    """Return the tags of a run's scenarios, in the order in which rows number them."""
+    return [] if run is None else sorted({tag for s in run.scenarios for tag in s.tags})
 
 
 def _cells(grid: Grid, row: int, packed: Packed) -> Iterator[list[Any] | int]:

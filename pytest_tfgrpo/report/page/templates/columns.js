@@ -27,7 +27,7 @@ function columnsOf(split) {
   const one = (i) => (i === null ? "" : `: ${index.columns[i].name}`);
   const whole = split === "eval" ? one : () => "";
   const sample = inSplit.find((row) => row.end !== null) || { start: null, end: null };
-  return withBesides(split, [
+  return withSides(split, [
     { key: "id", name: "scenario", title: "id and domain", kind: "id", shown: true, value: (row) => row.id, route: (row) => routeTo(row.id), cell: (row) => row.end },
     ...(told ? [
       textColumn("task", "task", "the task of the agent"),

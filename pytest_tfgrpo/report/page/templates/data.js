@@ -7,6 +7,7 @@ const rows = [], rowOf = new Map();
 function addRow([id, domain, split, source, start, end, ...cells]) {
   const row = {
     n: rows.length, id, domain: index.domains[domain], split, source, start, end, change: null, rollout: -1,
+    tags: Object.hasOwn(index.tagged, id) ? index.tagged[id].map((n) => index.tags[n]) : [],
     cells: cells.map((cell) => cell && { mean: cell[0], n: cell[1], errors: cell[2], solved: cell[3], chunk: cell[4] }),
   };
   const before = start === null ? null : row.cells[start];
@@ -28,7 +29,7 @@ async function readWords() {
 
 /** The text in which a search looks. */
 function haystack(row) {
-  return [row.id, row.domain, row.task, row.expected, row.answer, row.failed].filter(Boolean).join("\n").toLowerCase();
+  return [row.id, row.domain, ...row.tags, row.task, row.expected, row.answer, row.failed, ...sides.map(({ at }) => row[`answer-${at}`])].filter(Boolean).join("\n").toLowerCase();
 }
 
 /** Whether rollouts of one group differ: some solved it, others did not. */

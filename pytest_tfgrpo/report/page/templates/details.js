@@ -62,6 +62,7 @@ async function loadRows() {
 
 /** Add the rows of a part that are not there yet, with what belongs to them. */
 function take(part) {
+  Object.assign(index.tagged, part.tagged);
   part.rows.forEach((record, i) => {
     if (part.start + i !== rows.length) return;
     addRow(record);

@@ -11,8 +11,10 @@ function inert(text) {
 
 /** The rows of the table by column, as far as anything is known: id, words, and each score with its errors. */
 function exported(row) {
-  const found = { id: row.id, domain: row.domain, split: row.split, source: row.source };
-  for (const key of ["task", "expected", "answer", "failed"]) if (row[key] !== undefined) found[key] = row[key];
+  const found = { id: row.id, domain: row.domain, split: row.split, source: row.source, tags: row.tags.join(", ") };
+  for (const key of ["task", "expected", ...(sideRows.has(row.n) ? [] : ["answer", "failed"])]) if (row[key] !== undefined) found[key] = row[key];
+  if (sideRows.has(row.n)) Object.assign(found, exportedSides(row));
+  if (compared && compared.alone) return found;
   found.start = row.start === null ? null : row.cells[row.start].mean;
   found.end = row.end === null ? null : row.cells[row.end].mean;
   found.change = row.change === null ? null : Number(row.change.toFixed(4));

@@ -1,14 +1,14 @@
 // What of the scenario table is shown: its split, the filter, the columns; the address keeps all of it.
 
-const controls = { find: byId("find"), domain: byId("domain"), status: byId("status"), cluster: byId("cluster"), lesson: byId("lesson") };
+const controls = Object.fromEntries(["find", "domain", "tag", "status", "cluster", "lesson"].map((id) => [id, byId(id)]).filter(([, control]) => control));
 const state = { split: "" };
 let map = null;
 let menu = null;
 
 function matches() {
   const words = controls.find.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const { domain, status, cluster, lesson } = controls;
-  return rows.filter((row) => hasEvidence(row, cluster.value, lesson.value) && (!domain.value || row.domain === domain.value) &&
+  const { domain, tag, status, cluster, lesson } = controls;
+  return rows.filter((row) => hasEvidence(row, cluster?.value, lesson?.value) && (!tag.value || row.tags.includes(tag.value)) && (!domain.value || row.domain === domain.value) &&
     (!status.value || STATUS[status.value](row)) && words.every((word) => haystack(row).includes(word)));
 }
 
@@ -33,6 +33,7 @@ function setSplit(split) {
   map.choose(menu.offer(columnsOf(split)));
   const order = byId("order");
   order.replaceChildren(...map.columns.map((column) => make("option", { value: column.key }, column.name)));
+  if (compared && compared.alone) order.prepend(make("option", { value: "" }, "differences"));
   order.value = map.order.key;
 }
 
@@ -62,8 +63,11 @@ function openScenarios() {
   menu = new ColumnMenu(byId("columns"), () => { setSplit(state.split); rememberFilter(); });
   byId("controls").hidden = false;
   for (const domain of index.domains) controls.domain.append(make("option", { value: domain }, domain));
+  for (const tag of index.tags) controls.tag.append(make("option", { value: tag }, tag));
+  controls.tag.parentElement.hidden = !index.tags.length;
+  offerSides();
   for (const control of Object.values(controls)) control.addEventListener("input", () => { lookFurther(); filter(); rememberFilter(); });
-  for (const split of Object.keys(index.splits)) {
+  for (const split of compared && compared.alone ? [] : Object.keys(index.splits)) {
     const button = make("button", { type: "button", "data-split": split }, split, " ", make("span", { className: "soft" }));
     button.addEventListener("click", () => { setSplit(split); filter(); rememberFilter(); });
     byId("splits").append(button);
@@ -72,10 +76,11 @@ function openScenarios() {
   byId("save-jsonl").addEventListener("click", () => exportRows("jsonl"));
   byId("order").addEventListener("input", () => map.sort(byId("order").value));
   byId("map").addEventListener("sorted", () => { byId("order").value = map.order.key; });
-  if (besideRows.size) map.order = { key: "change-B", down: false };
+  if (compared) map.order = { key: compared.alone ? "" : "change-1", down: false };
   setSplit(Object.keys(index.splits)[0]);
   filter();
-  const { frames = 0, group = 0 } = served ? {} : index.left_out;
+  noteLeftOut();
+  const { frames = 0, group = 0 } = served || (compared && compared.alone) ? {} : index.left_out;
   if (frames) byId("notes").append(make("li", {}, `To keep this page small, it leaves out the steps of ${plural(frames, "rollout")}, starting with those that are neither best nor worst of an informative group. tfgrpo show ID prints them.`));
   if (group) byId("notes").append(make("li", {}, `It shows only the numbers of ${plural(group, "group")}. tfgrpo show ID prints their rollouts.`));
   readWords().then((there) => { if (there) filter(); });

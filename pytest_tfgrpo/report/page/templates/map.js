@@ -24,9 +24,14 @@ class ScenarioMap {
 
   /** Read the height of a row, which differs on a phone, and there by columns; returns whether it changed. */
   measure() {
-    const height = parseFloat(getComputedStyle(this.box).getPropertyValue("--row"));
+    const style = getComputedStyle(this.box), length = (name) => parseFloat(style.getPropertyValue(name));
+    const count = this.columns.filter((column) => column.kind === "side").length;
+    const height = count ? length("--row-sides") + count * length("--row-side") : length("--row");
     const changed = height !== this.height;
     this.height = height;
+    this.box.classList.toggle("sided", count > 0);
+    this.box.style.setProperty("--sides", count);
+    this.box.style.setProperty("--height", `${height}px`);
     return changed;
   }
 
@@ -46,6 +51,7 @@ class ScenarioMap {
   }
 
   kind(column) {
+    if (column.kind === "side") return "side";
     return column.kind === "text" ? `words ${column.key}` : column.kind === "id" ? "id" : `phase ${column.key}`;
   }
 
@@ -78,7 +84,7 @@ class ScenarioMap {
       const keyed = this.shown.map((row) => [column.value(row), row]);
       keyed.sort(([x, a], [y, b]) => ((x === null || y === null ? 1 : sign) * compare(x, y)) || a.n - b.n);
       this.shown = keyed.map(([, row]) => row);
-    }
+    } else this.shown.sort((a, b) => a.n - b.n);
     this.box.scrollTop = 0;
     this.draw(true);
   }
@@ -108,9 +114,9 @@ class ScenarioMap {
 
   line(row, at) {
     return make("tr", { role: "row", "aria-rowindex": at + 2 }, this.columns.map((column, place) => {
-      const { content, label, look } = shownIn(column, row);
+      const { content, label, look, title = null } = shownIn(column, row);
       const link = make("a", { href: column.route(row), tabIndex: -1, "data-at": at, "data-column": place, "data-name": column.name, "aria-label": label }, content);
-      const properties = { className: `${this.kind(column)} ${look}`, title: column.kind === "text" || column.kind === "id" ? visible(column.value(row) ?? "") : null };
+      const properties = { className: `${this.kind(column)} ${look}`, title: column.kind === "text" || column.kind === "id" ? visible(column.value(row) ?? "") : title };
       return column.kind === "id" ? make("th", { ...properties, scope: "row", role: "rowheader" }, link) : make("td", { ...properties, role: "gridcell" }, link);
     }));
   }
@@ -146,7 +152,7 @@ class ScenarioMap {
     const at = this.shown.findIndex((row) => row.id === id);
     if (at < 0) return;
     const same = at === this.active.row && this.columns[this.active.column]?.cell(this.shown[at]) === column;
-    const place = this.columns.findIndex((one) => one.kind === "score" && one.cell(this.shown[at]) === column);
+    const place = this.columns.findIndex((one) => ["score", "side"].includes(one.kind) && one.cell(this.shown[at]) === column);
     this.go(at, same ? this.active.column : Math.max(0, place));
   }
 
@@ -170,9 +176,20 @@ function shownIn(column, row) {
   if (column.kind === "id") return { content: [row.id, make("small", {}, row.domain)], label: null, look: "" };
   if (column.kind === "text") return { content: make("span", {}, value ?? ""), label: value ? null : `${row.id}, ${column.name}: none`, look: "" };
   if (column.kind === "change") return { content: signed(value), label: `${row.id}, ${column.name}: ${signed(value)}`, look: value < -1e-9 ? "lost" : value > 1e-9 ? "gained" : "" };
+  if (column.kind === "side") return shownOf(column, row);
   const cell = column.found(row);
   if (!cell) return { content: "", label: `${row.id}, ${column.name}: not run`, look: "" };
   const content = [number(cell.mean, 2), isMixed(cell) ? make("span", { className: "mixed", title: "rollouts differ" }) : "", ...(cell.errors ? [" ", make("span", { className: "err" }, `${cell.errors} err`)] : [])];
   const label = `${row.id}, ${column.name}: ${number(cell.mean, 2)}` + (cell.errors ? ` ${cell.errors} err` : "") + (isMixed(cell) ? ", rollouts differ" : "");
   return { content, label, look: cell.mean === null ? "none" : `h${Math.round(cell.mean * 10)}` };
+}
+
+/** What the column of a run shows: its score, what failed, its answer. */
+function shownOf(column, row) {
+  const cell = column.found(row), answer = column.answer(row), failed = column.failed(row), change = column.change(row);
+  if (!cell) return { content: make("span", { className: "soft" }, "not run"), label: `${row.id}, ${column.name}: not run`, look: "" };
+  const head = make("div", { className: "of", "data-name": column.name }, make("b", { className: `score ${heatOf(cell.mean)}` }, number(cell.mean, 2)), isMixed(cell) ? make("span", { className: "mixed", title: "rollouts differ" }) : "",
+    change === null ? "" : make("small", { className: `phone ${change < -1e-9 ? "bad" : change > 1e-9 ? "good" : ""}` }, ` ${signed(change)}`),
+    cell.errors ? make("span", { className: "err" }, ` ${cell.errors} err`) : "", failed ? make("small", { className: "bad" }, ` ${failed}`) : "");
+  return { content: [head, make("span", {}, answer)], label: null, look: "", title: visible([failed, answer].filter(Boolean).join("\n")) };
 }

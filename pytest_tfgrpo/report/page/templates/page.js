@@ -32,7 +32,7 @@ function seek(id) {
 
 /** Where no sweep or epoch is named: the final sweep where another run has it too, else the last one in which rollouts differ, else the last. */
 function telling(row) {
-  if (besideRows.has(row.n)) return index.last;
+  if (sideRows.has(row.n)) return index.last;
   const columns = row.cells.map((cell, i) => (cell ? i : -1)).filter((i) => i >= 0);
   return columns.findLast((i) => isMixed(row.cells[i])) ?? columns.at(-1);
 }
@@ -40,7 +40,7 @@ function telling(row) {
 async function openScenario(row, label, rollout) {
   const turn = ++opened;
   const column = label === undefined ? telling(row) : index.columns.findIndex((one) => one.label === label);
-  const own = groupAt(row, column), coming = Promise.all([own, compareView(row, column, own)]);  // unpacked while the dialog opens
+  const own = groupAt(row, column), coming = Promise.all([own, sidesView(row, column, own)]);  // unpacked while the dialog opens
   if (map && row.split !== state.split) { setSplit(row.split); filter(); }
   const at = map ? map.shown.indexOf(row) : -1;
   const step = (by, text, key) => {
@@ -57,9 +57,9 @@ async function openScenario(row, label, rollout) {
   const body = make("div", { className: "body" }, make("p", { className: "soft" }, "unpacking ..."));
   detail.replaceChildren(
     make("div", { className: "title" }, make("h2", { id: "detail-head", tabIndex: -1 }, row.id), make("div", { className: "buttons" }, step(-1, "Previous", "["), " ", step(1, "Next", "]"), " ", paper, " ", close)),
-    make("p", { className: "soft" }, `${row.domain}, ${row.split} split, ${row.source}` + changesOf(row).map(([name, change]) => (change === null ? "" : `, ${name} ${signed(change)}`)).join("")),
+    make("p", { className: "soft" }, `${row.domain}, ${row.split} split, ${row.source}` + (row.tags.length ? `, tagged ${row.tags.join(" ")}` : "") + changesOf(row).map(([name, change]) => (change === null ? "" : `, ${name} ${signed(change)}`)).join("")),
     make("p", { className: "copies" }, copiesOf(row, label === undefined ? [] : [label])),
-    make("nav", { "aria-label": "sweeps and epochs" }, tabs), body);
+    compared && compared.alone ? "" : make("nav", { "aria-label": "sweeps and epochs" }, tabs), body);
   detail.dataset.row = row.id;
   detail.dataset.column = String(column);
   if (!detail.open) detail.showModal();
@@ -68,9 +68,10 @@ async function openScenario(row, label, rollout) {
   try {
     const [group, beside] = await coming;
     if (turn !== opened) return;
+    if (compared && compared.alone) return body.replaceChildren(...aloneView(row, beside));
     if (group) body.replaceChildren(...groupView(group, rollout));
     else body.replaceChildren(absent(row, column));
-    if (beside) body.firstElementChild.after(beside);
+    if (beside) body.firstElementChild.after(beside.view);
     body.firstElementChild.after(...evidenceView(row, column));
     const wanted = rollout !== undefined && body.querySelector(`details[id="r${CSS.escape(rollout)}"]`);
     if (wanted) wanted.scrollIntoView({ block: "start" });

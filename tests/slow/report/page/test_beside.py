@@ -22,7 +22,7 @@ def test_a_page_that_is_too_small_keeps_the_steps_that_stand_side_by_side(
     index, chunks = data(own, [other])
     left_out = index["compare"]["runs"][0]["left_out"]["frames"] + index["left_out"]["frames"]
     assert left_out > 0
-    kept = shown_first(beside(build(own, None), own, [other], scores), own)
+    kept = shown_first(beside(own, {"A": other}, scores), own)
     assert len(kept) == 2 * len(scores)
     rollouts = [
         r for chunk in chunks.values() for group in chunk["groups"].values() for r in group["rollouts"]
