@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import NamedTuple
 
 from pytest_tfgrpo.core.records import RunStatus
@@ -30,9 +31,13 @@ def incomplete(reason: str) -> RunEnd:
 
 
 def interrupted() -> RunEnd:
-    """Let this task await again after it was cancelled: what was done is still to be written down."""
+    """Let this task await again after it was cancelled: what was done is still to be written down.
+
+    The message of the cancellation is the reason, if it has one.
+    """
     uncancel()
-    return RunEnd("cancelled", "interrupted")
+    error = sys.exc_info()[1]
+    return RunEnd("cancelled", str(error.args[0]) if error is not None and error.args else "interrupted")
 
 
 def uncancel() -> None:

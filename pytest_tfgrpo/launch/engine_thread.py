@@ -133,9 +133,9 @@ class EngineThread:
         """Say that no test function of `epoch` will run any more."""
         self._call(lambda: self._engine.close_judging(epoch))
 
-    def cancel(self) -> None:
-        """Make the run end with what it has; the last record follows."""
-        self._call(lambda: self._task and self._task.cancel())
+    def cancel(self, why: str = "interrupted") -> None:
+        """Make the run end with what it has; the last record follows, and says why."""
+        self._call(lambda: self._task and self._task.cancel(why))
 
     def join(self) -> bool:
         """Wait for the thread to end, at most JOIN_S seconds; returns whether it has."""

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
 from pytest_tfgrpo.plugin.start.gate_ids import run_id
+from pytest_tfgrpo.plugin import categories
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.progress.live_line import Moment
@@ -102,6 +103,7 @@ def register(config: pytest.Config, adopt: Callable[[dict[str, Any]], None]) -> 
     """Take part in a distributed run, as its controller; `adopt` takes what the worker with the run sends."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Controller(config, adopt), "tfgrpo-controller")
+        categories.register(config)
 
 
 def places(config: pytest.Config) -> tuple[list[str], bool]:

@@ -20,10 +20,11 @@ from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.runs import OUT
 from pytest_tfgrpo.launch.choice import choose, phases_of
 from pytest_tfgrpo.launch.launch import read_gates, stored_baseline
-from pytest_tfgrpo.plugin import distributed, hook_calls, one_process, prepare
+from pytest_tfgrpo.plugin import categories, distributed, hook_calls, one_process, prepare
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.catalog import Catalog, Marked
 from pytest_tfgrpo.plugin.items.failures import ItemFailed
+from pytest_tfgrpo.plugin.items.item_reports import ItemReports
 from pytest_tfgrpo.plugin.items.items import (
     GateItem,
     RunFile,
@@ -103,6 +104,8 @@ class TfgrpoSession:
         """The prepared runs by agent."""
         self._end = SessionEnd(config, self.settings, self._runs)
         config.pluginmanager.register(self._end, f"{NAME}-end")
+        config.pluginmanager.register(ItemReports(), "tfgrpo-item-reports")
+        categories.register(config)
         self._alone = False
         """True before the first scenario's item, when no test of the user runs beside them."""
 

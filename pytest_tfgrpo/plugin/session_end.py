@@ -50,7 +50,11 @@ class SessionEnd:
         if self._started:
             normal = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
             try:
-                self._end(finish=self._ran and normal and not (session.shouldstop or session.shouldfail))
+                stopped = session.shouldfail or session.shouldstop
+                self._end(
+                    finish=self._ran and normal and not stopped,
+                    why=f"pytest stopped: {stopped}" if stopped else "interrupted",
+                )
             except KeyboardInterrupt:
                 section.lines = [AGAIN + self._advice()]
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
@@ -74,13 +78,13 @@ class SessionEnd:
         """True once one of the runs, and so all of them, have started."""
         return any(run.live.started for run in self._runs.values())
 
-    def _end(self, *, finish: bool) -> None:
-        """End the runs, to their very end if they are to `finish`, and report them."""
+    def _end(self, *, finish: bool, why: str) -> None:
+        """End the runs, to their very end if they are to `finish`, else for a reason, and report them."""
         runs = [*self._runs.values()]
         for run in runs if finish else ():
             run.live.finish()
         for run in runs:
-            run.live.stop()
+            run.live.stop(why)
         for run in runs:
             run.conclude()  # while the engine closes its connections
             self.section.add(run)

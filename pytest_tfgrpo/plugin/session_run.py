@@ -99,7 +99,8 @@ class SessionRun:
         live.stop_when_broken(item.session)
         unrun = [problem for problem in problems if isinstance(problem, ItemNotRun)]
         if len(unrun) < len(problems) or (unrun and live.error is not None):
-            raise ItemFailed("\n\n".join(map(str, problems[:10])))
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise ItemFailed("\n\n".join(map(str, problems[:10])), problems[0].reason + more)
         if unrun:
             end_unrun(item, unrun[0])
         self._report_low(item, live)

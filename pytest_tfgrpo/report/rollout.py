@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.text import TRACEBACK, block, duration, gist, line, money, number, plural
 from pytest_tfgrpo.core.voices import said
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.report.failures.failure_labels import reason_of
 from pytest_tfgrpo.report.rollout_summary import summarise
 
 SHORT, LONG = 1000, 20_000
@@ -27,19 +28,27 @@ def failure(
     where the scenario does not say, by default 1. `recorded` says that the run is on file, where
     `tfgrpo show` finds it.
     """
-    pairs = list(zip(group.rollouts, group.scores, strict=True))
-    scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
-    rollout = min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
+    rollout = _worst(group)
     wanted = next(one for one in (scenario.min_score, least, 1.0) if one is not None)
     verdict = (
         f"gt_score {number(group.gt_mean)}, at least {wanted:g} required"
-        if scored
-        else f"every rollout is an error: {_fault(rollout)}"
+        if any(score.gt_score is not None for score in group.scores)
+        else f"every rollout is an error: {fault(rollout)}"
     )
-    each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for _, s in pairs)
+    each = ", ".join("error" if s.gt_score is None else number(s.gt_score) for s in group.scores)
     lines = [
         f"{scenario.id}: {verdict}",
         f"rollouts: {each}",
+        *about(scenario, rollout, command, recorded=recorded),
+    ]
+    if scenario.source:
+        lines.insert(1, f"scenario: {line(scenario.source)}")
+    return "\n".join(lines)
+
+
+def about(scenario: Scenario, rollout: Rollout, command: str, *, recorded: bool) -> list[str]:
+    """Return what a failing item shows of a rollout: prompt, answer, failed checks, how to run it again."""
+    return [
         *_asked(scenario, rollout),
         f"rollout {rollout.rollout_id}, seed {rollout.seed}, temperature {rollout.temperature:g}",
         f"in short: {summarise(rollout, scenario)}",
@@ -47,23 +56,35 @@ def failure(
         f"run it again: {line(command)}",
         *([f"see it in full: tfgrpo show {rollout.rollout_id}"] if recorded else []),
     ]
-    if scenario.source:
-        lines.insert(1, f"scenario: {line(scenario.source)}")
-    return "\n".join(lines)
+
+
+def reason(scenario: Scenario, group: Group) -> str:
+    """Return in one line why an item fails: the reason of its worst rollout, and how many there are."""
+    rollout = _worst(group)
+    shown = fault(rollout) if rollout.failure is not None else reason_of(rollout, scenario)
+    many = f" (mean {number(group.gt_mean)} of {len(group.rollouts)} rollouts)"
+    return shown + (many if len(group.rollouts) > 1 else "")
+
+
+def _worst(group: Group) -> Rollout:
+    """Return the rollout with the lowest score; one that is an error only where all are."""
+    pairs = zip(group.rollouts, group.scores, strict=True)
+    scored = [(score.gt_score, rollout) for rollout, score in pairs if score.gt_score is not None]
+    return min(scored, key=lambda pair: pair[0])[1] if scored else group.rollouts[0]
 
 
 def failure_again(scenario: Scenario, group: Group, first: str) -> str:
     """Return the text of an item whose rollouts all ended with the error that `first` has already shown."""
     return (
-        f"{scenario.id}: every rollout is an error: {_fault(group.rollouts[0])}\n"
+        f"{scenario.id}: every rollout is an error: {fault(group.rollouts[0])}\n"
         f"the same as {line(first)}; see it in full: tfgrpo show {group.rollouts[0].rollout_id}"
     )
 
 
-def _fault(rollout: Rollout) -> str:
-    """Return code and message of a rollout that is an error."""
-    fault = rollout.failure
-    return "" if fault is None else f"{line(fault.code, 40)}: {gist(fault.message, SHORT)}"
+def fault(rollout: Rollout) -> str:
+    """Return code and message of a rollout without an answer, on one line."""
+    found = rollout.failure
+    return "" if found is None else f"{line(found.code, 40)}: {gist(found.message, SHORT)}"
 
 
 def rollout_text(rollout: Rollout, score: Score | None = None, scenario: Scenario | None = None) -> str:

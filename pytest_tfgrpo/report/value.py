@@ -335,7 +335,7 @@ def _warnings(run: Run, sweeps: Sweeps) -> Iterator[str]:
     yield from _estimates(run)
     for result in run.phases:
         label, revision = result.phase.label, result.revision
-        if result.status != "complete":
+        if result.status != "complete" and result.reason != run.reason:  # that is said of the run
             yield f"{label} is {result.status}" + (f": {result.reason}" if result.reason else "")
         if result.excluded:
             yield f"{skipped(result)}: they do not count"

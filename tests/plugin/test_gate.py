@@ -50,7 +50,7 @@ def imperfect(frozen: Frozen) -> Project:
 def test_a_scenario_with_its_own_min_score_fails_below_it_whatever_the_gate_says(imperfect: Project) -> None:
     imperfect.scenarios("own", train=0, sweep=1, min_score=0.5, checks=[{"kind": "exact", "value": "9"}])
     result = imperfect.run()
-    result.assert_outcomes(passed=59, xfailed=2, failed=1)
+    assert result.parseoutcomes() == {"passed": 59, "below": 2, "failed": 1}
     result.stdout.fnmatch_lines(["*own-eval0: gt_score 0.000, at least 0.5 required", "gate  passed"])
 
 
@@ -70,14 +70,14 @@ def test_where_no_gate_decides_about_means_a_low_score_fails_its_item(
     imperfect.write("gates.yaml", "gates:\n  hint: {severity: warn, min_mean: 0.5}\n")
     result = imperfect.run(*args)
     assert result.parseoutcomes()["failed"] == 2
-    assert "xfailed" not in result.parseoutcomes()
+    assert "below" not in result.parseoutcomes()
 
 
 def test_a_named_gate_decides_about_its_own_scenarios_alone(imperfect: Project) -> None:
     imperfect.scenarios("dates", train=0, sweep=2, domain="dates", checks=[{"kind": "exact", "value": "9"}])
     imperfect.write("gates.yaml", "gates:\n  some: {domains: [text], min_mean: 0.5}\n")
     result = imperfect.run("--tfgrpo-baseline=none", "--tfgrpo-gates=gates.yaml")
-    result.assert_outcomes(passed=60, xfailed=2, failed=2)
+    assert result.parseoutcomes() == {"passed": 60, "below": 2, "failed": 2}
 
 
 def test_min_score_is_the_bar_of_scenarios_without_their_own(project: Project) -> None:
@@ -103,9 +103,9 @@ def test_own(rollout):
     tfgrpo.score(0.4)
 """
     )
-    result = project.run("--tfgrpo-gate-min-mean=0.4", "-rx")
-    result.assert_outcomes(passed=4, xfailed=1, failed=1)
-    result.stdout.fnmatch_lines(["*score 0.000 is below min_score = 1; the gate decides"])
+    result = project.run("--tfgrpo-gate-min-mean=0.4", "-rb")
+    assert result.parseoutcomes() == {"passed": 4, "below": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["BELOW *score 0.000 is below min_score = 1; the gate decides"])
     project.run("--tfgrpo-min-score=0").assert_outcomes(passed=4, failed=1)
 
 

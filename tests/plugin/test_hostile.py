@@ -22,7 +22,7 @@ def test_what_a_crashing_actor_says_reaches_the_terminal_without_its_codes(proje
     )
     project.write("test_it.py", MARKED)
     result = project.run("--tfgrpo-actor", "python:loud:solve", "--color=no")
-    result.stdout.fnmatch_lines(["*no answer to check*", "*RuntimeError:*"])
+    result.stdout.fnmatch_lines(["*crash: RuntimeError:*", "run it again: *"])
     text = result.stdout.str()
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
 

@@ -25,7 +25,7 @@ class Run(SimpleNamespace):
 
     def __init__(self, log: list[str], agent: str = "", **fields: Any) -> None:
         def noted(what: str) -> Any:
-            return lambda: log.append(f"{what} {agent}".strip())
+            return lambda *why: log.append(" ".join(filter(None, (what, agent, *why))))
 
         started = fields.pop("started", True)
         finish = fields.pop("finish", noted("finish"))
@@ -90,8 +90,9 @@ def test_runs_go_to_their_very_end_only_where_all_items_ran(
     log: list[str] = []
     end = make_end([Run(log, "a"), Run(log, "b")])
     assert finished(ran(end) if is_over else end, status, **session) == status
+    stopped = "".join(f"pytest stopped: {why}" for why in session.values()) or "interrupted"
     assert log == ["finish a", "finish b"] * finishes + [
-        *("stop a", "stop b", "conclude a", "conclude b", "join a", "join b")
+        *(f"stop a {stopped}", f"stop b {stopped}", "conclude a", "conclude b", "join a", "join b")
     ]
     assert end.section.lines == ["", "agent  a", "score 1", "", "agent  b", "score 1"]
 
@@ -100,7 +101,7 @@ def test_runs_go_to_their_very_end_only_where_all_items_ran(
 def test_all_runs_end_once_one_of_them_has_started(started: list[bool]) -> None:
     log: list[str] = []
     finished(ran(make_end([Run(log, str(n), started=one) for n, one in enumerate(started)])))
-    assert ("stop 0" in log) is any(started)
+    assert ("stop 0 interrupted" in log) is any(started)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,9 @@ from pytest_tfgrpo.plugin.items.failures import (
     InOtherProcess,
     ItemFailed,
     ItemNotRun,
+    MarkedFailed,
     end_unrun,
+    fail_marked,
     judge_group,
     note_rollout,
     report_low,
@@ -265,7 +267,7 @@ class Checkers:
                 except ItemNotRun as unrun:
                     end_unrun(item, unrun)
                 except ItemFailed as shortfall:
-                    pytest.fail(str(shortfall), pytrace=False)
+                    raise MarkedFailed(str(shortfall), shortfall.reason) from None
             return
         if rollout.mode != "eval":
             return
@@ -274,12 +276,8 @@ class Checkers:
             return
         if checker_result.outcome == "score" and scenario.id in self._excused:
             report_low(checker_result.score, least)
-            return
-        if error is not None:
-            raise error
-        pytest.fail(
-            f"score {checker_result.score:g} is below {least:g}: {checker_result.reason}", pytrace=False
-        )
+        why = f"score {checker_result.score:g} is below {least:g}: {checker_result.reason}"
+        fail_marked(item, scenario, rollout, why, error)
 
     def _size(self, item: pytest.Item) -> int:
         slot = markers.slot_of(item)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
@@ -11,6 +13,7 @@ from pytest_tfgrpo.core.records import CheckerResult, Group, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import TABLE, is_gated
 from pytest_tfgrpo.engine.request import out_folder
+from pytest_tfgrpo.plugin.categories import Apart
 from pytest_tfgrpo.plugin.start.options import settings_of
 
 TOLD = pytest.StashKey[dict[str, str]]()
@@ -19,10 +22,26 @@ TOLD = pytest.StashKey[dict[str, str]]()
 
 UNRUN = pytest.StashKey[str]()
 """The first item that did not run where no gate fails for it."""
+TOOK_S = pytest.StashKey[float]()
+"""Seconds that the rollouts of an item took, one after the other."""
+ABOUT = pytest.StashKey[Callable[[], str]]()
+"""Returns what to show of the rollout of a marked test function beside the function's own failure."""
 
 
 class ItemFailed(Exception):
-    """An item failed; the text is for the reader of the failure."""
+    """An item failed; the text is for the reader of the failure, `reason` says it in one line."""
+
+    def __init__(self, text: str, reason: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason or text.partition("\n")[0]
+
+
+class MarkedFailed(pytest.fail.Exception):  # type: ignore[name-defined,misc]
+    """An item of a marked test function failed; the text is whole, `reason` says it in one line."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text, pytrace=False)
+        self.reason = reason
 
 
 class InOtherProcess(pytest.fail.Exception):  # type: ignore[name-defined,misc]
@@ -70,29 +89,57 @@ def judge_group(
     mean = group.gt_mean
     least = least if scenario.min_score is None else scenario.min_score
     if mean is None or (least is not None and group.mode not in ("train", "dev") and mean < least):
-        from pytest_tfgrpo.report.rollout import failure, failure_again
-
-        recorded = out_folder(config.rootpath, settings_of(config)) is not None
+        texts, recorded = _texts(), _is_recorded(config)
+        why = texts.reason(scenario, group)
         fault = group.rollouts[0].failure
         if mean is None and fault is not None and recorded:
             first = config.stash.setdefault(TOLD, {}).setdefault(f"{fault.code}: {fault.message}", node_id)
             if first != node_id:
-                raise ItemFailed(failure_again(scenario, group, first))
+                raise ItemFailed(texts.failure_again(scenario, group, first), why)
         command = rerun_command(config, node_id)
-        raise ItemFailed(failure(scenario, group, command, least=least, recorded=recorded))
+        raise ItemFailed(texts.failure(scenario, group, command, least=least, recorded=recorded), why)
 
 
-def report_low(score: float, least: float) -> None:
-    """Make the item an expected failure: its score is below `least`, and a gate decides on the mean.
+def fail_marked(
+    item: pytest.Item, scenario: Scenario, rollout: Rollout, why: str, error: Exception | None
+) -> NoReturn:
+    """Fail the item of a marked test function with its own `error`, if it looked at an answer, or with `why`.
 
-    Under ``--runxfail``, where pytest knows no expected failures, it passes.
+    Either shows the rollout: prompt, answer, how to run it again.
     """
-    pytest.xfail(f"score {score:.3f} is below min_score = {least:g}; the gate decides")
+
+    def about() -> str:
+        command, recorded = rerun_command(item.config, item.nodeid), _is_recorded(item.config)
+        return "\n".join(_texts().about(scenario, rollout, command, recorded=recorded))
+
+    if rollout.status != "ok":
+        why = _texts().fault(rollout)
+    elif error is not None:  # its own traceback says what it asserted
+        item.stash[ABOUT] = about
+        raise error
+    raise MarkedFailed(f"{why}\n{about()}", why)
+
+
+def _texts() -> ModuleType:
+    """Return what writes of a failure; a run without one does not load it."""
+    from pytest_tfgrpo.report import rollout
+
+    return rollout
+
+
+def _is_recorded(config: pytest.Config) -> bool:
+    return out_folder(config.rootpath, settings_of(config)) is not None
+
+
+def report_low(score: float, least: float) -> NoReturn:
+    """End the item as below: its score is below `least`, and a gate decides on the mean."""
+    raise Apart("below", f"score {score:.3f} is below min_score = {least:g}; the gate decides")
 
 
 def note_group(item: pytest.Item, group: Group) -> None:
-    """Put a group's figures into the item's junit properties; its duration is only a wait."""
+    """Put a group's figures into the item's junit properties, and its time into the item's duration."""
     latencies = [rollout.latency_ms for rollout in group.rollouts]
+    item.stash[TOOK_S] = sum(latencies) / 1000
     item.user_properties += [
         ("tfgrpo_group", group.group_id),
         ("tfgrpo_epoch", group.epoch),
@@ -105,7 +152,8 @@ def note_group(item: pytest.Item, group: Group) -> None:
 
 
 def note_rollout(item: pytest.Item, rollout: Rollout, checker_result: CheckerResult) -> None:
-    """Put a judged rollout's figures into the item's junit properties."""
+    """Put a judged rollout's figures into the item's junit properties, and its time into its duration."""
+    item.stash[TOOK_S] = rollout.latency_ms / 1000
     score = checker_result.score if checker_result.outcome == "score" else None
     item.user_properties += [
         ("tfgrpo_rollout", rollout.rollout_id),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import pytest
+from typing import TYPE_CHECKING, NoReturn
 
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_MARGIN
 from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.plugin.categories import Apart
 from pytest_tfgrpo.plugin.items.failures import ItemFailed
 from pytest_tfgrpo.plugin.items.items import GateItem
 from pytest_tfgrpo.report.gates import default_text, named_text
@@ -30,7 +29,7 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
         settings = conclusion.report["settings"]
         note(item, verdict.outcome, compared, BASELINE.of(settings), GATE_MARGIN.of(settings))
         if verdict.failed:
-            raise ItemFailed("\n".join(default_text(gate)))
+            raise ItemFailed("\n".join(default_text(gate)), _reason(verdict.results))
         return
     found = next(one for one in verdict.gates if one.name == item.named.name)
     note(item, found.outcome, _compared(found.results), found.baseline, found.margin)
@@ -38,14 +37,11 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
         fall(item, "\n".join(named_text(gate, found.name)), _reason(found.results))
 
 
-def fall(item: GateItem, text: str, reason: str) -> None:
-    """Raise ItemFailed with `text`; a gate that only warns is an expected failure, with `reason`, instead.
-
-    Under ``--runxfail``, where pytest knows no expected failures, the latter passes.
-    """
+def fall(item: GateItem, text: str, reason: str) -> NoReturn:
+    """Raise ItemFailed with `text` and `reason`; the item of a gate that only warns ends as warned."""
     if item.named is None or item.named.severity == "fail":
-        raise ItemFailed(text)
-    pytest.xfail(f"severity warn: {reason}")
+        raise ItemFailed(text, reason)
+    raise Apart("warned", f"severity warn: {reason}")
 
 
 def note(

@@ -48,8 +48,8 @@ class _Plain(pytest.Item):
     """An item whose failure is a text, not a traceback."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the text of a shortfall or an expected one, or the usual traceback of anything else."""
-        if isinstance(excinfo.value, ItemFailed | pytest.xfail.Exception):  # a traceback takes 0.2 s
+        """Return the text of a shortfall, or the usual traceback of anything else."""
+        if isinstance(excinfo.value, ItemFailed):  # a traceback takes 0.2 s
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

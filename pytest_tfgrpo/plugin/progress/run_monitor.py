@@ -196,17 +196,17 @@ class RunMonitor:
         self._wait(lambda: False)
         return self.run
 
-    def cancel(self) -> None:
+    def cancel(self, why: str) -> None:
         """Make the run end with what it has; one that has ended stays as it is."""
-        self._thread.cancel()
+        self._thread.cancel(why)
 
-    def stop(self) -> None:
-        """End the run with what it has."""
+    def stop(self, why: str = "interrupted") -> None:
+        """End the run with what it has; `why` it does not go on."""
         self._end_clean_on_termination(False)
         self._progress.clear()
         if not self.records.ended:
             for one in self.together:
-                one.cancel()
+                one.cancel(why)
             while not self.records.ended:
                 try:
                     record = self._queue.get(timeout=LAST_RECORD_S)

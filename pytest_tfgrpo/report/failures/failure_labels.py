@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.core.records import CheckResult, Frame, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.texts.text import STDERR, gist, line
+from pytest_tfgrpo.core.texts.text import STDERR, gist, line, plural
 
 MESSAGE = 300
 """Characters of a message that are read."""
@@ -115,6 +115,25 @@ def _checks(rollout: Rollout, wrong: list[CheckResult], scenario: Scenario) -> s
     return " + ".join(kinds) or _TRUTHS.get(scenario.truth, "none failed")
 
 
+def reason_of(rollout: Rollout, scenario: Scenario) -> str:
+    """Return in one line why a rollout with an answer failed: ``number: expected 17, got 42.0``."""
+    wrong = [check for check in rollout.checks if not check.passed]
+    if not wrong:
+        return _TRUTHS.get(scenario.truth, "scored too low")
+    worst = _worst(wrong)
+    more = f" (and {plural(len(wrong) - 1, 'more check')})" if len(wrong) > 1 else ""
+    return f"{_clean(worst.kind, 40)}: {_shown(worst.reason or 'failed')}{more}"
+
+
+def _worst(wrong: list[CheckResult]) -> CheckResult:
+    return max(wrong, key=lambda check: check.weight * (1 - check.credit))
+
+
+def _shown(text: str) -> str:
+    """Return the message of a failure on one line, without words that mean nothing."""
+    return _NUMBER.sub(r"\1\2", gist(text, MESSAGE).replace(HOLE, ""))
+
+
 def _reason(rollout: Rollout, wrong: list[CheckResult], scenario: Scenario) -> FailureText:
     """Return why a rollout failed: how it ended, else the check that cost it most."""
     if (failure := rollout.failure) is not None:
@@ -124,7 +143,7 @@ def _reason(rollout: Rollout, wrong: list[CheckResult], scenario: Scenario) -> F
         )
     if not wrong:
         return _fixed(_TRUTHS.get(scenario.truth, "scored too low"))
-    worst = max(wrong, key=lambda check: check.weight * (1 - check.credit))
+    worst = _worst(wrong)
     return _message(f"check {_clean(worst.kind, 40)}", worst.reason or "failed")
 
 
@@ -164,7 +183,7 @@ def _fixed(text: str) -> FailureText:
 @lru_cache(maxsize=4096)
 def _message(head: str, text: str) -> FailureText:
     """Return ``head: text`` with the values of the text taken out."""
-    shown = _NUMBER.sub(r"\1\2", gist(text, MESSAGE).replace(HOLE, ""))
+    shown = _shown(text)
     parts, values, end = list[str](), list[TextValue](), 0
     for found in islice(_VALUE.finditer(shown), MOST_VALUES):
         parts.append(shown[end : found.start()])

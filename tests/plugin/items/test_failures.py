@@ -118,7 +118,7 @@ def test_of_items_that_did_not_run_the_first_fails_unless_a_gate_does(
 
 
 def test_junit_has_the_figures_of_a_group() -> None:
-    item: Any = SimpleNamespace(user_properties=[("mine", 1)])
+    item: Any = SimpleNamespace(user_properties=[("mine", 1)], stash=pytest.Stash())
     rollouts = tuple(
         make_rollout(n, 0.0, epoch=3, mode="eval", latency_ms=latency, status=status)
         for n, (status, latency) in enumerate((("ok", 1.0), ("failed", 2.0), ("error", 5.0005)))
@@ -134,14 +134,16 @@ def test_junit_has_the_figures_of_a_group() -> None:
         ("tfgrpo_gt_mean", 0.5),
         ("tfgrpo_latency_ms", 2.667),
     ]
+    assert item.stash[failures.TOOK_S] == pytest.approx(0.0080005)
 
 
 @pytest.mark.parametrize(("outcome", "score"), [("score", 0.25), ("error", None), ("skip", None)])
 def test_junit_has_the_score_of_a_rollout_that_has_one(outcome: Any, score: float | None) -> None:
-    item: Any = SimpleNamespace(user_properties=[])
+    item: Any = SimpleNamespace(user_properties=[], stash=pytest.Stash())
     failures.note_rollout(item, make_rollout(2), CheckerResult(outcome=outcome, score=0.25))
     assert item.user_properties == [
         ("tfgrpo_rollout", "run1.e1.count-words.r2"),
         ("tfgrpo_score", score),
         ("tfgrpo_latency_ms", 1.0),
     ]
+    assert item.stash[failures.TOOK_S] == 0.001

@@ -144,8 +144,8 @@ def test_a_run_that_does_not_end_when_it_is_stopped_is_given_up_and_said(
     monkeypatch.setattr(run_monitor, "LAST_RECORD_S", 0.01)
     monitor._queue, monitor._progress = queue.SimpleQueue(), Thread()
     monitor._end_clean_on_termination = lambda on: None
-    monitor.stop()
-    assert monitor._thread.told == [("cancel",)]
+    monitor.stop("enough")
+    assert monitor._thread.told == [("cancel", "enough")]
     assert monitor.records.ended
     assert str(monitor.records.error) == "the run did not end within 0.01 s"
 

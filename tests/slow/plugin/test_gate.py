@@ -13,12 +13,12 @@ def imperfect(frozen: Frozen) -> Project:
 
 
 def test_an_imperfect_agent_whose_gate_passes_is_green_in_plain_mode(imperfect: Project) -> None:
-    result = imperfect.run("--tfgrpo-out=out", "-rx", "--tfgrpo-gate-strict=true")
+    result = imperfect.run("--tfgrpo-out=out", "-rb", "--tfgrpo-gate-strict=true")
     assert result.ret == 0
-    result.assert_outcomes(passed=59, xfailed=2)
+    assert result.parseoutcomes() == {"passed": 59, "below": 2}
     low = "2 of 60 eval scenarios below min_score = 1: suite-eval3 0.000, suite-eval7 0.000"
     result.stdout.fnmatch_lines(
-        ["gate  passed", low, "XFAIL *suite-eval3 - score 0.000 is below min_score = 1; the gate decides"]
+        ["gate  passed", low, "BELOW *suite-eval3 - score 0.000 is below min_score = 1; the gate decides"]
     )
     assert [row["scenario"] for row in imperfect.report()["low"]] == ["suite-eval3", "suite-eval7"]
     result = imperfect.run("-q")
