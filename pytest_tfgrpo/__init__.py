@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.gate.verdict import GateRule
     from pytest_tfgrpo.launch.result import RunResult, RunResults
     from pytest_tfgrpo.plugin.items.score_function import score
+    from pytest_tfgrpo.plugin.run_warnings import TfgrpoWarning
     from pytest_tfgrpo.protocols import Actor, ActorCall, Optimizer, RewardBatch, Rewarder
     from pytest_tfgrpo.scoring.checks.protocol import CheckKind
     from pytest_tfgrpo.suite.records import scenario
@@ -44,6 +45,7 @@ _HOMES = {
     "RunResult": "pytest_tfgrpo.launch.result",
     "RunResults": "pytest_tfgrpo.launch.result",
     "Scenario": "pytest_tfgrpo.core.records",
+    "TfgrpoWarning": "pytest_tfgrpo.plugin.run_warnings",
     "ToolContext": "pytest_tfgrpo.actors.openai.context",
     "Trajectory": "pytest_tfgrpo.core.records",
     "arun": "pytest_tfgrpo.api",
@@ -73,6 +75,7 @@ __all__ = [
     "RunResult",
     "RunResults",
     "Scenario",
+    "TfgrpoWarning",
     "ToolContext",
     "Trajectory",
     "__version__",

@@ -24,6 +24,7 @@ NAMES = [
     "RunResult",
     "RunResults",
     "Scenario",
+    "TfgrpoWarning",
     "ToolContext",
     "Trajectory",
     "__version__",

@@ -6,7 +6,6 @@ Nothing heavy may be imported here: no numpy, jsonschema, yaml or asyncio. An un
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Generator
 from functools import partial
 from pathlib import Path
@@ -16,16 +15,17 @@ import pytest
 
 from pytest_tfgrpo import hookspecs
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.plugin.start import agent_folders, own_modules
+from pytest_tfgrpo.plugin.start import agent_folders, own_modules, unset_options
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.core.records import Rollout
     from pytest_tfgrpo.plugin.items.checkers import Checkers
 
 MARKER = (
-    "tfgrpo(domain, prompt, split='train', input=None, tools=None, attachments=(), min_score=None, "
-    "timeout_s=None, tags=(), family=None, agents=(), fixtures=(), agent=None): make the test function the "
-    "checker of a scenario"
+    "tfgrpo(prompt, domain='general', split='train', input=None, turns=None, user=None, attachments=(), "
+    "workspace=None, environment=None, tools=None, checks=(), expected=None, rubric=None, truth=None, "
+    "min_score=None, tags=(), timeout_s=None, family=None, agents=(), fixtures=(), agent=None): make the "
+    "test function the checker of a scenario"
 )
 own_modules.load_as_they_are()
 
@@ -36,13 +36,17 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Declare ``--tfgrpo``, and everything else that can be set where something may be."""
+    """Declare all that can be set, in full where something may be set."""
     group = parser.getgroup("tfgrpo", "learning from scenarios (pytest-tfgrpo)")
     text = "learn: run groups of rollouts over several epochs"
     group.addoption("--tfgrpo", action="store_true", default=False, help=text)
+    text = "print what would run, without running it"
+    group.addoption("--tfgrpo-dry-run", action="store_true", default=False, help=text)
     config = pluginmanager.get_plugin("pytestconfig")
-    if config is None or _is_mentioned(config):
-        _register_configured(pluginmanager)
+    if config is not None and not _is_mentioned(config):
+        unset_options.declare(parser, config)
+        return
+    _register_configured(pluginmanager, parser)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -69,10 +73,13 @@ def _end_sparing(manager: pytest.PytestPluginManager) -> None:
         end.spared.close()
 
 
-def _register_configured(manager: pytest.PytestPluginManager) -> None:
+def _register_configured(manager: pytest.PytestPluginManager, parser: pytest.Parser | None = None) -> None:
+    """Register the hooks of a start that may set something; `parser` is still to know all flags and keys."""
     if not manager.hasplugin(agent_folders.CONFIGURED):
         from pytest_tfgrpo.plugin import configured
 
+        if parser is not None:
+            configured.declare(parser)
         manager.register(configured, agent_folders.CONFIGURED)
 
 
@@ -83,19 +90,18 @@ def _has_variables() -> bool:
 def _is_mentioned(config: pytest.Config) -> bool:
     """Return whether something of this plugin may be set, or all that can be set is asked for.
 
-    To declare 60 options takes longer than all else of a start that uses none.
+    To declare 70 options in full takes longer than all else of a start that uses none.
     """
-    if _has_variables() or "_ARGCOMPLETE" in os.environ or hasattr(config.option, "tfgrpo_out"):
+    given = (value for name, value in vars(config.option).items() if name.startswith("tfgrpo"))
+    if _has_variables() or "_ARGCOMPLETE" in os.environ or any(value not in (None, False) for value in given):
         return True  # the last: a worker of pytest-xdist gets options, not words
     try:
         addopts = config.getini("addopts")
     except (AttributeError, ValueError):  # the ini file is not read yet
         return True
     words = [os.environ.get("PYTEST_ADDOPTS", ""), *addopts, *map(os.fspath, config.invocation_params.args)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
-        keys = [*getattr(config, "inicfg", ())]
-    return any(key.startswith("tfgrpo_") for key in keys) or any(map(_may_set, words))
+    ini = b"" if config.inipath is None else config.inipath.read_bytes()
+    return any(map(_may_set, words)) or b"tfgrpo_" in ini
 
 
 def _may_set(word: str) -> bool:
@@ -179,23 +185,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def tfgrpo_slot(request: pytest.FixtureRequest) -> object:
+def _tfgrpo_slot(request: pytest.FixtureRequest) -> object:
     """Which rollout of its scenario a marked test function judges; internal."""
     return getattr(request, "param", None)
 
 
 @pytest.fixture
-def rollout(request: pytest.FixtureRequest, tfgrpo_slot: object) -> Rollout:
+def rollout(request: pytest.FixtureRequest, _tfgrpo_slot: object) -> Rollout:
     """Return the rollout that a test function marked with ``tfgrpo`` judges."""
-    checkers = _checkers(request, tfgrpo_slot)
+    checkers = _checkers(request, _tfgrpo_slot)
     checkers.set_up(request.node, request.getfixturevalue)
     return checkers.rollout(request.node)
 
 
 @pytest.fixture
-def rollout_workspace(request: pytest.FixtureRequest, tfgrpo_slot: object, rollout: Rollout) -> Path:
+def rollout_workspace(request: pytest.FixtureRequest, _tfgrpo_slot: object, rollout: Rollout) -> Path:
     """Return the folder that the rollout worked in."""
-    return _checkers(request, tfgrpo_slot).workspace(rollout)
+    return _checkers(request, _tfgrpo_slot).workspace(rollout)
 
 
 def _checkers(request: pytest.FixtureRequest, slot: object) -> Checkers:

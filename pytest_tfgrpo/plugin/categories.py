@@ -1,7 +1,7 @@
 """Categories of their own: an item that a gate stands in for neither passes nor fails.
 
-Below its minimum (``b``, BELOW) is a scenario where the gate decides by the mean; warned (``w``, WARNED) is a
-failed gate that only warns. To other plugins and in JUnit they are skipped, with a reason.
+Below its minimum (``b``, BELOW) is a scenario where the gate decides by the mean; tolerated (``t``,
+TOLERATED) is a failed gate that only warns. To other plugins and in JUnit they are skipped, with a reason.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 import pytest
 
 NAME = "tfgrpo-categories"
-Category: TypeAlias = Literal["below", "warned"]
+Category: TypeAlias = Literal["below", "tolerated"]
 STATUSES: Mapping[str, tuple[str, str, tuple[str, Mapping[str, bool]]]] = {
     "below": ("below", "b", ("BELOW", {"yellow": True})),
-    "warned": ("warned", "w", ("WARNED", {"yellow": True})),
+    "tolerated": ("tolerated", "t", ("TOLERATED", {"yellow": True})),
 }
 ATTRIBUTE = "tfgrpo_category"
 """Of a report; pytest-xdist sends it along."""

@@ -11,13 +11,9 @@ from pytest_tfgrpo.core.settings.gate import BASELINE
 from pytest_tfgrpo.core.settings.telemetry import OTEL
 from pytest_tfgrpo.plugin.start import gate_ids, options
 
+declare = options.declare
 ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """How pytest ends when it has collected everything."""
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare flags and ini keys."""
-    options.declare(parser)
 
 
 @pytest.hookimpl(tryfirst=True)

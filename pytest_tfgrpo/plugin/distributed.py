@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
-from pytest_tfgrpo.plugin.start.gate_ids import run_id
 from pytest_tfgrpo.plugin import categories
+from pytest_tfgrpo.plugin.start.gate_ids import run_id
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.progress.live_line import Moment

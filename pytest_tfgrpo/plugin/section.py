@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_tfgrpo.core.texts.text import plural, wrapped
+from pytest_tfgrpo.plugin import run_warnings
+
 if TYPE_CHECKING:
     from pytest_tfgrpo.plugin.session_run import SessionRun
+
+WIDTH = 80
 
 
 class RunSection:
@@ -16,6 +21,8 @@ class RunSection:
     def __init__(self) -> None:
         """Nothing is to be shown yet."""
         self.lines: list[str] = []
+        self.warnings: list[str] = []
+        """For pytest, which has its own place for them; else shown below the lines."""
         self.notes: list[str] = []
         """Commands for GitHub Actions annotations; empty elsewhere."""
         self.failed = False
@@ -25,6 +32,7 @@ class RunSection:
         """Add a run, under the name of its agent where there are several."""
         self.lines += ["", f"agent  {run.agent}", *run.lines] if run.agent and run.lines else run.lines
         self.notes += run.notes
+        self.warnings += [f"{run.agent}: {text}" if run.agent else text for text in run.warnings]
         self.failed = self.failed or run.failed
 
     def fail(self, line: str) -> None:
@@ -35,11 +43,31 @@ class RunSection:
     def adopt(self, output: dict[str, Any]) -> None:
         """Take over what `output` returned in the xdist worker that made the run."""
         self.lines, self.notes = list(output["lines"]), list(output["notes"])
+        self.warnings = list(output["warnings"])
         self.failed = output["failed"]
 
     def output(self) -> dict[str, Any]:
         """Return it for the process that shows it."""
-        return {"lines": self.lines, "notes": self.notes, "failed": self.failed}
+        return {name: getattr(self, name) for name in ("lines", "notes", "warnings", "failed")}
+
+    def warn(self, config: pytest.Config) -> None:
+        """Hand the warnings to pytest; the invocation fails where its filters make errors of them.
+
+        Shown here are those that pytest does not show: errors, and all of them where it shows none.
+        """
+        if not self.warnings:
+            return
+        refused = run_warnings.issue(config, self.warnings)
+        for text in refused if run_warnings.are_shown(config) else self.warnings:
+            self.lines += wrapped(f"warning: {text}", WIDTH, hanging="  ")
+        if refused:
+            self.lines += wrapped(
+                f"tfgrpo: -W or filterwarnings makes an error of {plural(len(refused), 'warning')}, so "
+                "pytest fails, after the run has ended; to allow it: -W default::pytest_tfgrpo.TfgrpoWarning",
+                WIDTH,
+                hanging="  ",
+            )
+            self.failed = True
 
     def show(self, reporter: pytest.TerminalReporter) -> None:
         """Write it to the terminal."""

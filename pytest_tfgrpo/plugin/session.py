@@ -72,6 +72,8 @@ def session_of(config: pytest.Config) -> TfgrpoSession:
         session = TfgrpoSession(config)
         # Registered late, so that its wrapper of the item list is the outermost one.
         config.pluginmanager.register(session, NAME)
+        config.pluginmanager.register(ItemReports(), "tfgrpo-item-reports")
+        categories.register(config)
     return session
 
 
@@ -104,8 +106,6 @@ class TfgrpoSession:
         """The prepared runs by agent."""
         self._end = SessionEnd(config, self.settings, self._runs)
         config.pluginmanager.register(self._end, f"{NAME}-end")
-        config.pluginmanager.register(ItemReports(), "tfgrpo-item-reports")
-        categories.register(config)
         self._alone = False
         """True before the first scenario's item, when no test of the user runs beside them."""
 
@@ -181,7 +181,7 @@ class TfgrpoSession:
         with prepare.usage_errors():
             require_listed(wanted, self.agents)
         if any(self.agents) and not self._partial and distributed.places(self.config)[1]:
-            self._end.section.notes = unused_domains(
+            self._end.section.warnings = unused_domains(
                 self.domain_agents, [*self._catalog.scenarios.values(), *wanted]
             )
         changed = {s.id: s for s in wanted}

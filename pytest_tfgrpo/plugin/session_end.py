@@ -63,6 +63,8 @@ class SessionEnd:
             uncollected = exitstatus == pytest.ExitCode.INTERRUPTED and session.testsfailed
             why = "collection failed" if uncollected else "something removed its items, or ended the session"
             section.fail(f"tfgrpo: the gate did not run: {why}")
+        if not hasattr(self._config, "workerinput"):
+            section.warn(self._config)
         unsound = any(run.unsound for run in self._runs.values())
         if (unsound or section.failed) and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -25,6 +25,7 @@ from pytest_tfgrpo.plugin.items.failures import (
     note_group,
     report_low,
 )
+from pytest_tfgrpo.plugin.items.item_reports import WITHOUT_TEXT
 from pytest_tfgrpo.plugin.items.items import GateItem, ScenarioItem
 from pytest_tfgrpo.plugin.progress.run_monitor import RunMonitor
 
@@ -59,6 +60,8 @@ class SessionRun:
         self._conclusion: Conclusion | None = None
         self.lines: list[str] = []
         """Its part of the terminal section."""
+        self.warnings: list[str] = []
+        """What a reader of the run must know, for pytest to show."""
         self.notes: list[str] = []
         """Commands for GitHub Actions annotations; empty elsewhere."""
         self.unsound = ""
@@ -139,7 +142,7 @@ class SessionRun:
 
         live = self.live
         live.finish()
-        self._telling = self._config.getoption("tbstyle", "auto") != "no"
+        self._telling = self._config.getoption("tbstyle", "auto") not in WITHOUT_TEXT
         conclusion = self.conclude()
         if conclusion is not None:
             gates.show(item, conclusion)
@@ -156,7 +159,7 @@ class SessionRun:
         if live.run is None:
             self.lines = [f"tfgrpo: the run failed: {live.why}"] if live.error is not None else []
             return None
-        from pytest_tfgrpo.report.terminal import terminal
+        from pytest_tfgrpo.report.terminal import terminal, warnings_of
 
         launch = live.launch
         sections, broken = hook_calls.report_sections(self._config, live.run)
@@ -172,12 +175,14 @@ class SessionRun:
             conclusion.report,
             verbosity=-1 if self.agent and verbosity < 1 else verbosity,  # the comparison follows
             told_above=self._telling,
+            warned=True,
         )
+        self.warnings = warnings_of(conclusion.report, every=verbosity > 0)
         if is_gated(self._settings):
             from pytest_tfgrpo.plugin.progress import github
 
             self.notes = github.notes(conclusion.report, os.environ)
-            self.lines += github.summarise(conclusion.report, os.environ)
+            self.warnings += github.summarise(conclusion.report, os.environ)
         with self._noting_what_is_unwritten():
             launch.write(conclusion)
             if (folder := launch.prepared.folder) is not None:

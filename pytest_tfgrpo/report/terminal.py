@@ -45,11 +45,13 @@ _ADVISED = re.compile("; (finish|follow) it with ")
 REST = "-v shows all lessons, tables, costs and rules of the gate"
 
 
-def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above: bool = False) -> list[str]:
+def terminal(
+    report: Report, *, verbosity: int = 0, width: int = 80, told_above: bool = False, warned: bool = False
+) -> list[str]:
     """Return the lines of the terminal section: result, lessons, warnings, failures, tables, files.
 
-    `told_above` says that items have shown failed gates. Below 0 (``-q``) only gate, gain, warnings and files
-    are shown; from 1 (``-v``) everything that the report has.
+    `told_above` says that items have shown failed gates, `warned` that warnings are shown elsewhere. Below 0
+    (``-q``) only gate, gain, warnings and files are shown; from 1 (``-v``) everything that the report has.
     """
     sentence = outcome(report)
     if verbosity < 0:
@@ -58,7 +60,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
         blocks = [
             wrapped(sentence, width),
             _result(report, width, False, told_above),
-            _warnings(report, width, every=False, quiet=True),
+            _warnings(report, width, every=False, quiet=True, warned=warned),
         ]
         return [text for block in (*blocks, _files(report)) for text in block]
     every = verbosity > 0
@@ -66,7 +68,7 @@ def terminal(report: Report, *, verbosity: int = 0, width: int = 80, told_above:
         [*wrapped(sentence, width), *_result(report, width, every, told_above)],
         _learned(report, width, every=every),
         [
-            *_warnings(report, width, every=every),
+            *_warnings(report, width, every=every, warned=warned),
             *trust_lines(report, width, every=every),
             *(contamination_lines(report, width) if every else []),
             *_clusters(report, width, every=every),
@@ -140,7 +142,9 @@ def _files(report: Report) -> list[str]:
     return [f"files  {line(report['files'])}"] if report["files"] else []
 
 
-def _warnings(report: Report, width: int, *, every: bool, quiet: bool = False) -> list[str]:
+def _warnings(
+    report: Report, width: int, *, every: bool, quiet: bool = False, warned: bool = False
+) -> list[str]:
     """Return the errors, failures and warnings of a run, if there are any; `quiet` shows no clusters."""
     lines: list[str] = []
     faults = report["faults"]
@@ -155,9 +159,14 @@ def _warnings(report: Report, width: int, *, every: bool, quiet: bool = False) -
     clusters = None if quiet else report.get("failures")
     rows, kept = FAULT_MESSAGES.of(report) or (), bool(report["files"])
     lines += fault_lines(rows, width, every=every, kept=kept, told=clusters)
-    for warning in report["warnings"] if every else _together(report):
-        lines += wrapped(f"warning: {line(warning, 400)}", width, hanging="  ")
+    for text in () if warned else warnings_of(report, every=every):
+        lines += wrapped(f"warning: {text}", width, hanging="  ")
     return lines
+
+
+def warnings_of(report: Report, *, every: bool = False) -> list[str]:
+    """Return the warnings of a run on a line each; unless `every`, what epochs have in common once."""
+    return [line(warning, 400) for warning in (report["warnings"] if every else _together(report))]
 
 
 def _together(report: Report) -> list[str]:

@@ -83,7 +83,7 @@ def test_too_few_dev_scenarios_are_said_so_and_their_items_deselected(
     result = suite.learn(*arguments)
     text = " ".join(result.stdout.str().split())
     assert (
-        "warning: lessons are kept without a test: that takes 20 dev scenarios or more, so the 7 that there"
+        "arning: lessons are kept without a test: that takes 20 dev scenarios or more, so the 7 that there"
         in text
     )
     assert "add some, or set tfgrpo_acceptance = off" in text

@@ -305,7 +305,7 @@ def test_lessons_of_one_agent_are_tried_with_another(two: Project) -> None:
     )
     result = two.run()
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["gain  +1.000 over *", "warning: *learned with another actor:"])
+    result.stdout.fnmatch_lines(["*: TfgrpoWarning: *learned with another actor:*", "gain  +1.000 over *"])
     tried = load_run(two.runs()[0])
     assert tried.library.experiences
     assert tried.reference is not None

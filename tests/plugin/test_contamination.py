@@ -42,7 +42,7 @@ def test_warned_of_it_stands_in_report_terminal_and_summary(
     assert result.ret == 0
     (warning,) = [text for text in project.report()["warnings"] if "contamination" in text]
     assert warning.startswith("contamination: 1 found (similar 1); the first: b [eval]")
-    assert "warning: contamination: 1 found" in result.stdout.str()
+    assert "TfgrpoWarning: contamination: 1 found" in result.stdout.str()
     assert "contamination" in (project.root / "summary.md").read_text()
     found = project.report()["contamination"]
     assert (found["found"], found["kinds"]) == (1, {"similar": 1})

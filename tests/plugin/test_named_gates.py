@@ -39,14 +39,14 @@ def test_named_gates_come_in_the_order_of_their_file_before_the_default_gate(gat
 def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Project) -> None:
     result = gated.learn("--tfgrpo-actor", "python:agent:wrong", "-rfb", "--junitxml", "junit.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert result.parseoutcomes() == {"passed": 13, "failed": 1, "warned": 1}
+    assert result.parseoutcomes() == {"passed": 13, "failed": 1, "tolerated": 1, "warnings": 1}
     result.stdout.fnmatch_lines(
         [
             "minimum mean: eval mean 0.000, at least 0.9 required; *",
             "gate everything  FAILED, as shown above",
             "gate watched  FAILED (severity warn: the run does not fail)",
             "gate  passed",
-            "WARNED pytest.ini::gate[[]watched] - severity warn: minimum mean: eval mean 0.000*",
+            "TOLERATED pytest.ini::gate[[]watched] - severity warn: minimum mean: eval mean 0.000*",
             "FAILED pytest.ini::gate[[]everything] - minimum mean: eval mean 0.000*",
         ]
     )
@@ -55,7 +55,7 @@ def test_a_failing_gate_turns_the_run_red_and_one_that_warns_does_not(gated: Pro
     skipped = cases["gate[watched]"][0].find("skipped")
     assert skipped is not None
     assert skipped.attrib["message"].startswith("severity warn: minimum mean: eval mean 0.000")
-    assert cases["gate[watched]"][1]["tfgrpo_category"] == "warned"
+    assert cases["gate[watched]"][1]["tfgrpo_category"] == "tolerated"
     assert cases["gate[watched]"][1]["tfgrpo_severity"] == "warn"
     assert cases["gate[everything]"][1]["tfgrpo_gate"] == "fail"
 
@@ -67,7 +67,10 @@ def test_the_list_of_runs_shows_what_all_gates_came_to(gated: Project) -> None:
     assert [line.split()[2] for line in tfgrpo("runs").splitlines()[1:]] == ["fail", "inconclusive"]
 
 
-@pytest.mark.parametrize("flags", [(), ("--runxfail",), ("-W", "error"), ("-o", "xfail_strict=true")])
+STRICT = ("-W", "error", "-W", "default::pytest_tfgrpo.TfgrpoWarning")
+
+
+@pytest.mark.parametrize("flags", [(), ("--runxfail",), STRICT, ("-o", "xfail_strict=true")])
 def test_nothing_makes_a_warning_red(project: Project, flags: tuple[str, ...]) -> None:
     project.write("gates.yaml", "gates: {only: {severity: warn, min_mean: 0.9}}").scenarios(train=0, sweep=1)
     project.ini(actor="python:agent:wrong", gates="gates.yaml")

@@ -37,7 +37,7 @@ def test_both_libraries_are_asked_pair_by_pair_in_random_order_and_equal_prompts
     assert all((one[0], one[2]) == (two[0], two[2]) and one[1] != two[1] for one, two in pairs)
     assert 4 < sum(one[1] == "told" for one, _ in pairs) < 20
     assert len(calls) - len(own) == 4 * 3
-    assert result.parseoutcomes() == {"passed": 8 + 1, "below": 4}
+    assert result.parseoutcomes().items() >= {"passed": 8 + 1, "below": 4}.items()
     assert rule(versions)["outcome"] == "pass"
     assert rule(versions)["figures"]["difference"] == pytest.approx(8 / 12)
 

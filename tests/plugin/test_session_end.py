@@ -35,7 +35,13 @@ class Run(SimpleNamespace):
             finish=finish,
             **{name: noted(name) for name in ("stop", "join", "release")},
         )
-        known: dict[str, Any] = {"lines": ["score 1"], "notes": [], "failed": False, "unsound": False}
+        known: dict[str, Any] = {
+            "lines": ["score 1"],
+            "notes": [],
+            "warnings": [],
+            "failed": False,
+            "unsound": False,
+        }
         known |= {"ended": None, "folder": None}
         known |= fields
         launch = SimpleNamespace(prepared=SimpleNamespace(folder=known.pop("folder")))
@@ -195,7 +201,7 @@ def test_a_worker_hands_over_what_it_has_to_show(lines: list[str]) -> None:
     end = make_end([Run([], lines=lines, notes=["note"])], workerinput={}, workeroutput={})
     finished(ran(end))
     handed = end._config.workeroutput  # type: ignore[attr-defined]
-    expected = {"lines": lines, "notes": ["note"], "failed": False}
+    expected = {"lines": lines, "notes": ["note"], "warnings": [], "failed": False}
     assert handed == ({distributed.OUTPUT: expected} if lines else {})
     other = RunSection()
     other.adopt(expected)

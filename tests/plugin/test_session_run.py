@@ -197,7 +197,7 @@ def test_a_scenario_below_its_minimum_is_marked_where_the_gate_decides(
         ("found", "full", "fast", "shown found"),
     ],
 )
-@pytest.mark.parametrize(("style", "telling"), [("auto", True), ("no", False)])
+@pytest.mark.parametrize(("style", "telling"), [("auto", True), ("no", False), ("line", False)])
 def test_the_item_of_a_gate_waits_for_the_end_and_shows_what_was_found(
     conclusion: Any, unsound: str, named: Any, shown: str, style: str, telling: bool,
     monkeypatch: pytest.MonkeyPatch,
@@ -233,6 +233,7 @@ class Ended:
         self.conclusion = SimpleNamespace(report="report", verdict=verdict, run="whole run")
         monkeypatch.setattr(hook_calls, "report_sections", lambda config, run: (["section"], ["broke"]))
         monkeypatch.setattr(terminal, "terminal", self.show)
+        monkeypatch.setattr(terminal, "warnings_of", lambda report, every: [f"{report} {every}"])
         monkeypatch.setattr(github, "notes", lambda report, environ: ["note"])
         monkeypatch.setattr(github, "summarise", lambda report, environ: ["summary"])
 
@@ -272,11 +273,12 @@ def test_a_run_is_concluded_once_with_all_that_was_said_of_it(monkeypatch: pytes
     assert run.ended == "whole run"
     assert ended.log == [
         ("conclude", "run", {"warnings": ("warned", "broke"), "sections": ["section"], "files": ""}),
-        ("show", "report", {"verbosity": 0, "told_above": False}),
+        ("show", "report", {"verbosity": 0, "told_above": False, "warned": True}),
         ("write", True),
         ("record", "run", ("rollout",)),
     ]
     assert (run.lines, run.notes, run.failed, run.unsound) == (["score", "recorded"], [], False, "")
+    assert run.warnings == ["report False"]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_one_of_several_agents_is_brief_as_a_comparison_follows(
     run.conclude()
     assert run.lines == ["score", "file:///here/out/run%201/report.html", "recorded"]
     assert ended.log[0][2]["files"] == "out/run 1"
-    assert ended.log[1][2] == {"verbosity": shown, "told_above": True}
+    assert ended.log[1][2] == {"verbosity": shown, "told_above": True, "warned": True}
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,8 @@ def test_a_gate_that_failed_fails_whatever_became_of_its_item(
     run = Ended(monkeypatch, failed=failed).run(gate_min_mean=0.5)
     run.conclude()
     assert run.failed is fails
-    assert (run.lines, run.notes) == (["score", "summary", "recorded"], ["note"])
+    assert (run.lines, run.notes) == (["score", "recorded"], ["note"])
+    assert run.warnings == ["report False", "summary"]
 
 
 @pytest.mark.parametrize(

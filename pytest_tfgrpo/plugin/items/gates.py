@@ -38,10 +38,10 @@ def show(item: GateItem, conclusion: Conclusion) -> None:
 
 
 def fall(item: GateItem, text: str, reason: str) -> NoReturn:
-    """Raise ItemFailed with `text` and `reason`; the item of a gate that only warns ends as warned."""
+    """Raise ItemFailed with `text` and `reason`; the item of a gate that only warns ends as tolerated."""
     if item.named is None or item.named.severity == "fail":
         raise ItemFailed(text, reason)
-    raise Apart("warned", f"severity warn: {reason}")
+    raise Apart("tolerated", f"severity warn: {reason}")
 
 
 def note(

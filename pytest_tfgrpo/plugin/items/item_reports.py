@@ -12,7 +12,7 @@ from pytest_tfgrpo.plugin.categories import ATTRIBUTE, Apart
 from pytest_tfgrpo.plugin.items.failures import ABOUT, TOOK_S, ItemFailed, MarkedFailed
 
 WITHOUT_TEXT = ("line", "no")
-"""Styles of ``--tb`` that show only the reason."""
+"""Styles of ``--tb`` that show only the reason; pytest itself leaves out the text for ``no``."""
 
 
 class ItemReports:
@@ -32,15 +32,14 @@ class ItemReports:
         value = call.excinfo.value if call.excinfo is not None else None
         path, line, _ = item.reportinfo()
         place = os.fspath(path), (line or 0) + 1
-        style = item.config.getoption("tbstyle", "auto")
+        brief = item.config.getoption("tbstyle", "auto") == "line"
         if isinstance(value, Apart):
             setattr(report, ATTRIBUTE, value.category)
             item.user_properties.append((ATTRIBUTE, value.category))
             report.longrepr = (*place, value.reason)
         elif isinstance(value, ItemFailed | MarkedFailed):
-            text = "" if style in WITHOUT_TEXT else str(value)
-            report.longrepr = failure_representation(text, value.reason, *place)
-        elif report.failed and style not in WITHOUT_TEXT and (about := item.stash.get(ABOUT, None)):
+            report.longrepr = failure_representation("" if brief else str(value), value.reason, *place)
+        elif report.failed and not brief and (about := item.stash.get(ABOUT, None)):
             add: Callable[[str, str], None] | None = getattr(report.longrepr, "addsection", None)
             if add is not None:
                 add("rollout", about())

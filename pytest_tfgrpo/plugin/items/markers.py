@@ -17,7 +17,7 @@ from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.suite.scenario import DEFAULT_DOMAIN, build_scenario
 
-SLOT = "tfgrpo_slot"
+SLOT = "_tfgrpo_slot"
 AGENT = "tfgrpo_agent"
 """The fixture that is the agent, unless the mark names another."""
 ROLLOUT = ("rollout", "rollout_workspace")

@@ -25,7 +25,7 @@ def notes(report: Report, environ: Mapping[str, str]) -> list[str]:
 
 
 def summarise(report: Report, environ: Mapping[str, str]) -> list[str]:
-    """Add a run to the summary page of the job, if there is one; returns a line when that went wrong."""
+    """Add a run to the summary page of the job, if there is one; returns a warning when that went wrong."""
     path = environ.get(SUMMARY)
     if not path or environ.get(ACTIONS) != "true":
         return []
@@ -33,7 +33,7 @@ def summarise(report: Report, environ: Mapping[str, str]) -> list[str]:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(summary(report))
     except OSError as error:
-        return [f"warning: {SUMMARY}: cannot write the summary of the job: {error}"]
+        return [f"{SUMMARY}: cannot write the summary of the job: {error}"]
     return []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,12 +17,15 @@ from pytest_tfgrpo.core.settings.learning import EPOCHS, GROUP_SIZE
 from pytest_tfgrpo.core.settings.runs import SEED
 
 SETTINGS = pytest.StashKey[Settings]()
+SECTIONS = ("pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options")
+_SECTION = re.compile(r"\[(?P<name>[\w:. -]+)\]\s*(?:[#;].*)?$")
+_KEY = re.compile(r"""["']?(?P<name>tfgrpo_\w+)["']?\s*[=:]""")
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
 """Names of the flags, after ``--tfgrpo-``."""
 
 
 def declare(parser: pytest.Parser) -> None:
-    """Declare a flag and an ini key for every setting, and the flags without a setting."""
+    """Declare a flag and an ini key for every setting, and the flag to resume."""
     group = parser.getgroup("tfgrpo")
     group.addoption(
         "--tfgrpo-resume",
@@ -32,17 +35,11 @@ def declare(parser: pytest.Parser) -> None:
         metavar="RUN",
         help="continue an interrupted run: its id (default: the latest)",
     )
-    group.addoption(
-        "--tfgrpo-dry-run",
-        action="store_true",
-        default=False,
-        help="print what would run, without running it",
-    )
     for setting in TABLE:
         default = "" if setting.default is None else f" (default: {setting.default})"
         text = (setting.help + default).replace("%", "%%")
         group.addoption(setting.flag, dest=setting.ini, default=None, metavar="X", help=text)
-        parser.addini(setting.ini, text, type=setting.ini_type, default=None)  # type: ignore[arg-type]
+        parser.addini(setting.ini, f"as {setting.flag}", type=setting.ini_type, default=None)  # type: ignore[arg-type]
 
 
 def words(config: pytest.Config) -> list[str]:
@@ -78,9 +75,8 @@ def refuse_misspelt(args: list[str]) -> None:
 
 def _require_known(config: pytest.Config) -> None:
     """Raise pytest.UsageError on an ini key that starts like one of this plugin, and that nobody declared."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pytest 9 deprecates the only list of the keys, without a successor
-        keys = [*getattr(config, "inicfg", ())]
+    path = config.inipath
+    keys = [] if path is None else [*_keys(path.read_text(encoding="utf-8"))]
     keys += [given.partition("=")[0] for given in config.getoption("override_ini", None) or ()]
     for key in keys:
         if key.startswith("tfgrpo_") and key.removeprefix("tfgrpo_") not in BY_NAME:
@@ -88,6 +84,16 @@ def _require_known(config: pytest.Config) -> None:
                 config.getini(key)  # another plugin may have declared it
             except ValueError:
                 raise pytest.UsageError(str(unknown_key(key, str(config.inipath)))) from None
+
+
+def _keys(text: str) -> Iterator[str]:
+    """Yield our keys in pytest's sections of an ini or TOML file, declared or not: pytest lists none."""
+    inside = False
+    for row in text.splitlines():
+        if header := _SECTION.match(row):
+            inside = header["name"] in SECTIONS
+        elif inside and (key := _KEY.match(row)):
+            yield key["name"]
 
 
 def _ini(config: pytest.Config) -> dict[str, Any]:

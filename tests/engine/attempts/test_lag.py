@@ -2,17 +2,22 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import pytest
 from support.project import Project
 
 from pytest_tfgrpo.engine.attempts import lag
 
+SUPPORT = Path(__file__).parents[2] / "support"
+
 
 @pytest.fixture(autouse=True)
 def attentive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag, "BEAT_S", 0.02)
     monkeypatch.setattr(lag, "LAG_S", 0.06)
+    monkeypatch.setattr(lag, "SAMPLE_S", 0.005)
+    monkeypatch.setattr(lag, "LIBRARIES", (str(SUPPORT),))  # it stands where Python sleeps
 
 
 def warned(project: Project) -> list[str]:
@@ -29,8 +34,35 @@ def test_a_coroutine_that_blocks_is_named_once(project: Project, shape: str) -> 
     project.ini(actor="python:agent2:solve", group_size=8).learn()
     (warning,) = warned(project)
     name = "A.__call__" if tail else "solve"
-    assert warning.startswith(f"{name} ({project.root / 'agent2.py'}:{2 + bool(tail)}) blocked")
-    assert "await what it waits for" in warning
+    assert warning.startswith(f"{name} blocked the event loop for ")
+    assert f", at {project.root / 'agent2.py'}:{3 + bool(tail)}, in " in warning
+    assert ": time.sleep(0.02); await what it waits for" in warning
+
+
+CLIENT = """import time
+class AsyncClient:
+    def __init__(self, key):
+        end = time.monotonic() + 0.2
+        while time.monotonic() < end: pass
+"""
+AGENT = """from client import AsyncClient
+async def solve(context):
+    AsyncClient(key="sk-proj-abcdefghijklmnopqrstuvwxyz0123456789")
+    return "3"
+"""
+
+
+def test_a_client_that_a_coroutine_makes_is_named_with_its_line_and_without_its_key(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own code is a library's, which nobody can change."""
+    monkeypatch.setattr(lag, "LIBRARIES", (str(project.root / "client.py"),))
+    project.write("client.py", CLIENT).agent(AGENT).scenarios(train=0, sweep=1)
+    project.ini(actor="python:agent2:solve", eval_rollouts=2).run("--tfgrpo-out=out")
+    (warning,) = warned(project)
+    assert f", at {project.root / 'agent2.py'}:3, in AsyncClient.__init__: AsyncClient(key=" in warning
+    assert "; make the client once, at import: each AsyncClient(...) loads certificates" in warning
+    assert "abcdefghij" not in warning
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,13 @@ def test_all_is_shown_once_and_in_junit_too(failing: Project) -> None:
     assert "run it again: pytest x.scenario.yaml::off" in str(failure.text)
 
 
+def test_junit_has_the_whole_text_though_the_terminal_shows_none(failing: Project) -> None:
+    result = failing.run("--tb=no", "--junitxml=j.xml")
+    assert "run it again" not in result.stdout.str()
+    texts = [str(failure.text) for case in cases(failing).values() for failure in case.iter("failure")]
+    assert [text.count("run it again: ") for text in texts] == [1] * 5
+
+
 def test_an_item_takes_as_long_as_its_rollouts_and_not_as_pytest_waited(failing: Project) -> None:
     """The first item waits for all of them."""
     failing.conftest("""

@@ -1,6 +1,9 @@
 """Test functions marked with ``tfgrpo``."""
 
+import ast
+import json
 from fnmatch import fnmatch
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,6 +12,7 @@ import pytest
 from support.plugin.markers import LONG
 from support.project import Project, item_names
 
+from pytest_tfgrpo import plugin
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.plugin.items import markers
 from pytest_tfgrpo.plugin.items.markers import scenario_of, siblings
@@ -377,3 +381,17 @@ def test_par(n, rollout):
     )
     project.run("test_agent.py::test_par[1-tfgrpo-eval-r0]").assert_outcomes(passed=1)
     assert "is a scenario" not in project.run("test_agent.py::test_none[1]").stderr.str()
+
+
+def test_the_line_of_the_marker_names_every_field_of_a_scenario_that_a_mark_takes() -> None:
+    schema = json.loads(files("pytest_tfgrpo.core.schemas").joinpath("scenario.schema.json").read_text())
+    wanted = schema["properties"].keys() - {"id", "setup", "teardown"} | {"fixtures", "agent"}
+    (function,) = ast.parse(f"def {plugin.MARKER.partition('):')[0]}): pass").body
+    assert isinstance(function, ast.FunctionDef)
+    assert {argument.arg for argument in function.args.args} == wanted
+
+
+def test_only_fixtures_for_users_are_listed(project: Project) -> None:
+    shown = project.run("--fixtures").stdout.str()
+    assert "rollout_workspace" in shown
+    assert "slot" not in shown

@@ -61,7 +61,8 @@ def test_a_page_that_cannot_be_written_is_a_warning(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
     result = project.scenarios().learn()
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["warning: GITHUB_STEP_SUMMARY: cannot write the summary of the job: *"])
+    told = "*TfgrpoWarning: GITHUB_STEP_SUMMARY: cannot write the summary of the job: *"
+    result.stdout.fnmatch_lines([told])
 
 
 def test_elsewhere_nothing_of_it_is_there(

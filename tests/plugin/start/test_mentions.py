@@ -5,10 +5,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.project import Project
 
 import pytest_tfgrpo.plugin as plugin
-from pytest_tfgrpo.core.settings import resolve
+from pytest_tfgrpo.core.settings import TABLE, resolve
 from pytest_tfgrpo.plugin import configured
+from pytest_tfgrpo.plugin.start import unset_options
 from pytest_tfgrpo.plugin.start.options import SETTINGS
 
 
@@ -38,13 +40,50 @@ def test_a_word_may_set_something_or_ask_for_help(word: str, may: bool) -> None:
     assert plugin._may_set(word) is may
 
 
+def test_the_names_of_a_start_that_sets_none_are_those_of_all_settings() -> None:
+    assert sorted(unset_options.NAMES) == sorted(setting.name for setting in TABLE)
+
+
+CONFTEST = """
+def pytest_configure(config):
+    found = [config.getoption(f"--tfgrpo-{name}") for name in ("out", "group-size", "resume")]
+    found += [config.getoption("tfgrpo_out"), config.getini("tfgrpo_seed")]
+    assert found == [None] * 5
+    assert (config.getoption("--tfgrpo"), config.getoption("--tfgrpo-dry-run")) == (False, False)
+    assert not config.pluginmanager.hasplugin("tfgrpo-configured")
+"""
+
+
+def test_a_conftest_reads_flags_and_keys_that_nobody_sets(project: Project) -> None:
+    project.conftest(CONFTEST).write("test_x.py", "def test_a(): pass\n")
+    (project.root / "pytest.ini").write_text("[pytest]\n")
+    project.run().assert_outcomes(passed=1)
+
+
+def test_a_variable_that_a_conftest_sets_counts_though_flags_were_not_declared(project: Project) -> None:
+    project.conftest("import os\nos.environ['TFGRPO_SEED'] = 'x'\n")
+    (project.root / "pytest.ini").write_text("[pytest]\n")
+    result = project.run()
+    os.environ.pop("TFGRPO_SEED")
+    result.stderr.fnmatch_lines(["ERROR: seed must be an integer >= 0, not 'x' (environment TFGRPO_SEED)"])
+
+
+def test_a_flag_that_comes_too_late_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(project.root)
+    early = "def pytest_load_initial_conftests(args): args.append('--tfgrpo-out=x')\n"
+    project.write("early.py", early).write("pytest.ini", "[pytest]\n").plugins("early")
+    result = project.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --tfgrpo-out comes after pytest has looked for flags; *"])
+
+
 class Start(SimpleNamespace):
     """A configuration as it is when a start begins."""
 
-    def __init__(self, args: Any = (), addopts: Any = (), ini: Any = (), **options: Any) -> None:
+    def __init__(self, args: Any = (), addopts: Any = (), ini: Any = None, **options: Any) -> None:
         super().__init__(
             option=SimpleNamespace(**options),
-            inicfg=dict.fromkeys(ini),
+            inipath=ini if ini is None else SimpleNamespace(read_bytes=lambda: ini),
             invocation_params=SimpleNamespace(args=args),
         )
         self._addopts = addopts
@@ -60,15 +99,17 @@ class Start(SimpleNamespace):
     ("config", "environ", "mentioned"),
     [
         (Start(), {}, False),
-        (Start(["tests", "-v"], ["-q"], ["addopts", "other_tfgrpo_x"]), {"PYTEST_ADDOPTS": "-x"}, False),
+        (Start(["tests", "-v"], ["-q"], b"[pytest]\naddopts = tfgrpo"), {"PYTEST_ADDOPTS": "-x"}, False),
         (Start(["--tfgrpo"]), {}, True),
         (Start([], ["--tfgrpo"]), {}, True),
-        (Start([], [], ["tfgrpo_actor"]), {}, True),
+        (Start([], [], b"[pytest]\ntfgrpo_actor = x"), {}, True),
         (Start(), {"PYTEST_ADDOPTS": "-x --tfgrpo"}, True),
         (Start(), {"TFGRPO_SEED": "1"}, True),
         (Start(), {"FEATURE_TFGRPO_GROUP": "0"}, True),
         (Start(), {"_ARGCOMPLETE": "1"}, True),
-        (Start(tfgrpo_out=None), {}, True),
+        (Start(tfgrpo=False, tfgrpo_out=None, tfgrpo_dry_run=False), {}, False),
+        (Start(tfgrpo=False, tfgrpo_out="out"), {}, True),
+        (Start(tfgrpo=True, tfgrpo_out=None), {}, True),
         (Start([], ValueError), {}, True),
         (Start([], AttributeError), {}, True),
     ],

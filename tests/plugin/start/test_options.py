@@ -22,6 +22,23 @@ def test_the_help_of_a_setting_has_its_default_be_it_0_or_false() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("[pytest]\ntfgrpo_a = 1\ntfgrpo_b=\n  tfgrpo_c = 1\n", ["tfgrpo_a", "tfgrpo_b"]),
+        ("[other]\ntfgrpo_a = 1\n[tool:pytest]\ntfgrpo_b : 1\nx_tfgrpo_c = 1", ["tfgrpo_b"]),
+        (
+            '[tool.pytest.ini_options] # ours\n"tfgrpo_a" = 1\naddopts = [\n  ["x"]\n]\ntfgrpo_b = 2',
+            ["tfgrpo_a", "tfgrpo_b"],
+        ),
+        ("tfgrpo_a = 1\n# [pytest]\ntfgrpo_b = 1", []),
+        ("", []),
+    ],
+)
+def test_keys_are_read_from_the_sections_of_pytest(text: str, found: list[str]) -> None:
+    assert [*options._keys(text)] == found
+
+
+@pytest.mark.parametrize(
     ("args", "message"),
     [
         ([], ""),
@@ -46,7 +63,9 @@ class Config(SimpleNamespace):
     """As much of pytest's configuration as settings are read from."""
 
     def __init__(self, ini: dict[str, Any], override: Any = None, **flags: Any) -> None:
-        super().__init__(inipath="pytest.toml", inicfg=ini, flags=flags | {"override_ini": override})
+        text = "\n".join(["[pytest]", *(f"{key} = 1" for key in ini)])
+        path = SimpleNamespace(read_text=lambda encoding: text)
+        super().__init__(inipath=path, inicfg=ini, flags=flags | {"override_ini": override})
 
     def getoption(self, name: str, default: object = None) -> Any:
         return self.flags.get(name, default)

@@ -120,7 +120,7 @@ def test_a_domain_that_no_scenario_has_is_a_warning(project: Project) -> None:
     project.plugins("xdist").ini(actor=RIGHT_AND_WRONG, domain_agents="texts = right").scenarios()
     for args in ((), ("-n", "1")):
         result = project.learn(*args)
-        told = "warning: domain_agents: no scenario has the domain 'texts'; did you mean 'text'?"
+        told = "TfgrpoWarning: domain_agents: no scenario has the domain 'texts'; did you mean 'text'?"
         assert result.stdout.str().count(told) == 1
 
 

@@ -50,6 +50,7 @@ def test_a_start_that_sets_nothing_loads_no_settings_and_knows_its_flag(bare: Pr
             "pytest_tfgrpo.plugin.start",
             "pytest_tfgrpo.plugin.start.agent_folders",
             "pytest_tfgrpo.plugin.start.own_modules",
+            "pytest_tfgrpo.plugin.start.unset_options",
         ],
     }
 

@@ -71,7 +71,7 @@ def test_an_agent_that_gives_a_decoy_is_named_in_the_report(project: Project, wh
     assert report["epochs"][0]["gt_score"]["mean"] == 0.0
     (warning,) = (text for text in report["warnings"] if "decoy" in text)
     assert given[0] in warning or given[-1] in warning
-    result.stdout.fnmatch_lines(["warning: * a wrong answer that only the run's decoy*"])
+    result.stdout.fnmatch_lines(["*TfgrpoWarning: * a wrong answer that only the run's decoy*"])
     (run,) = project.runs()
     assert "decoy file contains" in (run / "report.html").read_text()
     assert not (run / "answers.json").exists()

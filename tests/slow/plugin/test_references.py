@@ -43,4 +43,4 @@ def test_it(rollout: tfgrpo.Rollout):
     ]  # fmt: skip
     assert versions.report()["gain"]["difference"] == 1.0
     outcomes = held(versions, "obedient", eval_rollouts=2).run("test_agent.py").parseoutcomes()
-    assert outcomes == {"passed": 2, "below": 2, "failed": 1}
+    assert outcomes.items() >= {"passed": 2, "below": 2, "failed": 1}.items()
