@@ -25,7 +25,7 @@ def unused_domains(named: Iterable[str], scenarios: Iterable[Scenario]) -> list[
     """Return a warning for each domain of the setting ``domain_agents`` that none of `scenarios` has."""
     known = sorted({scenario.domain for scenario in scenarios})
     return [
-        f"warning: domain_agents: no scenario has the domain {short(domain)}"
+        f"domain_agents: no scenario has the domain {short(domain)}"
         f"{nearest(domain, known) or f'; there are {few(known, 20)}'}"
         for domain in named
         if domain not in known
