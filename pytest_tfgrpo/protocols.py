@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.records import (
     RunHeader,
     Trajectory,
 )
-from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Prompt, PromptPack, Scenario, Task, ToolMock
 from pytest_tfgrpo.core.wire.wire import Json
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class ActorCall:
     """A larger answer counts as the agent's failure."""
     part_thoughts: bool = False
     """Thoughts before the answer, as `<think>...</think>`, are no part of it."""
+    mocks: tuple[ToolMock, ...] = ()
+    """What stands in for tools; only an actor that is Mocking gets some."""
     traceparent: Callable[[], str] | None = None
     """Returns the W3C trace context for spans of the agent's own; None without telemetry."""
     span_counts: SpanCounts | None = None
@@ -105,6 +107,15 @@ class Foresighted(Protocol):
 
     def require(self, tasks: Sequence[tuple[Task, Sequence[Attachment]]]) -> None:
         """Raise ActorError with the first task that it cannot do; each task comes with its files."""
+        ...
+
+
+@runtime_checkable
+class Mocking(Protocol):
+    """Optional: an actor whose tools a scenario can mock."""
+
+    def require_mocks(self, task: Task, mocks: Sequence[ToolMock]) -> None:
+        """Raise ActorError with the first mock that it cannot use in the rollouts of a task."""
         ...
 
 

@@ -86,6 +86,7 @@ HOMES = {
     "starlette": {"production/service/app.py"},
     "uvicorn": {"production/service/server.py"},
     "xdist": {"plugin/distributed.py"},
+    **{name: {"actors/mcp/sdk.py"} for name in ("anyio", "httpx2", "mcp", "mcp_types")},
 }
 """The file that each heavy or optional dependency lives in, imported inside a function; one for each room."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "constants", "base", "manager", "types", "common", "misc"}
@@ -266,6 +267,7 @@ def test_every_third_party_import_is_a_declared_dependency() -> None:
             "fsspec",
             "genai_prices",
             "math_verify",
+            *("anyio", "httpx2", "mcp", "mcp_types"),
             "nats",
             "opentelemetry",
             "prometheus_client",

@@ -26,6 +26,8 @@ class Surroundings:
     """Settings by name."""
     model: Callable[[str], Completer]
     """Opens the language model that a spec ``openai:<model>`` names."""
+    environ: Mapping[str, str]
+    """The environment, of which servers of tools get what they are named with."""
 
 
 Opener: TypeAlias = Callable[[str, Surroundings], Actor]
@@ -65,7 +67,7 @@ def _command(argument: str, around: Surroundings) -> Actor:
 def _openai(argument: str, around: Surroundings) -> Actor:
     from pytest_tfgrpo.actors.openai.agent import open_openai
 
-    return open_openai(around.model(f"openai:{argument}"), around.root, around.settings)
+    return open_openai(around.model(f"openai:{argument}"), around.root, around.settings, around.environ)
 
 
 def _python(argument: str, around: Surroundings) -> Actor:
@@ -91,12 +93,20 @@ ACTORS: Mapping[str, Opener] = {
 """``replay:<file>`` is not here: it replaces the actor and all models (see recording/)."""
 
 
+NOTHING: Mapping[str, str] = {}
+
+
 def _no_model(spec: str) -> Completer:
     raise ActorError(f"language models such as {spec!r} are not available here")
 
 
 def open_actor(
-    spec: str, *, root: Path, settings: Mapping[str, object], model: Callable[[str], Completer] = _no_model
+    spec: str,
+    *,
+    root: Path,
+    settings: Mapping[str, object],
+    model: Callable[[str], Completer] = _no_model,
+    environ: Mapping[str, str] = NOTHING,
 ) -> Actor:
     """Return the actor that `spec` names, ``<name>`` or ``<name>:<argument>``; raises ActorError."""
     name, _, argument = spec.partition(":")
@@ -105,4 +115,5 @@ def open_actor(
         where = f" in {spec!r}" if spec != name else ""
         hint = nearest(name, (*ACTORS, "replay")) or meant(name, argument, root)
         raise ActorError(f"unknown actor {name!r}{where}; known: {known}{hint}")
-    return ACTORS[name](argument.strip(), Surroundings(root=root, settings=settings, model=model))
+    around = Surroundings(root=root, settings=settings, model=model, environ=environ)
+    return ACTORS[name](argument.strip(), around)

@@ -7,6 +7,7 @@ TfgrpoError
 ├── ActorError (RuntimeError)        an actor cannot be opened or used: misuse, found before money is spent
 ├── ProviderError (RuntimeError)     the provider or the infrastructure failed: status ``error``
 ├── AgentFailure (RuntimeError)      the agent failed: status ``failed``, score 0
+├── ToolFailure (RuntimeError)       a tool failed in front of its agent, which gets the message and goes on
 ├── ModelError (RuntimeError)        a language model gave no usable answer, after all retries
 ├── BudgetError (RuntimeError)       a model call was not made, or a harvest stopped: no budget is left
 ├── OutageError (RuntimeError)       a model answers nobody: the run stops, and can be resumed
@@ -112,6 +113,10 @@ class AgentFailure(RolloutFault):
     """The agent failed (timeout, crash, garbage, oversize): the rollout scores 0."""
 
     _default_code = "crash"
+
+
+class ToolFailure(TfgrpoError, RuntimeError):
+    """A tool failed in front of its agent, which gets the message as it stands and goes on."""
 
 
 class ModelError(TfgrpoError, RuntimeError):

@@ -160,6 +160,44 @@ class WorldStep:
         return {**what, "timeout_s": self.timeout_s}
 
 
+MockKind: TypeAlias = Literal["returns", "raises", "sequence", "python", "recorded", "real"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MockCase:
+    """What a tool answers to some calls, in place of the tool."""
+
+    kind: MockKind
+    value: Json = None
+    """What it returns or raises; the results in a row; a callable as module:callable; the recorded calls;
+    nothing where the real tool answers."""
+    when: Mapping[str, Json] | None = field(default=None, metadata=SPARSE)
+    """What the arguments of a call have at least; None: any call."""
+    file: str = field(default="", metadata=SPARSE)
+    """The recording, as written."""
+
+    @property
+    def written(self) -> dict[str, Json]:
+        """The case as a scenario file has it."""
+        value = self.file if self.kind == "recorded" else True if self.kind == "real" else self.value
+        return ({} if self.when is None else {"when": self.when}) | {self.kind: value}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolMock:
+    """What stands in for a tool in the rollouts of a scenario."""
+
+    tool: str
+    """Its name; ``*`` stands for all that have no mock of their own."""
+    cases: tuple[MockCase, ...]
+    """The first that fits a call answers it."""
+
+    @property
+    def content(self) -> list[Json]:
+        """What makes it this mock, for stamps."""
+        return [self.tool, [[case.kind, case.value, case.when] for case in self.cases]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
     """A scenario as an actor sees it: without checks, split, minimum score and expected answers."""
@@ -199,7 +237,7 @@ class Scenario:
     """Source of the scenario: ``path:line``."""
     stamp: str = ""
     """Task stamp: sha256 of prompt, input, attachments, tools and checks, and of workspace, environment,
-    turns, user, setup, teardown, rubric and truth where there are any (decision 8)."""
+    turns, user, setup, teardown, mocks, rubric and truth where there are any (decision 8)."""
     checker: str | None = None
     """Node id of the marked test function that checks its rollouts; None for file scenarios."""
     rubric: tuple[Criterion, ...] = ()
@@ -225,6 +263,8 @@ class Scenario:
     """What the user says in a conversation, in order; the first is `prompt`. Empty: one question."""
     user: SimulatedUser | None = field(default=None, metadata=SPARSE)
     """Who goes on after the first of `turns` where a model plays the user; None: the turns are all."""
+    mocks: tuple[ToolMock, ...] = field(default=(), metadata=SPARSE)
+    """What stands in for its tools; empty: they are real."""
     overlay: tuple[Attachment, ...] = field(default=(), metadata=SPARSE)
     """Files that its agents find in the workspace and that are never graded, such as a skill on trial."""
     recorded_stamp: str | None = field(default=None, metadata=SPARSE)
@@ -245,6 +285,8 @@ class Scenario:
             content["environment"] = self.environment
         if self.setup is not None:
             content["setup"] = self.setup.content
+        if self.mocks:
+            content["mocks"] = [mock.content for mock in self.mocks]
         if self.turns:
             content["turns"] = list(self.turns)
         if self.user is not None:

@@ -205,6 +205,7 @@ class Lineup:
             timeout_s=scenario.timeout_s or TIMEOUT_S.of(job.settings),
             answer_max_bytes=ANSWER_MAX_BYTES.of(job.settings),
             part_thoughts=PART_THOUGHTS.of(job.settings),
+            mocks=scenario.mocks,
             span_counts=self._context.span_counts,
         )
         return Slot(

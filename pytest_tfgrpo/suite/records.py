@@ -97,6 +97,8 @@ def _as_written(scenario: Scenario, folder: Path, kinds: Mapping[str, CheckKind]
     fields["rubric"] = [to_wire(criterion) for criterion in scenario.rubric] or None
     fields["checks"] = [_check(c, folder, kinds) for c in scenario.checks if c.turn is None] or None
     fields |= {name: step.written for name, step in scenario.steps.items()}
+    if scenario.mocks:
+        fields["mocks"] = {mock.tool: [case.written for case in mock.cases] for mock in scenario.mocks}
     if scenario.turns:
         fields |= {"prompt": None, "turns": _turns(scenario, folder, kinds)}
         fields["user"] = None if scenario.user is None else asdict(scenario.user)

@@ -31,6 +31,7 @@ from pytest_tfgrpo.sandbox.paths import confined
 from pytest_tfgrpo.scoring.checks.protocol import BadParam, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.ground_truth import criteria_of, misfits, with_checks
+from pytest_tfgrpo.suite.mocks.scenario_mocks import read_mocks
 from pytest_tfgrpo.suite.workspace_archive import WrongDigest, find_archive
 from pytest_tfgrpo.suite.world_steps import read_step
 
@@ -110,11 +111,11 @@ class Loader:
         names = data.get("attachments", [])
         attachments = () if found else self._each("attachments", names, self._attach, found)
         workspace = self._workspace(data["workspace"], found) if "workspace" in data and not found else None
-        steps = {} if found else self._steps(data, found)
+        extras = {} if found else self._extras(data, found)
         if found:
             raise Invalid(found)
         made = _record(data, checks, attachments, workspace, source, checker)
-        return stamped(replace(made, **steps) if steps else made)
+        return stamped(replace(made, **extras) if extras else made)
 
     def _each(
         self, key: str, items: list[Json], read: Callable[[Json], Any], found: list[Violation]
@@ -189,16 +190,17 @@ class Loader:
             found.append(Violation(("workspace", key), str(error)))
         return None
 
-    def _steps(self, data: Mapping[str, Json], found: list[Violation]) -> dict[str, Any]:
-        """Return what sets up and tears down the world of each rollout, by its name."""
-        steps: dict[str, Any] = {}
-        written = [name for name in ("setup", "teardown") if name in data]
-        for name in written:
+    def _extras(self, data: Mapping[str, Json], found: list[Violation]) -> dict[str, Any]:
+        """Return what sets up and tears down the world of each rollout, and mocks of tools, by its name."""
+        extras: dict[str, Any] = {}
+        for name in (name for name in ("setup", "teardown") if name in data):
             try:
-                steps[name] = read_step(data[name], self._folder)
+                extras[name] = read_step(data[name], self._folder)
             except BadParam as error:
                 found.append(Violation((name, error.key), str(error)))
-        return steps
+        if "mocks" in data:
+            extras["mocks"] = read_mocks(data["mocks"], data["id"], self._folder, found)
+        return extras
 
     def _attach(self, name: str) -> Attachment:
         try:

@@ -26,7 +26,7 @@ def read_step(data: Mapping[str, Json], folder: Path) -> WorldStep:
     """
     timeout_s = float(data.get("timeout_s", WorldStep().timeout_s))
     if "python" in data:
-        _require_callable(data["python"], folder)
+        require_target(data["python"], folder)
         return WorldStep(target=data["python"], timeout_s=timeout_s)
     words = words_of("command", data["command"])
     try:
@@ -36,7 +36,7 @@ def read_step(data: Mapping[str, Json], folder: Path) -> WorldStep:
     return WorldStep(command=tuple(words), timeout_s=timeout_s, files=files)
 
 
-def _require_callable(target: str, folder: Path) -> None:
+def require_target(target: str, folder: Path) -> None:
     """Raise BadParam unless `target` names a plain callable, of a module on the import path or in `folder`.
 
     A module stays imported, so `folder` may not have another one of its name.

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from pytest_tfgrpo.actors.command.command_session import CommandSession
 from pytest_tfgrpo.actors.command.running_program import TERM_GRACE_S, RunningProgram
 from pytest_tfgrpo.actors.events.registry import EVENTS
 from pytest_tfgrpo.actors.output import total_max_bytes
+from pytest_tfgrpo.actors.program_path import program_path
 from pytest_tfgrpo.actors.spans.agent_spans import UNUSED
 from pytest_tfgrpo.actors.spans.program_spans import ProgramSpans
 from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, ProviderError, RolloutFault
@@ -215,7 +215,7 @@ def open_command(argument: str, root: Path, settings: Mapping[str, object]) -> C
     # Path.is_file raises on a word too long for a name
     rest = [str(root / arg) if os.path.isfile(root / arg) else arg for arg in argv[1:]]  # noqa: PTH113
     search = _search(root if SANDBOX.of(settings) == "bwrap" else None)
-    argv = [_program(argv[0], root, spec, search), *rest]
+    argv = [program_path(argv[0], root, spec, search), *rest]
     sandbox, identity = open_sandbox(settings, root, argv, search)
     return CommandActor(
         spec,
@@ -226,20 +226,6 @@ def open_command(argument: str, root: Path, settings: Mapping[str, object]) -> C
         passed=variables(SANDBOX_ENV.of(settings)),
         identity=identity,
     )
-
-
-def _program(name: str, root: Path, spec: str, search: str) -> str:
-    if "/" not in name:
-        if found := shutil.which(name, path=search):
-            return found
-        hint = f"; write ./{name}" if (root / name).is_file() else "; install it, or write its path"
-        raise ActorError(f"{spec!r}: there is no program {name!r} on PATH{hint}")
-    path = root / name
-    if not path.is_file():
-        raise ActorError(f"{spec!r}: there is no program {path}")
-    if not os.access(path, os.X_OK):
-        raise ActorError(f"{spec!r}: {path} is not executable; run chmod +x {name}")
-    return str(path)
 
 
 def _search(sandboxed: Path | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import time
@@ -11,7 +10,7 @@ from typing import Protocol
 
 from pytest_tfgrpo.actors.command.command_input import task_line
 from pytest_tfgrpo.actors.command.command_output import checked, crash_of, frames_in, tail_of
-from pytest_tfgrpo.actors.command.running_program import RunningProgram
+from pytest_tfgrpo.actors.command.running_program import RunningProgram, write_all
 from pytest_tfgrpo.actors.output import read_output, total_max_bytes
 from pytest_tfgrpo.core.errors import AgentFailure
 from pytest_tfgrpo.core.records import Trajectory
@@ -53,7 +52,7 @@ class CommandSession:
             running = self._running
             self._refuse_early(running)
             line = json.dumps({"user": message}).encode("ascii") + b"\n"
-        await self._send(line)
+        await write_all(self._stdin, line)
         at = self._read
         try:
             output = await self._reply(running)
@@ -91,22 +90,6 @@ class CommandSession:
         finally:
             os.close(read)
         return running
-
-    async def _send(self, line: bytes) -> None:
-        """Write a line as fast as the program reads it; that it has ended is seen by its output."""
-        loop, left = asyncio.get_running_loop(), memoryview(line)
-        while left:
-            try:
-                left = left[os.write(self._stdin, left) :]
-            except BlockingIOError:
-                room = asyncio.Event()
-                loop.add_writer(self._stdin, room.set)
-                try:
-                    await room.wait()
-                finally:
-                    loop.remove_writer(self._stdin)
-            except BrokenPipeError:
-                return
 
     async def _reply(self, running: RunningProgram) -> bytes:
         """Return the lines up to the next answer, or error; raises AgentFailure where there is none."""

@@ -104,6 +104,10 @@ class RunningProgram:
                 return False
         return not self.overflowed
 
+    def drop(self, count: int) -> None:
+        """Forget the first `count` bytes of its output, which are read."""
+        del self.stdout[:count]
+
     async def end(self) -> None:
         """End the program and its descendants: SIGTERM, a moment's grace, SIGKILL; wait for that."""
         channel = self._channel
@@ -176,3 +180,20 @@ class RunningProgram:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def write_all(file: int, data: bytes) -> None:
+    """Write to a program's input as fast as it reads it; that it has ended is seen by its output."""
+    loop, left = asyncio.get_running_loop(), memoryview(data)
+    while left:
+        try:
+            left = left[os.write(file, left) :]
+        except BlockingIOError:
+            room = asyncio.Event()
+            loop.add_writer(file, room.set)
+            try:
+                await room.wait()
+            finally:
+                loop.remove_writer(file)
+        except BrokenPipeError:
+            return

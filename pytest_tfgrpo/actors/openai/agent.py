@@ -6,16 +6,20 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pytest_tfgrpo.actors.openai.context import ToolContext
 from pytest_tfgrpo.actors.openai.conversation import Conversation
+from pytest_tfgrpo.actors.openai.mocks import mocked, require_known
 from pytest_tfgrpo.actors.openai.pictures import read_pictures, require_sendable
 from pytest_tfgrpo.actors.openai.toolbox import Toolbox, open_toolbox
 from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.records import Trajectory
-from pytest_tfgrpo.core.scenarios import Attachment, Task
+from pytest_tfgrpo.core.scenarios import Attachment, Task, ToolMock
 from pytest_tfgrpo.core.settings.agents import MAX_STEPS, TOOLS
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import Completer, Image
 from pytest_tfgrpo.protocols import ActorCall
+
+NOTHING: Mapping[str, str] = {}
 
 
 class OpenAIActor:
@@ -47,11 +51,19 @@ class OpenAIActor:
                 raise ActorError(f"scenario {task.id!r}: {error}") from error
             require_sendable(task, attachments)
 
+    def require_mocks(self, task: Task, mocks: Sequence[ToolMock]) -> None:
+        """Raise ActorError for a mock of a tool that the scenario's rollouts have not."""
+        require_known(self._toolbox.offer(task.tools, files=True), mocks)
+
     converses = True
 
     async def __call__(self, call: ActorCall) -> Trajectory:
         """Try the scenario once; see Actor."""
-        return await self.open_session(call).answer(call.prompt.user)
+        session = self.open_session(call)
+        try:
+            return await session.answer(call.prompt.user)
+        finally:
+            await session.aclose()
 
     def open_session(self, call: ActorCall) -> ModelSession:
         """Return a conversation, of at most `max_steps` model calls in each turn."""
@@ -70,14 +82,19 @@ class OpenAIActor:
             offer = self._toolbox.offer(task.tools, files=files)
         except ActorError as error:
             raise ProviderError(str(error), "tools") from error
-        return Conversation(self._completer, call, offer, pictures, began)
+        context = ToolContext(task=task, seed=call.seed, folder=call.workspace)
+        offer = offer.bound(self._toolbox.servers.rollout(lambda: context.workspace))
+        if call.mocks:
+            offer = mocked(offer, call.mocks, task.id)
+        return Conversation(self._completer, call, offer, pictures, began, context)
 
     def bound(self, call_count: int) -> Mapping[str, float | None]:  # noqa: ARG002 - part of the Protocol
         """Return what is known beforehand: a free model costs nothing, the length of a loop is its own."""
         return {"usd": None if self.paid else 0.0, "tokens": None}
 
     async def aclose(self) -> None:
-        """Do nothing: the model's client is shared."""
+        """End the servers that rollouts shared; the model's client is not its own."""
+        await self._toolbox.servers.aclose()
 
 
 class ModelSession:
@@ -98,9 +115,16 @@ class ModelSession:
         return await self._conversation.run(self._max_steps)
 
     async def aclose(self) -> None:
-        """Do nothing: the model's client is shared."""
+        """End the servers of the conversation."""
+        if self._conversation is not None:
+            await self._conversation.aclose()
 
 
-def open_openai(completer: Completer, root: Path, settings: Mapping[str, object]) -> OpenAIActor:
-    """Return the actor that calls `completer`, as `tools` and `max_steps` are set; raises ActorError."""
-    return OpenAIActor(completer, open_toolbox(TOOLS.of(settings), root), MAX_STEPS.of(settings))
+def open_openai(
+    completer: Completer, root: Path, settings: Mapping[str, object], environ: Mapping[str, str] = NOTHING
+) -> OpenAIActor:
+    """Return the actor that calls `completer`, as `tools` and `max_steps` are set; raises ActorError.
+
+    Servers get of `environ` what their spec names.
+    """
+    return OpenAIActor(completer, open_toolbox(TOOLS.of(settings), root, environ), MAX_STEPS.of(settings))

@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
+from pytest_tfgrpo.actors.mcp.server_program import CLOSE_S
+from pytest_tfgrpo.actors.mcp.server_session import hurried
 from pytest_tfgrpo.actors.openai.context import ToolContext
 from pytest_tfgrpo.actors.openai.invoke import RAW_CHARS, clean, invoke, tool_frame
-from pytest_tfgrpo.actors.openai.toolbox import Offer
 from pytest_tfgrpo.actors.output import total_max_bytes
 from pytest_tfgrpo.core.errors import (
     BUDGET,
@@ -28,6 +30,9 @@ from pytest_tfgrpo.llm.protocol import Completer, Completion, Image, Message, Re
 from pytest_tfgrpo.llm.replies.written_calls import begins_call
 from pytest_tfgrpo.protocols import ActorCall
 
+if TYPE_CHECKING:
+    from pytest_tfgrpo.actors.openai.toolbox import Offer
+
 MARGIN_S, MARGIN_SHARE = 0.25, 0.05
 """A rollout ends so long before its time limit: what it has paid for is lost when it is cancelled."""
 TOLD_CHARS = 4_000_000
@@ -40,7 +45,13 @@ class Conversation:
     """The messages of one rollout, and the frames of its present turn."""
 
     def __init__(
-        self, completer: Completer, call: ActorCall, offer: Offer, pictures: tuple[Image, ...], began: float
+        self,
+        completer: Completer,
+        call: ActorCall,
+        offer: Offer,
+        pictures: tuple[Image, ...],
+        began: float,
+        context: ToolContext,
     ) -> None:
         """Begin with the prompt of `call`, whose time runs since `began`, a reading of the loop's clock."""
         self._completer = completer
@@ -50,7 +61,7 @@ class Conversation:
         self._margin_s = min(MARGIN_S, MARGIN_SHARE * call.timeout_s)
         self._turn = current_ticket()
         self._deadline = began + call.timeout_s - self._margin_s - self._turn.waited_s
-        self._context: ToolContext | None = None
+        self._context = context
         self._written = 0
         self._told = 0
         self._thoughts_left = call.answer_max_bytes
@@ -84,6 +95,12 @@ class Conversation:
             "raise max_steps if it needs more",
             "tool_loop",
         )
+
+    async def aclose(self) -> None:
+        """End the servers that it started, at once where its time is up."""
+        if self._offer.servers is not None:
+            grace_s = 0.0 if hurried() else min(CLOSE_S, max(self._left_s(), 0.0) / 2)
+            await self._offer.servers.aclose(grace_s)
 
     async def _ask(self) -> Completion:
         """Return the model's next message, and add a frame for the call."""
@@ -212,11 +229,8 @@ class Conversation:
             raise ProviderError(message, TIMEOUT, frames=tuple(self._frames))
         calls = _identified(completion.tool_calls, step)
         self._messages.append(Message(role="assistant", content=clean(completion.text), tool_calls=calls))
-        context = self._context = self._context or ToolContext(
-            task=self._call.task, seed=self._call.seed, folder=self._call.workspace
-        )
         started = time.perf_counter()
-        tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, context)) for call in calls]
+        tasks = [asyncio.ensure_future(invoke(call, self._offer.tools, self._context)) for call in calls]
         fault: RolloutFault | None = None
         try:
             await _within(tasks, left_s, self._margin_s / 4)  # before `_limit` ends the turn

@@ -9,20 +9,21 @@ import json
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_tfgrpo.actors.openai.context import ToolContext
-from pytest_tfgrpo.actors.openai.toolbox import Tool
-from pytest_tfgrpo.core.errors import RolloutFault, describe
+from pytest_tfgrpo.core.errors import RolloutFault, ToolFailure, describe
 from pytest_tfgrpo.core.python.clock import elapsed_ms, utc_now
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.core.texts.named_values import nearest
-from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolCall
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.suite.documents.document import Refused
 from pytest_tfgrpo.suite.documents.json_text import parse_json_line
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.actors.openai.toolbox import Tool
 
 TOOL_TIMEOUT_S = 60.0
 OUTPUT_CHARS = 50_000
@@ -57,7 +58,7 @@ async def invoke(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext
         else:
             arguments = _arguments(call.arguments, tool)
         async with asyncio.timeout(TOOL_TIMEOUT_S) as limit:
-            output = _text(await _run(tool, arguments, context))
+            output = _text(await run_tool(tool, arguments, context))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -65,7 +66,7 @@ async def invoke(call: ToolCall, tools: Mapping[str, Tool], context: ToolContext
         error = "the tool cancelled itself"
     except RolloutFault:
         raise
-    except _Unfit as caught:
+    except ToolFailure as caught:
         error = str(caught)
     except BaseException as caught:  # noqa: BLE001 - a tool may raise anything, SystemExit included
         over = isinstance(caught, TimeoutError) and limit.expired()
@@ -94,14 +95,10 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class _Unfit(Exception):
-    """A call that reaches no tool."""
-
-
 def _named(name: str, tools: Mapping[str, Tool]) -> Tool:
     if name not in tools:
         shown = name[:NAME_CHARS]
-        raise _Unfit(f"there is no tool {shown!r}; there are: {', '.join(tools)}{nearest(shown, tools)}")
+        raise ToolFailure(f"there is no tool {shown!r}; there are: {', '.join(tools)}{nearest(shown, tools)}")
     return tools[name]
 
 
@@ -110,17 +107,18 @@ def _arguments(text: str, tool: Tool) -> dict[str, Json]:
     try:
         found = parse_json_line(text, 1) if text.strip() else {}
     except Refused as error:
-        raise _Unfit(f"the arguments cannot be read: {error}") from None
-    if not tool.accepts(found) and (broken := violations(tool.spec.parameters, found)):
+        raise ToolFailure(f"the arguments cannot be read: {error}") from None
+    if not tool.accepts(found) and (broken := tool.misfits(found)):
         reasons = "; ".join(f"{v.pointer}: {v.message}" if v.path else v.message for v in broken)
-        raise _Unfit(f"the arguments do not fit: {reasons}")
+        raise ToolFailure(f"the arguments do not fit: {reasons}")
     arguments: dict[str, Json] = found
     for name in tool.signature.whole & arguments.keys():
         arguments[name] = int(arguments[name])
     return arguments
 
 
-async def _run(tool: Tool, arguments: Mapping[str, Json], context: ToolContext) -> Any:
+async def run_tool(tool: Tool, arguments: Mapping[str, Json], context: ToolContext) -> Any:
+    """Return what a tool returns for arguments that fit; raises what it raises."""
     leading = (context,) if tool.signature.takes_context else ()
     own = copy.deepcopy(arguments)  # the frame keeps what the model wrote, whatever the tool does to it
     ask = partial(tool.function, *leading, **own)
@@ -140,12 +138,12 @@ async def _run(tool: Tool, arguments: Mapping[str, Json], context: ToolContext) 
 
 
 def _text(value: Any) -> str:
-    """Return what a tool returned as the model gets it; raises _Unfit where JSON cannot hold it."""
+    """Return what a tool returned as the model gets it; raises ToolFailure where JSON cannot hold it."""
     if not isinstance(value, str):
         try:
             value = json.dumps(value, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
-            raise _Unfit(f"the tool returned what JSON cannot hold: {error}") from None
+            raise ToolFailure(f"the tool returned what JSON cannot hold: {error}") from None
     if len(value) > OUTPUT_CHARS:
         return clean(value[:OUTPUT_CHARS]) + f"\n[cut: {len(value)} characters in all]"
     return clean(value)

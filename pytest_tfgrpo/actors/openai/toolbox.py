@@ -1,4 +1,4 @@
-"""The toolbox: the functions of a module that the model may call, and the tools for files."""
+"""The toolbox: what the model may call: functions of a module, tools of MCP servers, tools for files."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pytest_tfgrpo.actors.mcp.server_spec import is_server, parse_server
+from pytest_tfgrpo.actors.mcp.server_tool import ServerTool
+from pytest_tfgrpo.actors.mcp.servers import ListedServer, RolloutServers, Servers, list_servers
 from pytest_tfgrpo.actors.modules import import_module, stamps_of_sources
 from pytest_tfgrpo.actors.openai.files import FILE_TOOLS
 from pytest_tfgrpo.actors.openai.signature import Signature, signature_of
-from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.errors import ActorError, ToolFailure
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.wire.schema import Violation, compile_foreign, violations
 from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.llm.protocol import ToolSpec
+from pytest_tfgrpo.scoring.checks.patterns import search
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+OFFERED_MAX = 128
+"""Most tools that common servers take in one request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,11 +37,16 @@ class Tool:
     """A function that the model may call."""
 
     function: Callable[..., Any]
+    """Of a server's tool: of the arguments after those of `RolloutServers.call`, see `Offer.bound`."""
     spec: ToolSpec
     signature: Signature
     accepts: Accepts
-    """True only of arguments that fit; the schema decides about the others."""
+    """True only of arguments that fit; `misfits` decides about the others."""
+    misfits: Callable[[Json], list[Violation]]
+    """Returns where arguments break the schema."""
     is_async: bool
+    server: ListedServer | None = None
+    """The server that has it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +55,32 @@ class Offer:
 
     specs: tuple[ToolSpec, ...]
     tools: Mapping[str, Tool]
+    servers: RolloutServers | None = None
+    """Those of one rollout, that some of its tools are of."""
+
+    def bound(self, servers: RolloutServers) -> Offer:
+        """Return the offer for one rollout, whose `servers` make the calls of their tools."""
+        if not any(tool.server for tool in self.tools.values()):
+            return self
+        tools = {
+            name: replace(tool, function=partial(servers.call, tool.server, name)) if tool.server else tool
+            for name, tool in self.tools.items()
+        }
+        return Offer(specs=self.specs, tools=tools, servers=servers)
 
 
 class Toolbox:
     """All tools of an actor; each offer is made once."""
 
-    def __init__(self, own: Mapping[str, Tool], identity: Mapping[str, Json]) -> None:
-        """`own` are the user's tools, which replace tools for files of the same name."""
+    def __init__(
+        self, own: Mapping[str, Tool], identity: Mapping[str, Json], listed: Sequence[ListedServer] = ()
+    ) -> None:
+        """`own` are the user's tools, which replace tools for files of the same name.
+
+        `listed` are the servers that some of them are of.
+        """
         self.identity = identity
+        self.servers = Servers(listed)
         self._own = own
         self._known = {tool.spec.name: tool for tool in map(_tool, FILE_TOOLS)} | dict(own)
         self._files = [function.__name__ for function in FILE_TOOLS]
@@ -68,6 +100,11 @@ class Toolbox:
         if names is None:
             names = (*self._own, *(self._files if files else ()))
         tools = {name: self._named(name) for name in names}
+        if len(tools) > OFFERED_MAX:
+            raise ActorError(
+                f"there are {len(tools)} tools, and a model takes {OFFERED_MAX}; name those that it needs in "
+                "the scenario's tools"
+            )
         return Offer(specs=tuple(tool.spec for tool in tools.values()), tools=tools)
 
     def _named(self, name: str) -> Tool:
@@ -79,23 +116,91 @@ class Toolbox:
         return self._known[name]
 
 
-def open_toolbox(setting: str | None, root: Path) -> Toolbox:
-    """Return the toolbox that the setting `tools` names, ``module`` or ``module:NAME``; raises ActorError.
+def open_toolbox(setting: str | None, root: Path, environ: Mapping[str, str]) -> Toolbox:
+    """Return the toolbox that the setting `tools` names; raises ActorError.
 
-    A bare module gives its public functions; NAME is a mapping of names to functions, or a sequence of them.
+    Each line is ``module`` or ``module:NAME``, ``mcp:...`` or ``mcp-shared:...``. A bare module gives its
+    public functions; NAME is a mapping of names to functions, or a sequence of them.
     """
     if setting is None:
         return Toolbox({}, {})
-    spec = f"tools={setting}"
-    name, colon, attribute = setting.partition(":")
+    entries = list(dict.fromkeys(line.strip() for line in setting.splitlines() if line.strip()))
+    own: dict[str, Tool] = {}
+    sources: dict[str, str] = {}
+    for entry in (entry for entry in entries if not is_server(entry)):
+        tools, stamps = _from_module(entry, root)
+        _add(own, tools, f"tools={entry}")
+        sources |= stamps
+    listed = list_servers([parse_server(entry, root, environ) for entry in entries if is_server(entry)])
+    for server in listed:
+        spec = f"tools={server.spec.text}"
+        for tool in server.tools:
+            _add(own, {tool.name: _server_tool(tool, server, spec)}, spec)
+    identity: dict[str, Json] = {"spec": setting, "sha256": sources}
+    if listed:
+        identity["mcp"] = [server.identity for server in listed]
+    return Toolbox(own, identity, listed)
+
+
+def _add(own: dict[str, Tool], tools: Mapping[str, Tool], spec: str) -> None:
+    for name, tool in tools.items():
+        if name in own:
+            other = own[name].server
+            whose = "a module" if other is None else repr(other.spec.text)
+            raise ActorError(f"{spec!r}: there are two tools {name!r}, another is of {whose}; leave one out")
+        own[name] = tool
+
+
+def _from_module(spec_: str, root: Path) -> tuple[dict[str, Tool], dict[str, str]]:
+    """Return the tools of a module, and the stamps of its files."""
+    spec = f"tools={spec_}"
+    name, colon, attribute = spec_.partition(":")
     module = import_module(name, root, spec)
     functions = _listed(module, attribute, spec) if colon else _public(module)
     if not functions:
         raise ActorError(f"{spec!r}: there is no public function in {name!r}")
     own = {tool_name: _own_tool(tool_name, function, spec) for tool_name, function in functions.items()}
     homes = (sys.modules.get(getattr(function, "__module__", "")) for function in functions.values())
-    sources = stamps_of_sources([module, *(home for home in homes if home is not None)], root)
-    return Toolbox(own, {"spec": setting, "sha256": sources})
+    return own, stamps_of_sources([module, *(home for home in homes if home is not None)], root)
+
+
+def _server_tool(tool: ServerTool, server: ListedServer, spec: str) -> Tool:
+    """Return the tool of a server; raises ActorError for one that no model can be offered."""
+    _check_name(tool.name, spec)
+    schema = tool.parameters
+    try:
+        if schema.get("type") != "object":
+            raise ValueError("its type must be object")
+        misfits = compile_foreign(schema, _search)
+    except ValueError as error:
+        raise ActorError(f"{spec!r}: the schema of tool {tool.name!r} cannot be used: {error}") from error
+    properties = schema.get("properties", {})
+    whole = (
+        name for name, one in properties.items() if isinstance(one, Mapping) and one.get("type") == "integer"
+    )
+    return Tool(
+        function=RolloutServers.call,
+        spec=ToolSpec(name=tool.name, description=tool.description, parameters=schema),
+        signature=Signature(parameters=schema, takes_context=False, whole=frozenset(whole)),
+        accepts=accepts(schema),
+        misfits=misfits,
+        is_async=True,
+        server=server,
+    )
+
+
+def _search(pattern: str, text: str) -> bool:
+    try:
+        return search(pattern, text)
+    except TimeoutError:
+        raise ToolFailure(f"the pattern {short(pattern)} of its schema takes too long") from None
+
+
+def _check_name(name: str, spec: str) -> None:
+    if not NAME.fullmatch(name):
+        raise ActorError(
+            f"{spec!r}: a tool cannot be called {name[:100]!r}; models take up to 64 letters, digits, _ and -"
+        )
 
 
 def _public(module: ModuleType) -> dict[str, Any]:
@@ -122,8 +227,7 @@ def _listed(module: ModuleType, attribute: str, spec: str) -> dict[str, Any]:
 def _own_tool(name: str, function: Any, spec: str) -> Tool:
     if not inspect.isroutine(function):
         raise ActorError(f"{spec!r}: {name!r} is {function!r}, not a function")
-    if not NAME.fullmatch(name):
-        raise ActorError(f"{spec!r}: a tool cannot be called {name!r}; use letters, digits, _ and -")
+    _check_name(name, spec)
     try:
         return _tool(function, name)
     except ValueError as error:
@@ -142,5 +246,6 @@ def _tool(function: Callable[..., Any], name: str | None = None) -> Tool:
         ),
         signature=signature,
         accepts=accepts(signature.parameters),
+        misfits=partial(violations, signature.parameters),
         is_async=inspect.iscoroutinefunction(function),
     )

@@ -120,6 +120,7 @@ class _Shared:
     def __init__(self, request: RunRequest, spending: Spending) -> None:
         self._request, self._spending = request, spending
         self._root, self._settings = request.root, request.settings
+        self.environ = request.environ
         self._models: Models | None = None
         self.replay: Replay | None = None
         self.models: dict[str, Completer] = {}
@@ -140,7 +141,7 @@ class _Shared:
             file = MODELS.of(self._settings)
             self._models = open_models(
                 self._root / file if file else None,
-                environ=self._request.environ,
+                environ=self.environ,
                 spending=self._spending,
                 max_tokens=MAX_TOKENS.of(self._settings),
                 standing=lambda: current_ticket().waiting(),
@@ -171,7 +172,9 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
                 shared.replay = open_recording(spec.partition(":")[2].strip(), root)
                 actor = shared.replay.actor
             else:
-                actor = open_actor(spec, root=root, settings=settings.values, model=shared.model)
+                actor = open_actor(
+                    spec, root=root, settings=settings.values, model=shared.model, environ=shared.environ
+                )
         except ActorError as error:
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not ALLOW_PAID.of(settings):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo import features
-from pytest_tfgrpo.actors.reference import ReferenceActor
+from pytest_tfgrpo.actors.reference import NothingActor, ReferenceActor
 from pytest_tfgrpo.core.errors import ActorError, SettingError
 from pytest_tfgrpo.core.files import BATCHES, JOURNAL, LIBRARY, run_folder
 from pytest_tfgrpo.core.lessons import Library
@@ -35,7 +35,7 @@ from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
 from pytest_tfgrpo.metrics.looks import merged
-from pytest_tfgrpo.protocols import Actor, Foresighted, as_conversational, as_metered
+from pytest_tfgrpo.protocols import Actor, Foresighted, Mocking, as_conversational, as_metered
 from pytest_tfgrpo.runs.commit import commit_of
 from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.runs.job import Job
@@ -303,6 +303,8 @@ def _require_fit(request: RunRequest, people: Components) -> None:
     require_sandbox(values)
     require_checks(values, scenarios)
     _require_able(people.actor, scenarios)
+    if people.replay is None:
+        _require_mocks(people.actor, scenarios)
     _require_conversational(people, scenarios)
     _require_judge(people, scenarios, JUDGE.of(values))
     require_affordable(people.models.values(), values)
@@ -331,6 +333,23 @@ def _require_able(actor: Actor, scenarios: Sequence[Scenario]) -> None:
             actor.require_references(scenarios)
     except ActorError as error:
         raise SettingError(f"actor: {error}") from error
+
+
+def _require_mocks(actor: Actor, scenarios: Sequence[Scenario]) -> None:
+    """Raise SettingError if a scenario mocks tools that the actor has not, or would call all the same."""
+    if isinstance(actor, ReferenceActor | NothingActor):
+        return  # they call none
+    for scenario in (scenario for scenario in scenarios if scenario.mocks):
+        where = f"scenario {scenario.id!r} ({scenario.source})"
+        if not isinstance(actor, Mocking) or (scenario.fixtures and scenario.fixtures[0]):
+            raise SettingError(
+                f"actor: {actor.name!r} calls its own tools, and {where} mocks some; use openai:<model>, or "
+                "leave mocks out"
+            )
+        try:
+            actor.require_mocks(scenario.task(), scenario.mocks)
+        except ActorError as error:
+            raise SettingError(f"actor: {where}: {error}") from error
 
 
 def _require_conversational(people: Components, scenarios: Sequence[Scenario]) -> None:

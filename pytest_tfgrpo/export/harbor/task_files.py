@@ -46,6 +46,7 @@ UNSAID = {
     "input": "its input is data, and a task holds only text",
     "attachments": "it has attachments; put them into the archive of its workspace",
     "setup": "it has a setup, which a task cannot run for each attempt",
+    "mocks": "it mocks tools, and the agent of a task has its own",
     "teardown": "it has a teardown, which a task cannot run after each attempt",
 }
 """Fields of a scenario without which it would be another task, and why it is not exported."""

@@ -137,7 +137,7 @@ def test_a_wrong_list_of_tools_is_refused(bench: Bench, value: str, reason: str)
 
 def test_a_module_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ActorError, match="'tools=no_such_tools': no module 'no_such_tools' in"):
-        open_toolbox("no_such_tools", tmp_path)
+        open_toolbox("no_such_tools", tmp_path, {})
 
 
 def require(bench: Bench, *tools: str) -> None:
@@ -314,7 +314,7 @@ def test_tools_side_by_side_make_the_workspace_once(bench: Bench) -> None:
 def test_identity_changes_with_the_source_of_a_tool_wherever_it_is(bench: Bench) -> None:
     (bench.root / "tools_elsewhere.py").write_text("def far(): ...")
     bench.tools("from tools_elsewhere import far\nTOOLS = [far]")
-    toolbox = open_toolbox(f"{MODULE}:TOOLS", bench.root)
+    toolbox = open_toolbox(f"{MODULE}:TOOLS", bench.root, {})
     assert toolbox.identity["sha256"].keys() == {f"{MODULE}.py", "tools_elsewhere.py"}
 
 

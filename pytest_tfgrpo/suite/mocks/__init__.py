@@ -1,0 +1,1 @@
+"""Mocks of tools, as scenario files have them."""
