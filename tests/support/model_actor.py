@@ -44,6 +44,7 @@ class Bench:
     def __init__(self, root: Path, make_call: Callable[..., ActorCall]) -> None:
         self.root = root
         self.make_call = make_call
+        self.environ: Mapping[str, str] = {}
         self.model = ScriptedCompleter(script())
 
     def tools(self, source: str) -> None:
@@ -53,7 +54,7 @@ class Bench:
         tools = MODULE if (self.root / f"{MODULE}.py").exists() else None
         self.model = ScriptedCompleter(answer or script())
         given: Any = {"tools": tools, "max_steps": 5} | settings
-        return open_openai(self.model, self.root, given)
+        return open_openai(self.model, self.root, given, self.environ)
 
     def ask(
         self, answer: Answer, *, settings: Mapping[str, Any] | None = None, **changes: Any
@@ -62,7 +63,14 @@ class Bench:
         if "tools" in changes:
             changes["task"] = Task(id="t", domain="d", prompt="p", tools=changes.pop("tools"))
         actor = self.actor(answer, **settings or {})
-        return asyncio.run(attempt(actor, self.make_call(**changes)))
+
+        async def once() -> AttemptResult:
+            try:
+                return await attempt(actor, self.make_call(**changes))
+            finally:
+                await actor.aclose()
+
+        return asyncio.run(once())
 
     def workspace(self, **files: bytes) -> Workspace:
         """Return a workspace with these files, ``a_txt`` for ``a.txt``, made as the engine makes it."""

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -69,20 +70,19 @@ def parse_server(entry: str, root: Path, environ: Mapping[str, str]) -> ServerSp
     """
     shared = entry.startswith(SHARED)
     spec = f"tools={entry}"
-    if (kind := find_secret(_VARIABLE.sub("", entry))) is not None:
-        shown = entry.partition(":")[0]
-        raise ActorError(
-            f"'tools={shown}:...' holds a secret ({kind}); put it into an environment variable, and write "
-            "NAME=$VARIABLE in front of the command or URL"
-        )
     try:
         words = shlex.split(entry.partition(":")[2])
     except ValueError as error:
         raise ActorError(f"{spec!r} is not a command line: {error}") from None
-    given: dict[str, str] = {}
-    while words and (named := _NAMED.fullmatch(words[0])):
-        given[named[1]] = _filled(named[2], environ, spec)
-        words = words[1:]
+    named = list(takewhile(bool, map(_NAMED.fullmatch, words)))
+    words = words[len(named) :]
+    written = (*(one[0] for one in named if one and not _VARIABLE.search(one[2])), " ".join(words))
+    if any(find_secret(text) is not None for text in written):
+        raise ActorError(
+            f"a secret stands in 'tools={OWN}...'; put it into an environment variable, and write "
+            "NAME=$VARIABLE in front of the command or URL"
+        )
+    given = {one[1]: _filled(one[2], environ, spec) for one in named if one}
     if not words:
         raise ActorError(f"{spec!r} names no server; write mcp:COMMAND or mcp:https://HOST/mcp")
     if words[0].startswith(("http://", "https://")):
@@ -120,12 +120,11 @@ def _check_url(words: Sequence[str], headers: Mapping[str, str], spec: str) -> N
     if len(words) > 1:
         raise ActorError(f"{spec!r}: nothing may follow the URL; headers come before it, NAME=VALUE")
     try:
-        held = urlsplit(words[0]).username
-        address = None if held is not None else parse_address(words[0])
+        if urlsplit(words[0]).username is not None:
+            raise ValueError("must not hold a user; write a header in front of it: NAME=$VARIABLE")
+        address = parse_address(words[0])
     except ValueError as error:
         raise ActorError(f"{spec!r}: the URL {error}") from None
-    if address is None:
-        raise ActorError(f"'tools={OWN}...': the URL must not hold a user; write a header: NAME=$VARIABLE")
     if headers and not address.private:
         raise ActorError(f"{spec!r} would send {', '.join(headers)} unencrypted; use https")
     for name, value in headers.items():

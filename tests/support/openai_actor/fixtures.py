@@ -1,13 +1,31 @@
 """An openai actor over a scripted model."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_tfgrpo.actors.mcp import sdk
 from pytest_tfgrpo.protocols import ActorCall
 from support.model_actor import MODULE, Bench
+
+if TYPE_CHECKING:
+    from support.mcp_servers import MemoryServers
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryServers:
+    """Have sessions with servers at a URL be with servers in this process."""
+    pytest.importorskip("mcp")
+    from support.mcp_servers import MemoryServers
+
+    servers = MemoryServers()
+    monkeypatch.setattr(sdk, "transport_to", servers.transport)
+    return servers
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """An openai actor over a scripted model."""
 
-from support.openai_actor.fixtures import bench
+from support.openai_actor.fixtures import bench, memory
 
-__all__ = ["bench"]
+__all__ = ["bench", "memory"]

@@ -1,0 +1,84 @@
+"""Mocks in scenario files: what they may say, and what of them is the scenario's content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.scenarios import Scenario
+from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.records import checked, scenario
+
+
+def made(folder: Path, mocks: Any) -> Scenario:
+    return scenario("s", folder=folder, prompt="p", checks=[{"kind": "exact", "value": "3"}], mocks=mocks)
+
+
+@pytest.mark.parametrize(
+    ("mocks", "reason"),
+    [
+        ({}, "#/mocks: {} should be non-empty"),
+        ({"f": {}}, "#/mocks/f: a mock has one of returns, raises, .*, real, not none"),
+        ({"f": {"returns": 1, "raises": "x"}}, "#/mocks/f: a mock has one of .*, not returns and raises"),
+        ({"f": {"retruns": 1}}, "#/mocks/f.*'retruns'"),
+        ({"f": [{"returns": 1}, {"when": {}}]}, "#/mocks/f/1: a mock has one of"),
+        ({"f": {"raises": 1}}, "#/mocks/f/raises"),
+        ({"f": {"real": False}}, "#/mocks/f/real"),
+        ({"f": {"sequence": []}}, "#/mocks/f/sequence"),
+        ({"f": {"sequence": ["x"]}}, "#/mocks/f/sequence/0"),
+        ({"f": {"sequence": [{"returns": 1, "raises": "x"}]}}, "#/mocks/f/sequence/0"),
+        ({"f": {"python": "nowhere_at_all:f"}}, "#/mocks/f/python: 'nowhere_at_all:f' cannot be used"),
+        ({"f": {"recorded": "none.jsonl"}}, "#/mocks/f/recorded: .*none.jsonl"),
+        ({"f": {"recorded": "../x.jsonl"}}, "#/mocks/f/recorded: "),
+        ({"f": {"recorded": "bad.jsonl"}}, "#/mocks/f/recorded: 'bad.jsonl', line 2: "),
+        ({"f": {"recorded": "empty.jsonl"}}, "#/mocks/f/recorded: there is no call of the tool 'f' in"),
+        ({"*": {"recorded": "empty.jsonl"}}, "there is no call of a tool in 'empty.jsonl'; record a session"),
+    ],
+)  # fmt: skip
+def test_a_mock_that_is_none_is_named(tmp_path: Path, mocks: Any, reason: str) -> None:
+    (tmp_path / "bad.jsonl").write_text("{}\n{\n")
+    (tmp_path / "empty.jsonl").write_text('{"kind": "model", "name": "f"}\n3\n\n')
+    with pytest.raises(ScenarioError, match=reason):
+        made(tmp_path, mocks)
+
+
+ALL: dict[str, Any] = {
+    "a": {"returns": None},
+    "b": [{"when": {"n": 1}, "raises": "x"}, {"sequence": [{"returns": 1}, {"raises": "y"}]}],
+    "c": {"python": "json:dumps"},
+    "d": {"recorded": "session.jsonl"},
+    "*": {"real": True},
+}
+
+
+def written(folder: Path, output: str = "42") -> None:
+    call = {"kind": "tool", "name": "d", "input": {"x": 1.5}, "output": output}
+    (folder / "session.jsonl").write_text(json.dumps(call) + "\n")
+
+
+def test_mocks_are_part_of_what_the_agent_meets(tmp_path: Path) -> None:
+    written(tmp_path)
+    first = made(tmp_path, ALL)
+    assert made(tmp_path, ALL).stamp == first.stamp
+    assert made(tmp_path, ALL | {"a": {"returns": 0}}).stamp != first.stamp
+    written(tmp_path, "43")
+    other = made(tmp_path, ALL)
+    assert (other.stamp, other.seen) != (first.stamp, first.seen)
+    assert other.stamp != first.stamp
+    plain = scenario("s", folder=tmp_path, prompt="p", checks=[{"kind": "exact", "value": "3"}])
+    assert "mocks" not in plain.seen
+
+
+def test_mocks_survive_a_record_and_the_wire(tmp_path: Path) -> None:
+    written(tmp_path)
+    first = made(tmp_path, ALL)
+    assert from_wire(Scenario, json.loads(json.dumps(to_wire(first)))).mocks == first.mocks
+    placed = Scenario(
+        **{name: getattr(first, name) for name in Scenario.__dataclass_fields__} | {"source": ""}
+    )
+    assert checked(placed, tmp_path, KINDS).mocks == first.mocks
