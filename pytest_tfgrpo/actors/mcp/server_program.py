@@ -78,7 +78,7 @@ class ServerProgram:
         """What it did besides answering: how it ended, what it printed that is no message; or nothing."""
         running, found = self._running, []
         if running.overflowed:
-            found.append(f"it printed a message of more than {MESSAGE_MAX_BYTES} bytes")
+            found.append(f"it printed more than {MESSAGE_MAX_BYTES} bytes at once")
         elif running.exit_code is not None:
             code = running.exit_code
             how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"

@@ -12,6 +12,7 @@ import pytest
 from pytest_tfgrpo.actors.mcp import sdk
 from pytest_tfgrpo.protocols import ActorCall
 from support.model_actor import MODULE, Bench
+from support.tools import require_module
 
 if TYPE_CHECKING:
     from support.mcp_servers import MemoryServers
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryServers:
     """Have sessions with servers at a URL be with servers in this process."""
-    pytest.importorskip("mcp")
+    require_module("mcp")
     from support.mcp_servers import MemoryServers
 
     servers = MemoryServers()
