@@ -37,7 +37,9 @@ MAX_TOKENS = Setting("max_tokens", "answers", whole(1), 4096,
     "maximum completion tokens per model call, with reasoning", "int")
 MAX_STEPS = Setting("max_steps", "answers", whole(1, 1000), 10,
     "maximum model calls per rollout with tools", "int")
-TOOLS = Setting("tools", "answers", parse_text, None, "Python module that defines the tools models may call")
+TOOLS = Setting("tools", "answers", parse_text, None,
+    "tools that models may call, one a line: a Python module, mcp:<command>, mcp:<url>; mcp-shared:... serves all "
+    "rollouts")
 RECORD = Setting("record", "none", parse_text, None,
     "file to record the run's answers in, for the actor replay:<file>")
 COMMAND_OUTPUT: Setting[Literal["frames", "claude", "codex"]] = Setting(
