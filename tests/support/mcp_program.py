@@ -18,7 +18,7 @@ if mode == "chatter":
         print("x" * 100)
 if mode == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["sleep", "987654321"]) if mode == "child" else None
+child = subprocess.Popen(["sleep", sys.argv[2]]) if mode == "child" else None
 count, calls = len(os.listdir(".")), 0
 if mode == "changing":
     open(sys.argv[2], "a").write("x")

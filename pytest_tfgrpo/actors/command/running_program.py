@@ -110,7 +110,7 @@ class RunningProgram:
 
     async def end(self) -> None:
         """End the program and its descendants: SIGTERM, a moment's grace, SIGKILL; wait for that."""
-        channel = self._channel
+        channel, self._channel = self._channel, None  # it is given back once
         try:
             if channel is not None:
                 if not self._exited.done():

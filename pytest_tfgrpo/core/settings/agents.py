@@ -38,8 +38,8 @@ MAX_TOKENS = Setting("max_tokens", "answers", whole(1), 4096,
 MAX_STEPS = Setting("max_steps", "answers", whole(1, 1000), 10,
     "maximum model calls per rollout with tools", "int")
 TOOLS = Setting("tools", "answers", parse_text, None,
-    "tools that models may call, one a line: a Python module, mcp:<command>, mcp:<url>; mcp-shared:... serves all "
-    "rollouts")
+    "tools that models may call, a line each: a Python module, mcp:<command> or mcp:<url>; with mcp-shared: "
+    "one server for all rollouts")
 RECORD = Setting("record", "none", parse_text, None,
     "file to record the run's answers in, for the actor replay:<file>")
 COMMAND_OUTPUT: Setting[Literal["frames", "claude", "codex"]] = Setting(

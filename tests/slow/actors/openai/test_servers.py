@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -88,8 +89,9 @@ def test_a_shared_server_keeps_its_state_and_starts_again_once_it_died(bench: Be
             await attempt(actor, bench.make_call())
             calls.append(json.loads(bench.told()[-1])["calls"])
             if len(calls) == 2:
-                (session,) = actor._toolbox.servers._shared.values()
-                await session._program.end(0)
+                (server,) = running(str(bench.root / "mcp_server.py"))
+                os.kill(server, signal.SIGKILL)
+                await asyncio.sleep(0.5)
         await actor.aclose()
         return calls
 
@@ -99,9 +101,9 @@ def test_a_shared_server_keeps_its_state_and_starts_again_once_it_died(bench: Be
 
 @pytest.mark.parametrize("mode", ["child", "stubborn"])
 def test_nothing_of_a_server_is_left_behind(bench: Bench, mode: str) -> None:
-    said = say(bench, mode)
-    assert said.answer == "3"
-    assert running("sleep 987654321") == {}
+    seconds = f"98765{os.getpid()}"
+    assert say(bench, mode, seconds).answer == "3"
+    assert running(f"sleep {seconds}") == {}
 
 
 def test_a_greeting_on_stdout_is_passed_over(bench: Bench) -> None:
