@@ -129,7 +129,7 @@ def test_a_list_names_agents_as_the_program_does(tmp_path: Path) -> None:
     answers = {row["agent"]: row["answer"] for row in results.rows()}
     assert (answers["lambda-1"], answers["lambda-2"]) == ("a", "b")
     assert results.page is None
-    assert "no claim whether lambda-1 is better or worse than three" in repr(results)
+    assert "not sure whether lambda-1 is better or worse than three" in repr(results)
 
 
 @pytest.mark.parametrize("actor", [[three], {"three": three}, ["nothing"], "three = nothing"])

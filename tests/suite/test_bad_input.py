@@ -323,8 +323,8 @@ def test_a_file_with_another_name_is_no_scenario_file(refusal):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prompt": {"a"}}, "#: the scenario has a value that JSON cannot"),
-        ({"input": float("nan")}, "#: the scenario has a value that JSON cannot"),
+        ({"prompt": {"a"}}, "#/prompt: JSON cannot hold the value: "),
+        ({"input": float("nan")}, "#/input: JSON cannot hold the value: "),
         ({"id": "a b"}, "#/id: 'a b' does not match"),
         ({"splt": "train"}, "#/splt: unknown key 'splt'; did you mean 'split'?"),
         ({"checks": [{"kind": "exat"}]}, "#/checks/0/kind: unknown check kind 'exat'"),
