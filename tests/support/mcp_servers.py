@@ -12,7 +12,7 @@ from mcp import types
 from mcp.server import Server
 from mcp.shared.memory import create_client_server_memory_streams
 
-from pytest_tfgrpo.actors.mcp import sdk
+from pytest_tfgrpo.actors.mcp.server_spec import ServerSpec
 
 URL = "https://in.memory/mcp"
 Reply = types.CallToolResult | str
@@ -42,7 +42,7 @@ class MemoryServers:
         return f"{name} {json.dumps(arguments)}"
 
     @asynccontextmanager
-    async def transport(self, spec: sdk.ServerSpec, _program: object) -> AsyncIterator[Any]:
+    async def transport(self, spec: ServerSpec, _program: object) -> AsyncIterator[Any]:
         self.sessions.append(spec.variables)
 
         async def list_tools(_context: Any, _params: Any) -> types.ListToolsResult:
