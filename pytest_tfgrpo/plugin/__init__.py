@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 MARKER = (
     "tfgrpo(prompt, domain='general', split='train', input=None, turns=None, user=None, attachments=(), "
-    "workspace=None, environment=None, tools=None, checks=(), expected=None, rubric=None, truth=None, "
-    "min_score=None, tags=(), timeout_s=None, family=None, agents=(), fixtures=(), agent=None): make the "
-    "test function the checker of a scenario"
+    "workspace=None, environment=None, tools=None, mocks=None, checks=(), expected=None, rubric=None, "
+    "truth=None, min_score=None, tags=(), timeout_s=None, family=None, agents=(), fixtures=(), agent=None): "
+    "make the test function the checker of a scenario"
 )
 own_modules.load_as_they_are()
 

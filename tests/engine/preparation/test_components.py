@@ -23,7 +23,7 @@ from pytest_tfgrpo.learning.library.library import of
 
 
 def test_the_models_of_a_run_keep_their_batches_where_the_run_says(tmp_path: Path) -> None:
-    request: Any = SimpleNamespace(root=tmp_path, settings=resolve({}, {}, {}))
+    request: Any = SimpleNamespace(root=tmp_path, settings=resolve({}, {}, {}), environ={})
     shared = _Shared(request, spending=None)  # type: ignore[arg-type]
     shared.keep_batches(tmp_path)  # without a model there is none
     kept: list[Path] = []
