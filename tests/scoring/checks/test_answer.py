@@ -53,6 +53,7 @@ def test_every_way_python_writes_a_number_is_read_back(number, frame):
         ("100", {}, True), ("100.00000001", {}, True), ("100.1", {}, False),
         ("100.1", {"abs_tol": 0.2}, True), ("99.9", {"abs_tol": 0.2}, True), ("101", {"rel_tol": 0.01}, True),
         ("101.1", {"rel_tol": 0.01}, False), ("105", {"rel_tol": 0.01, "abs_tol": 5}, True),
+        ("150", {"rel_tol": 0.5}, True), ("190", {"rel_tol": 0.5}, False), ("50", {"rel_tol": 0.5}, True),
         ("1e999", {}, False), ("none", {}, False), ("100.00000001", {"rel_tol": 0}, False),
     ],
 )  # fmt: skip

@@ -85,6 +85,16 @@ def test_a_reason_is_kept_short_and_without_secrets() -> None:
     assert "it gave away [redacted:" in secret.evidence["style"]
 
 
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_of_a_secret_where_a_long_reason_is_cut_nothing_is_kept(at_the_end: bool) -> None:
+    """Its middle is left out."""
+    for near in range(0, MAX_EVIDENCE, 8):
+        short, long = "x " * (near // 2), "y " * MAX_EVIDENCE
+        parts = (long, KEY, f" {short}") if at_the_end else (short, KEY, f" {long}")
+        (found,) = scored((1.0, "".join(parts)))
+        assert not [n for n in range(len(KEY) - 7) if KEY[n : n + 8] in found.evidence["style"]]
+
+
 def test_scores_without_reasons_are_written_as_they_ever_were() -> None:
     assert "evidence" not in to_wire(scored(0.5)[0])
     told = scored((0.5, "why"))[0]

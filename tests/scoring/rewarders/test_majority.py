@@ -44,6 +44,14 @@ def test_scores_owe_nothing_to_the_order_of_rollouts(answers, rng: random.Random
     assert [str(one) for one in again] == [str(found[answer]) for answer in mixed]
 
 
+def test_of_long_answers_the_end_votes():
+    talk = ("First I look at it.\n" * 2000, "Let me see.\n" * 4000, "Well.\n" * 9000)
+    answers = [
+        f"It is {other}.\n{before}{said}" for before, other, said in zip(talk, "445", "334", strict=True)
+    ]
+    assert majority_scores(group(*answers)) == [1, 1, 0]
+
+
 @pytest.mark.parametrize("answers", [["3"], ["3", ""], ["", ""]])
 def test_fewer_than_two_answers_give_no_score_at_all(answers):
     assert all(map(math.isnan, majority_scores(group(*answers))))

@@ -1,6 +1,7 @@
 """The check kind ``tests``: hidden tests on a fresh copy of what an agent made."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,13 +151,19 @@ def test_a_run_needs_the_environments_and_workspaces_of_its_hidden_tests(fix):
         require_checks({"check_sandbox": "none"}, [replace(scenario, environment="0" * 64)])
 
 
-def fill(tmp_path: Path, left: Path, globs: tuple[str, ...] = ()) -> dict[str, str]:
-    scenario = SmallFix(folder=tmp_path / "suite").scenario()
+def fill(
+    tmp_path: Path,
+    left: Path,
+    globs: tuple[str, ...] = (),
+    removed: tuple[str, ...] = (),
+    base: Mapping[str, str] = BASE,
+) -> dict[str, str]:
+    scenario = SmallFix(folder=tmp_path / "suite", base=base).scenario()
     assert scenario.workspace is not None
     tree = tmp_path / "tree"
     tree.mkdir()
     hidden = [ArchiveEntry(name=name, data=text.encode()) for name, text in HIDDEN.items()]
-    make_tree(left, tree, base=read_base(scenario.workspace, globs), hidden=hidden)
+    make_tree(left, tree, base=read_base(scenario.workspace, globs).without(removed), hidden=hidden)
     return {
         str(path.relative_to(tree)): f"-> {path.readlink()}" if path.is_symlink() else path.read_text()
         for path in tree.rglob("*")
@@ -183,6 +190,15 @@ def test_nothing_that_an_agent_left_is_followed_or_opened_but_plain_files(tmp_pa
         "pytest.ini": BASE["pytest.ini"],
         **HIDDEN,
     } | ({"odd\nname.py": "x"} if "odd\nname.py" in found else {})
+
+
+def test_files_and_folders_of_tests_that_a_fix_removes_are_gone(tmp_path):
+    data = ("tests/old.txt", "tests/data/a.txt", "tests/data/b/c.txt", "tests/data.txt")
+    (left := tmp_path / "left").mkdir()
+    found = fill(
+        tmp_path, left, removed=("tests/old.txt", "tests/data"), base={**BASE, **dict.fromkeys(data, "x")}
+    )
+    assert {*data} & found.keys() == {"tests/data.txt"}
 
 
 def test_a_program_stays_one(tmp_path):
