@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.actors.command.command import _inherited
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.engine.attempts.attempt import AttemptResult
@@ -43,6 +44,24 @@ def test_a_task_that_cannot_be_written_is_not_the_agents_fault(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
     assert failure(ask(script("echo 3")))[:2] == ("error", "spawn")
+
+
+def test_an_agent_inherits_nothing_that_belongs_to_the_test_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook of git has GIT_DIR: with it the agent's git would write into the repository that is tested."""
+    own = (
+        "GIT_DIR",
+        "GIT_INDEX_FILE",
+        "PYTEST_ADDOPTS",
+        "TFGRPO_SEED",
+        "FEATURE_TFGRPO_GROUP",
+        "PWD",
+        "OLDPWD",
+    )
+    for name in ("SOME_PROVIDER_KEY", *own):
+        monkeypatch.setenv(name, "x")
+    found = _inherited()
+    assert {"SOME_PROVIDER_KEY", "PATH"} <= found.keys()
+    assert not found.keys() & {*own, "PYTEST_CURRENT_TEST"}
 
 
 def test_identity_changes_with_the_program(script: Script, tmp_path: Path) -> None:

@@ -333,6 +333,14 @@ def test_thoughts_are_kept_within_what_an_answer_may_have(bench: Bench) -> None:
     assert frame.thoughts == "ä" * 5
 
 
+def test_the_thoughts_of_all_calls_of_a_rollout_share_that_limit(bench: Bench) -> None:
+    bench.tools(ADD)
+    thinks = replace(wants(ADD_1_2), thoughts="x" * 8)
+    outcome = bench.ask(script(thinks, thinks, Completion(text="3", thoughts="done")), answer_max_bytes=11)
+    said = [frame.thoughts for frame in outcome.frames if frame.kind == "model"]
+    assert said == ["x" * 8, "x" * 3, ""]
+
+
 def test_thoughts_without_an_answer_are_none_and_named(bench: Bench) -> None:
     outcome = bench.ask(script(Completion(text="", thoughts="hm", why_empty="it returned thoughts alone")))
     assert outcome.failure is not None

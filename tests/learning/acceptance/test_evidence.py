@@ -27,6 +27,15 @@ def test_evidence_of_many_rollouts_holds_sums_and_none_of_them() -> None:
     assert found.cells.sum_C.tolist() == [3000.0]
 
 
+def test_what_a_majority_voted_is_no_evidence() -> None:
+    voted, checked = (
+        make_group([1.0], rollouts=(make_rollout(scenario_id=id_, left_out=("l0",)),))
+        for id_ in ("voted", "s0")
+    )
+    assert gathered([voted]).is_empty
+    assert gathered([voted, checked]).cells.n_C.sum() == 1
+
+
 @pytest.mark.parametrize("fails_with", [True, False])
 def test_of_two_readings_of_errors_the_one_that_says_less_for_a_lesson_counts(fails_with: bool) -> None:
     """Half the prompts carry a lesson; every other one of those with it, or without it, is an error."""
