@@ -1,8 +1,10 @@
 """Variables of OpenTelemetry that are numbers."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from support.recordings import make_call
 from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.core.errors import SettingError
@@ -83,3 +85,15 @@ def test_what_an_earlier_process_has_sent_is_not_sent_again(monkeypatch: pytest.
         for record in (group, result, run, "something else"):
             telemetry(record)
         assert put == expected
+
+
+def test_a_call_that_an_earlier_process_has_sent_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An epoch in which a process was killed is sent by the next one, with its own calls."""
+    run = make_run(final={"a": [1, 0]})
+    paid, fresh = make_call(key="e1.a.judge0"), make_call(key="e1.a.judge1")
+    telemetry, put = Telemetry(SETTINGS, {}), list[object]()
+    monkeypatch.setattr(telemetry, "_put", put.append)
+    telemetry.begin(SimpleNamespace(run_id=run.run_id), sent={paid.key})  # type: ignore[arg-type]
+    result = replace(run.phases[-1], calls=(paid, fresh))
+    telemetry(result)
+    assert put == [replace(result, calls=(fresh,))]
