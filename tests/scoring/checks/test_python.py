@@ -51,7 +51,7 @@ def test_an_exception_is_a_broken_check_and_never_ends_the_run(judge, name, mess
 
 def test_an_interrupt_inside_a_check_is_a_broken_check(judge):
     with pytest.raises(CheckError, match="KeyboardInterrupt"):
-        judge("python", "(_ for _ in ()).throw(KeyboardInterrupt)", target=f"{MODULE}:outcome")
+        judge("python", target=f"{MODULE}:interrupt")
 
 
 @pytest.mark.parametrize("target", ["later", "nope", "Judge.nope", "__doc__"])
