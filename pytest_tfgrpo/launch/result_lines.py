@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.texts.text import count, gist, interval, line, money, nu
 from pytest_tfgrpo.metrics.passes import solved
 from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES
 from pytest_tfgrpo.report.gates import overall
+from pytest_tfgrpo.report.outcome import outcome
 
 WIDTH = 200
 """Characters of a line; a wider one is cut."""
@@ -56,13 +57,13 @@ def _why(report: Report) -> str:
 
 
 def result_lines(report: Report, passed: bool, folder: str) -> list[str]:
-    """Return six lines: how it ended, gain, score, lessons, cost, files."""
-    learned, cost = len(report["library"]["lessons"]), report.get("cost")
+    """Return six lines: how it ended, the result in a sentence, gain, score, cost, files."""
+    cost = report.get("cost")
     usd = "unknown" if cost is None or cost["usd"] is None else money(cost["usd"])
     told = {
+        "result": outcome(report) or "none",
         "gain": _gain(report),
         "score": _score(report),
-        "lessons": plural(learned, "active lesson"),
         "cost": usd if cost is None else f"{usd}, {count(cost['tokens'])} tokens",
     }
     lines = [f"{name:8} {line(text, WIDTH)}" for name, text in told.items()]

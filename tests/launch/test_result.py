@@ -34,10 +34,11 @@ def learned(root: Path, **settings: Any) -> RunResult:
 def test_a_result_is_six_lines_the_verdict_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = learned(tmp_path)
     lines = repr(result).splitlines()
-    assert [text[:8].strip() for text in lines[1:]] == ["gain", "score", "lessons", "cost", "files"]
+    assert [text[:8].strip() for text in lines[1:]] == ["result", "gain", "score", "cost", "files"]
     assert lines[0].startswith(f"passed: run {result.run.run_id}") == result.passed
-    assert " (" in lines[1]
-    assert lines[2].endswith("mean of 10 rollouts of 2 scenarios, 0 without an answer, 0 errors")
+    assert lines[1] == f"result   {outcome(result.report)}"
+    assert " (" in lines[2]
+    assert lines[3].endswith("mean of 10 rollouts of 2 scenarios, 0 without an answer, 0 errors")
     assert lines[5] == f"files    {result.folder}"
     monkeypatch.chdir(tmp_path)
     assert repr(result).splitlines()[5].startswith("files    out/")
