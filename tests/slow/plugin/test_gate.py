@@ -120,5 +120,5 @@ def test_verbosity_is_respected(project: Project) -> None:
     assert "mean latency" not in usual
     assert "mean latency" in verbose
     section = usual.partition(" tfgrpo ===")[2].splitlines()[1:]
-    assert max(map(len, (line for line in section if not line.startswith("files")))) <= 80
+    assert max(map(len, (line for line in section if not line.startswith("file")))) <= 80
     assert "\x1b" not in usual
