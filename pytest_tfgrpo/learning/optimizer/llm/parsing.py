@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.lessons import Polarity
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.texts.words import content
 from pytest_tfgrpo.core.wire.strict import finite
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.experience_lines import MAX_CHARS
@@ -23,7 +24,8 @@ MAX_STARTS = 100
 """Places in a text that are tried as the start of its JSON."""
 MAX_OPERATIONS = 200
 """Operations of one answer that are looked at."""
-"""Characters of a lesson: words can be long."""
+TEMPLATE = frozenset({"...", "…", "in a few words"})
+"""What the fields of the form in the prompt hold: an answer with one of them repeats the form."""
 REASON = 200
 """Characters of a reason that are kept."""
 
@@ -167,6 +169,10 @@ def _with_lesson(change: Change, value: Mapping[str, Any], max_words: int) -> Ch
     lesson, polarity = value.get("lesson"), value.get("polarity")
     if not isinstance(lesson, str) or not lesson.split():
         return "malformed", f'{change.op} needs a text as "lesson"'
+    if any(isinstance(field, str) and field.strip() in TEMPLATE for field in (lesson, value.get("reason"))):
+        return "malformed", f"{short(dict(value))} repeats the form of the answer; fill it in"
+    if not content(lesson):
+        return "malformed", f"the lesson {short(lesson)} has no word about a task"
     if polarity not in ("do", "avoid"):
         return "malformed", f'"polarity" must be "do" or "avoid", not {short(polarity)}'
     words = lesson.split()

@@ -86,6 +86,9 @@ def test_no_operations_is_an_answer_too() -> None:
         ({"lesson": float("nan")}, None),
         ({"polarity": "never"}, '"do" or "avoid"'),
         ({"polarity": {"do": 1}}, '"do" or "avoid"'),
+        ({"lesson": "..."}, "repeats the form"),
+        ({"reason": " in a few words "}, "repeats the form"),
+        ({"lesson": "Use the first 3 steps of it."}, "no word about a task"),
     ],
 )
 def test_an_operation_of_another_form_is_left_out_and_said(change: dict[str, Any], words: str | None) -> None:
