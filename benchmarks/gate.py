@@ -102,6 +102,19 @@ def by_domain(runs: int) -> str:
     return "{:.1f} % uncorrected, {:.1f} % with a shared level".format(*(100 * failed / runs))
 
 
+def unchanged(runs: int, n: int, rollouts: int) -> float:
+    """Return the share of red gates of an unchanged build whose scenarios have chances from .2 to .8."""
+    rng = np.random.default_rng([SEED, n, rollouts])
+    red = 0
+    for _ in range(runs):
+        p_K = rng.uniform(0.2, 0.8, n)
+        answer, _ = decide(
+            rng, tallies(rng.binomial(rollouts, p_K), rollouts), p_K, Bar(margin=MARGIN, alarm=ALARM)
+        )
+        red += answer in ("worse", "unseen")
+    return red / runs
+
+
 def main(runs: int) -> None:
     """Print the table, and the false alarms of a gate by domain."""
     print(f"{runs} runs a line, margin {MARGIN}, alarm {ALARM}, {FIRST} rollouts at first; percent:\n")
@@ -117,6 +130,9 @@ def main(runs: int) -> None:
                 (ALARM, "broken"),
             ):
                 print(row(n, reference, drop, how, runs), flush=True)
+    for rollouts in (5, 10, 15, 25):
+        share = unchanged(runs, 40, rollouts)
+        print(f"40 scenarios with chances from .2 to .8, baseline of {rollouts} rollouts: {share:.1%} red")
     print(f"\nby domain, nothing changed: {by_domain(runs)}")
 
 

@@ -1,4 +1,4 @@
-"""How many scenarios and rollouts would decide an inconclusive comparison."""
+"""How many scenarios and rollouts decide a comparison, and how often a gate is red though nothing changed."""
 
 from __future__ import annotations
 
@@ -6,10 +6,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pytest_tfgrpo.core.settings.gate import (
+    GATE_ALARM,
+    GATE_EXTEND,
+    GATE_MARGIN,
+    GATE_SEQUENTIAL,
+    GATE_STRICT,
+)
+from pytest_tfgrpo.core.settings.learning import EVAL_ROLLOUTS
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.gate.looks import ALPHA, SHARES, TIMES
 from pytest_tfgrpo.metrics.comparison import Comparison, Tally
 from pytest_tfgrpo.numerics.planning import settling, settling_n, spread
+from pytest_tfgrpo.numerics.unchanged import Limits, LookPlan, StoredSweep, red_share
+
+MOST_RED = 0.04
+"""Of unchanged builds; *worse* alone may be wrong in 2.5 % of them."""
+_MORE_SWEEPS = (1, 2, 4, 9)
+_MORE_SCENARIOS = (2, 3, 4, 6)
+_DRAWS = 200
+"""Builds by which a remedy is judged."""
 
 
 def settling_advice(
@@ -55,6 +72,56 @@ def settling_advice(
     ]
     alone = "" if same else "; more rollouts alone would not"
     return f"about {' or '.join(ways)} would be enough{alone}", found
+
+
+def red_builds(
+    rows: Mapping[str, Tally], settings: Mapping[str, object], *, sweeps: int = 1, drift: float | None = None
+) -> str:
+    """Return in how many of 100 unchanged builds a gate with this baseline is red, and what to do.
+
+    `rows` pool so many `sweeps`; `drift` is that between sweeps, where it is known. Empty where nothing has a
+    score.
+    """
+    scored = {id_: row for id_, row in rows.items() if row.n}
+    if not scored:
+        return ""
+    first = EVAL_ROLLOUTS.of(settings) or GATE_EXTEND.of(settings) or 1
+    several = GATE_EXTEND.of(settings) and not GATE_SEQUENTIAL.of(settings)
+    planned = zip(TIMES, SHARES, strict=True) if several else ((1, 1.0),)
+    looks = [LookPlan(first * times, ALPHA * share) for times, share in planned]
+    limits = Limits(
+        GATE_MARGIN.of(settings), GATE_ALARM.of(settings), drift or 0.0, strict=GATE_STRICT.of(settings)
+    )
+    families = [row.family or f"scenario {id_}" for id_, row in scored.items()]
+    stored = StoredSweep(list(scored.values()), families)
+    share = red_share(stored, looks, limits)
+    said = f"without a change the gate will be red in {_of_100(share)} of 100 builds"
+    if share <= MOST_RED:
+        return said
+    return f"{said}; {_remedy(stored, looks, limits, sweeps)}"
+
+
+def _of_100(share: float) -> str:
+    return f"about {100 * share:.0f}" if share >= 0.015 else "at most 1"
+
+
+def _remedy(stored: StoredSweep, looks: list[LookPlan], limits: Limits, sweeps: int) -> str:
+    """Return the cheapest of more sweeps and more scenarios after which few unchanged builds are red."""
+    larger = f"set gate_alarm to a larger drop than {limits.alarm:g}"
+    if limits.strict:
+        return f"add eval scenarios, {larger}, or unset gate_strict"
+    for more in _MORE_SWEEPS:
+        share = red_share(stored._replace(more=more / sweeps), looks, limits, draws=_DRAWS)
+        if share <= MOST_RED:
+            runs = "one more run" if more == 1 else f"{more} more runs"
+            seed = "another seed" if more == 1 else "other seeds"
+            return f"after {runs} like this with {seed} save it again: then in {_of_100(share)}"
+    for times in _MORE_SCENARIOS:
+        share = red_share(stored._replace(times=times), looks, limits, draws=_DRAWS)
+        if share <= MOST_RED:
+            wanted = times * len(stored.rows)
+            return f"with about {wanted} eval scenarios in {_of_100(share)}"
+    return f"add eval scenarios, or {larger}"
 
 
 def shared(comparison: Comparison) -> bool:

@@ -1,10 +1,14 @@
 """Advice on an open comparison, in numbers a reader can act on."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from pytest_tfgrpo.gate.sample_size import settling_advice
+from pytest_tfgrpo.core.settings import TABLE
+from pytest_tfgrpo.gate import sample_size
+from pytest_tfgrpo.gate.sample_size import red_builds, settling_advice
 from pytest_tfgrpo.metrics.comparison import Comparison, Tally, compare
 from pytest_tfgrpo.numerics.planning import settling_n
 
@@ -111,3 +115,41 @@ def test_so_many_families_more_of_the_same_kind_do_settle_it() -> None:
     assert open_one.low is not None
     assert settled.low is not None
     assert open_one.low < -0.05 < settled.low
+
+
+def red(rows: dict[str, Tally], **options) -> str:
+    return red_builds(rows, {row.name: row.default for row in TABLE} | options)
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    share = sample_size.red_share
+    monkeypatch.setattr(sample_size, "red_share", lambda *given, draws=0: share(*given, draws=40))
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_saved_baseline_says_how_often_the_gate_will_be_red_and_what_to_do() -> None:
+    difficulties = np.random.default_rng(5).uniform(0.2, 0.8, 40)
+    once, thrice = red(sweep(1, difficulties, 3)), red(sweep(1, difficulties, 25))
+    assert re.fullmatch(
+        r"without a change the gate will be red in about \d+ of 100 builds; after [249] more runs like this "
+        r"with other seeds save it again: then in (about [234]|at most 1)",
+        once,
+    )
+    assert re.fullmatch(
+        r"without a change the gate will be red in (about [234]|at most 1) of 100 builds", thrice
+    )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_what_no_sweep_mends_takes_scenarios_or_another_alarm() -> None:
+    assert red(sweep(1, np.full(12, 1.0), 5)).endswith("; with about 36 eval scenarios in at most 1")
+    assert red(sweep(1, np.full(5, 0.5), 5)).endswith(
+        "; add eval scenarios, or set gate_alarm to a larger drop than 0.15"
+    )
+    assert red(sweep(1, np.full(5, 0.5), 5), gate_strict=True).endswith(", or unset gate_strict")
+
+
+def test_without_scores_nothing_is_said_of_red_builds() -> None:
+    errors = {"s": Tally(stamp="x", n=0, sum=0.0, sum_sq=0.0, errors=3)}
+    assert red(errors) == ""

@@ -17,11 +17,13 @@ from pytest_tfgrpo.core.settings.gate import GATE_ALARM, GATE_MARGIN
 from pytest_tfgrpo.gate import baseline
 from pytest_tfgrpo.gate.baseline import describe, from_run, load, locate
 from pytest_tfgrpo.gate.difference import Bar
-from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, is_same_build, pooled, sweeps_of
+from pytest_tfgrpo.gate.pooling import MOST_SWEEPS, drift_of, is_same_build, pooled, sweeps_of
+from pytest_tfgrpo.gate.sample_size import red_builds
 from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.report.comparison.baselines import compare_baselines
 from pytest_tfgrpo.runs.earlier_runs import looks_on_disk
 from pytest_tfgrpo.runs.journal.journal_contents import list_runs, load_run
+from pytest_tfgrpo.suite.families import sweeps_of as sweeps_of_run
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.cli.project import Project
@@ -41,6 +43,10 @@ def save(arguments: Arguments) -> Iterator[str]:
     yield from baseline.describe(stored)[:3]
     if stored.sweeps:
         yield f"  pooled from {len(stored.sweeps)} sweeps of this build, whatever their gates said"
+    family_of = {id_: row.family for id_, row in sweeps_of_run(run).rows_after.items()}
+    rows = {id_: replace(row, family=family_of.get(id_)) for id_, row in stored.scenarios.items()}
+    said = red_builds(rows, project.settings.values, sweeps=len(sweeps_of(stored)), drift=drift_of(stored))
+    yield from [f"  {said}"] * bool(said)
     yield f"wrote {path}; commit it, and set tfgrpo_baseline = {arguments.name}"
 
 
