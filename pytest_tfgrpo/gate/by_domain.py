@@ -114,7 +114,7 @@ def _with_n(result: RuleResult, sides: Sides, margin: float) -> RuleResult:
     compared = compare(*sides)
     needed = max(settling_n(compared.difference, margin) or 0, MIN_SCENARIOS)
     few = plural(n, "scenario", "is", "are")
-    advice = f"{few} too few: about {counted(needed, compared)} of the domain would be enough"
+    advice = f"{few} too few: about {counted(needed, compared)} of the domain would be enough in 4 of 5 runs"
     return replace(result, advice=advice, figures={**result.figures, "settled_by": needed})
 
 

@@ -57,7 +57,7 @@ def settling_advice(
     own = [(old, new) for old, new in rows if not (old.shared and new.shared)]
     parts = spread(comparison.difference, own, alike=len(rows) - len(own))
     if parts is None or parts.within <= 0:
-        return f"about {counted(count, comparison)} would be enough", found
+        return f"about {counted(count, comparison)} would be enough in 4 of 5 runs", found
     rollouts = max(round(sum(old.n + new.n for old, new in rows) / (2 * len(rows))), 1)
     options, same = settling(comparison.difference, parts, rollouts, margin, level=level)
     found |= {
@@ -71,7 +71,7 @@ def settling_advice(
         *([f"{plural(same, 'rollout')} of each of these {len(rows)}"] if same else []),
     ]
     alone = "" if same else "; more rollouts alone would not"
-    return f"about {' or '.join(ways)} would be enough{alone}", found
+    return f"about {' or '.join(ways)} would be enough in 4 of 5 runs{alone}", found
 
 
 def red_builds(

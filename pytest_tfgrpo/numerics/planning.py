@@ -15,6 +15,10 @@ _MORE = 4
 """How many times the rollouts the second option has."""
 _MOST_ROLLOUTS = 100
 """More rollouts of one scenario are no advice."""
+_STEPS, _UNKNOWN = 30, 1000.0
+"""Of the search for a number of scenarios, and where it starts."""
+_POWER = 0.8
+"""Share of runs that advice is to decide: 4 of 5."""
 COIN = 0.25
 """Variance of a score in [0, 1] that is as spread as can be: a fair coin."""
 
@@ -42,6 +46,10 @@ class Difference(Protocol):
     @property
     def families(self) -> float:
         """Effective ones; 0 where each scenario is its own."""
+
+    @property
+    def method(self) -> str:
+        """Of the interval."""
 
 
 class Spread(NamedTuple):
@@ -139,22 +147,54 @@ def pooled_noise(rows: Sequence[Measured]) -> float | None:
 
 
 def settling_n(difference: Difference, margin: float, *, level: float = 0.95) -> int | None:
-    """Return how many scenarios would decide a comparison if mean and spread stay the same.
+    """Return how many scenarios would decide a comparison in 4 of 5 runs, at its mean and spread.
 
-    Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a). They are
-    in families as large as those there are; with fewer than 8 effective ones, in these families. None when no
-    number does (a mean on the edge, or nothing measured).
+    Settled means: the lower bound is above -`margin`, or the upper bound is below 0 (decision 21a), by the
+    method of the interval. They are in families as large as those there are; with fewer than 8 effective
+    ones, in these families. None when no number does (a mean on the edge, or nothing measured).
     """
     d, above, below = difference.mean, difference.mean + margin, -difference.mean
     if math.isnan(difference.std) or max(above, below) <= NO_SPREAD:
         return None
-    if difference.std <= NO_SPREAD:
+    if difference.std <= NO_SPREAD:  # they all differ alike: more of them do so in every run
         rates = [a / b for a, b in ((above, d + 1.0), (below, 1.0 - d)) if a > NO_SPREAD]
         units = [math.log((1.0 - level) / 2) / math.log1p(-min(rate, 1.0 - NO_SPREAD)) for rate in rates]
-        needed = [_each(difference) * n for n in units]
+        needed = min(_each(difference) * n for n in units)
     else:
-        needed = [(_z(level) * difference.std / room) ** 2 for room in (above, below) if room > NO_SPREAD]
-    return max(math.floor(min(needed)) + 1, difference.n + 1, math.ceil(MIN_INTERVAL * _each(difference)))
+        needed = _needed(difference, difference.std, max(above, below), level)
+    return max(math.floor(needed) + 1, difference.n + 1, math.ceil(MIN_INTERVAL * _each(difference)))
+
+
+def _needed(difference: Difference, std: float, room: float, level: float) -> float:
+    """Return the scenarios of this spread whose bound keeps within `room` of the mean, in 4 of 5 runs.
+
+    Bounds are Student's, as those of the permutation test and of the expanded bootstrap are (`resampling`).
+    Where few values differ half an observation at the end of the support comes on top of it.
+    """
+    each = _each(difference)
+    unseen = each * (1 + abs(difference.mean)) * _ghost(level) if difference.method == "bounded" else 0.0
+    found = _UNKNOWN
+    for _ in range(_STEPS):
+        spread_2 = (
+            _quantiles(found / each, level) * std
+        ) ** 2  # at n: spread_2 / n + (unseen / n)^2 = room^2
+        found = (spread_2 + math.sqrt(spread_2**2 + 4 * (room * unseen) ** 2)) / (2 * room**2)
+    return found
+
+
+def _ghost(level: float) -> float:
+    """Return the quantile of half an observation's weight: a Gamma distribution of shape 1/2."""
+    return _z(0.5 + level / 2) ** 2 / 2
+
+
+def _quantiles(units: float, level: float) -> float:
+    """Return by how many standard errors a mean of so many units must be inside, to be shown in 4 of 5 runs.
+
+    Student's quantile by the expansion of Fisher and Cornish (Abramowitz and Stegun 26.7.5).
+    """
+    z, nu = _z(level), max(units, MIN_INTERVAL) - 1
+    student = z + (z**3 + z) / (4 * nu) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * nu**2)
+    return student * math.sqrt((nu + 1) / nu) + normal_quantile(_POWER)
 
 
 def _each(difference: Difference) -> float:
@@ -166,19 +206,21 @@ def settling(
     difference: Difference, parts: Spread, rollouts: int, margin: float, *, level: float = 0.95
 ) -> Settling:
     """Return numbers of scenarios and rollouts that would decide a comparison, as `settling_n` means it."""
-    room = max(difference.mean + margin, -difference.mean) / _z(level)
+    room = max(difference.mean + margin, -difference.mean)
     if room <= NO_SPREAD or difference.std <= NO_SPREAD:
         return Settling((), None)
+    least = math.ceil(MIN_INTERVAL * _each(difference))
 
-    def scenarios(each: int) -> int:
-        return max(math.floor((parts.std(each) / room) ** 2) + 1, math.ceil(MIN_INTERVAL * _each(difference)))
+    def scenarios(rollouts: int) -> int:
+        return max(math.floor(_needed(difference, parts.std(rollouts), room, level)) + 1, least)
 
     first = max(scenarios(rollouts), difference.n + 1)
     options = [(first, rollouts)]
     more = rollouts * _MORE
     if more <= _MOST_ROLLOUTS and difference.n < scenarios(more) <= 0.9 * first:
         options.append((scenarios(more), more))
-    left = difference.n * room**2 - parts.between
+    half = room / _quantiles(difference.n / _each(difference), level)
+    left = difference.n * half**2 - parts.between
     alone = math.floor(parts.within / left) + 1 if left > NO_SPREAD else None
     return Settling(tuple(options), alone if alone and alone <= _MOST_ROLLOUTS else None)
 

@@ -569,7 +569,8 @@ def test_too_few_scenarios_in_a_domain_say_how_many_would_do() -> None:
     settled = found.figures["settled_by"]
     assert (found.outcome, found.figures["answer"], settled >= 10) == ("fail", "unseen", True)
     assert found.advice == (
-        f"4 scenarios are too few: about {settled} eval scenarios of the domain would be enough"
+        f"4 scenarios are too few: about {settled} eval scenarios of the domain would be enough "
+        "in 4 of 5 runs"
     )
 
 

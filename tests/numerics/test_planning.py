@@ -18,6 +18,7 @@ from pytest_tfgrpo.numerics.planning import (
     spread,
     uneven_effect,
 )
+from pytest_tfgrpo.numerics.resampling import student_quantile
 from pytest_tfgrpo.numerics.stats import Interval
 
 
@@ -117,14 +118,16 @@ def test_each_way_settles_and_a_little_less_does_not(drawn) -> None:
     ways = settling(Interval(n, mean, parts.std(rollouts), None, None, "bca"), parts, rollouts, margin)
 
     def settles(scenarios: int, each: float) -> bool:
-        half = 1.959963984540054 * parts.std(each) / math.sqrt(scenarios)
+        nu = max(scenarios, 8) - 1
+        quantile = student_quantile(0.975, nu) * math.sqrt((nu + 1) / nu) + 0.8416212335729143
+        half = quantile * parts.std(each) / math.sqrt(scenarios)
         return mean - half > -margin or mean + half < 0
 
     reached("more rollouts" if ways.same_scenarios is not None else "not by rollouts")
     for scenarios, each in ways.options:
         reached("more scenarios")
         assert settles(scenarios + 1, each)
-        assert scenarios == n + 1 or scenarios <= 8 or not settles(scenarios - 1, each)
+        assert scenarios == n + 1 or scenarios <= 9 or not settles(scenarios - 2, each)
         assert scenarios > n
     if ways.same_scenarios is not None:
         assert settles(n, ways.same_scenarios + 0.01)

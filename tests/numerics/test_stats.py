@@ -181,12 +181,18 @@ def test_the_settling_size_is_the_smallest_that_settles(d: float, std: float, ma
     reached("settles at once" if settled == n + 1 else "settles later")
 
     def settles(size: int) -> bool:
-        half = 1.959963984540054 * std / math.sqrt(size)
+        quantile = student_quantile(0.975, size - 1) * math.sqrt(size / (size - 1)) + 0.8416212335729143
+        half = quantile * std / math.sqrt(size)
         return d - half > -margin or d + half < 0
 
     assert settled > n
     assert settles(settled + 1)
-    assert settled == n + 1 or not settles(settled - 1)
+    assert settled == n + 1 or not settles(settled - 2)
+
+
+def test_a_sample_of_which_few_values_differ_needs_more() -> None:
+    assert settling_n(Interval(20, 0.0, 0.1, None, None, "sign_flip"), 0.05) == 34
+    assert settling_n(Interval(20, 0.0, 0.1, None, None, "bounded"), 0.05) == 70
 
 
 @pytest.mark.parametrize("d", [0.0, -1.0, -0.04, 0.5, 1.0])
