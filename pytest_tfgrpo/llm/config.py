@@ -117,6 +117,8 @@ class ModelsConfig:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     pools: Mapping[str, tuple[PoolShare, ...]] = field(default_factory=dict)
     """Endpoints that serve the same models; no name is that of an endpoint."""
+    alike: frozenset[str] = frozenset()
+    """Pools of which any member may answer for another: who they are identifies no agent."""
     prices: PriceTable = field(default_factory=PriceTable)
     source: str = ""
     """The file, for messages; empty when there is none."""

@@ -97,7 +97,10 @@ class Models:
             require_client()
             own = SCHEME + model + ("" if name == DEFAULT else f"@{name}")
             pool = self._config.pools.get(name)
-            opened = self._chat(model, name, own) if pool is None else self._pool(model, pool, own)
+            alike = name in self._config.alike
+            opened = (
+                self._chat(model, name, own) if pool is None else self._pool(model, pool, own, alike=alike)
+            )
             self._open[model, name] = opened
         return self._open[model, name]
 
@@ -152,7 +155,7 @@ class Models:
         if self._ledger is not None:
             self._ledger.open(path)
 
-    def _pool(self, model: str, shares: Sequence[PoolShare], name: str) -> PooledCompleter:
+    def _pool(self, model: str, shares: Sequence[PoolShare], name: str, *, alike: bool) -> PooledCompleter:
         members = []
         for share in shares:
             own = share.model or model
@@ -167,7 +170,7 @@ class Models:
                     timeout_s=endpoint.timeout_s,
                 )
             )
-        return PooledCompleter(name, model, members, self._pace)
+        return PooledCompleter(name, model, members, self._pace, alike=alike)
 
     async def aclose(self) -> None:
         """Close all connections, and wait for no batch."""

@@ -64,8 +64,10 @@ class PoolMember:
 class PooledCompleter:
     """A language model at several endpoints."""
 
-    def __init__(self, name: str, model: str, members: Sequence[PoolMember], pace: Pace) -> None:
-        """`members` make no further attempts of their own."""
+    def __init__(
+        self, name: str, model: str, members: Sequence[PoolMember], pace: Pace, *, alike: bool = False
+    ) -> None:
+        """`members` make no further attempts of their own; if `alike`, they are no part of its identity."""
         completers = [member.completer for member in members]
         self.name = name
         self.paid = any(completer.paid for completer in completers)
@@ -77,7 +79,7 @@ class PooledCompleter:
         self.concurrency: int | None = sum(known) if len(known) == len(numbers) else None
         self.adaptive = tuple(slots for completer in completers for slots in completer.adaptive)
         identities = sorted((dict(completer.identity) for completer in completers), key=json.dumps)
-        self.identity: Mapping[str, Json] = {"model": model, "pool": identities}
+        self.identity: Mapping[str, Json] = {"model": model, "pool": "alike" if alike else identities}
         self.members = tuple(members)
         self._retries = max(member.retries for member in members)
         self._timeout_s = max(member.timeout_s for member in members)

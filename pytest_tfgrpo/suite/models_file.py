@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path as FilePath
+from typing import Any
 
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.texts.named_values import nearest, short
@@ -48,9 +49,14 @@ def load_models(path: FilePath | None) -> ModelsConfig:
     return ModelsConfig(
         endpoints={name: _endpoint(name, fields) for name, fields in (value.get("endpoints") or {}).items()},
         pools={
-            name: tuple(PoolShare(**share) for share in shares)
-            for name, shares in (value.get("pools") or {}).items()
+            name: tuple(PoolShare(**share) for share in _members(pool))
+            for name, pool in (value.get("pools") or {}).items()
         },
+        alike=frozenset(
+            name
+            for name, pool in (value.get("pools") or {}).items()
+            if isinstance(pool, dict) and pool.get("alike")
+        ),
         prices=PriceTable(prices=_prices(value, path.name), packaged=table),
         source=str(path),
     )
@@ -114,19 +120,25 @@ def _faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
     yield from _pool_faults(value)
 
 
+def _members(pool: Any) -> list[dict[str, Any]]:
+    """Return the members of a pool, which is their list or has it under a key."""
+    found: list[dict[str, Any]] = pool["members"] if isinstance(pool, dict) else pool
+    return found
+
+
 def _pool_faults(value: Mapping[str, Json]) -> Iterator[tuple[Path, str]]:
     """Yield what is wrong with pools: names, unknown endpoints, and servers that are listed twice."""
     endpoints = value.get("endpoints", {})
-    for name, shares in value.get("pools", {}).items():
+    for name, pool in value.get("pools", {}).items():
         place: Path = ("pools", name)
         if not NAME.fullmatch(name):
             yield place, f"{short(name)} must be letters, digits, '.', '_' and '-', as it follows an '@'"
         if name == DEFAULT or name in endpoints:
             yield place, f"{name!r} is the name of an endpoint already"
         seen: dict[str, str] = {}
-        for number, share in enumerate(shares):
+        for number, share in enumerate(_members(pool)):
             own = share["endpoint"]
-            at: Path = (*place, number, "endpoint")
+            at: Path = (*place, *(("members",) if isinstance(pool, dict) else ()), number, "endpoint")
             if own != DEFAULT and own not in endpoints:
                 near = nearest(own, [DEFAULT, *endpoints])
                 yield at, f"there is no endpoint {short(own)}{near}"

@@ -23,6 +23,7 @@ async def pool(
     *answers: Answer | None,
     weights: tuple[int, ...] = (1, 1, 1),
     spending: Ledger | None = None,
+    alike: bool = False,
     **fields: object,
 ) -> AsyncIterator[tuple[PooledCompleter, list[FakeModel], StillTime]]:
     """Yield a pool of servers, one for each answer; one without an answer is not there."""
@@ -39,7 +40,9 @@ async def pool(
         if answer is None:
             server.close()
     models = Models(
-        ModelsConfig(endpoints=endpoints, pools={"p": shares}, prices=PRICES),
+        ModelsConfig(
+            endpoints=endpoints, pools={"p": shares}, alike=frozenset({"p"} if alike else ()), prices=PRICES
+        ),
         environ={}, spending=spending or Ledger(), max_tokens=100, pace=clock.pace,
     )  # fmt: skip
     try:
@@ -179,3 +182,8 @@ async def test_what_a_pool_is_does_not_depend_on_weights_or_order() -> None:
         assert [one["base_url"] for one in model.identity["pool"]] == bases
         assert "weight" not in str(model.identity)
         assert model.price == PRICES.prices["priced"]
+
+
+async def test_members_that_are_alike_are_no_part_of_what_a_pool_is() -> None:
+    async with pool(echo, echo, alike=True) as (two, _, _), pool(echo, alike=True) as (one, _, _):
+        assert two.identity == one.identity == {"model": "priced", "pool": "alike"}

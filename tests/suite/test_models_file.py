@@ -244,9 +244,21 @@ def test_a_pool_lists_endpoints_with_weights_and_names_of_the_model(file: Path) 
     ]  # fmt: skip
 
 
+def test_the_members_of_a_pool_may_be_alike(file: Path) -> None:
+    told = load(
+        file,
+        POOLED + "pools:\n  p: {alike: true, members: [{endpoint: a}]}\n  q: {members: [{endpoint: b}]}\n",
+    )
+    assert (told.alike, [one.endpoint for one in told.pools["p"]]) == ({"p"}, ["a"])
+    assert load(file, POOLED + "pools:\n  p: [{endpoint: a}]\n").alike == frozenset()
+
+
 @pytest.mark.parametrize(
     ("pools", "pointer", "said"),
     [
+        ("p: {alike: true, members: [{endpoint: aa}]}", "p/members/0/endpoint", "there is no endpoint 'aa'"),
+        ("p: {alike: 1, members: [{endpoint: a}]}", "p/alike", ""),
+        ("p: {alike: true}", "p", ""),
         ("p: [{endpoint: a}, {endpoint: b}, {endpoint: a}]", "p/2/endpoint", "endpoint 'a' is listed twice"),
         ("p: [{endpoint: a}, {endpoint: twin}]", "p/1/endpoint", "'a', the server of 'twin', is listed"),
         ("p: [{endpoint: aa}]", "p/0/endpoint", "there is no endpoint 'aa'; did you mean 'a'?"),
