@@ -12,7 +12,7 @@ from pytest_tfgrpo.report.attribution import attribution_lines
 from pytest_tfgrpo.report.blocks.as_failures import errors_as_zero
 from pytest_tfgrpo.report.blocks.contamination import contamination_lines
 from pytest_tfgrpo.report.blocks.endpoints import endpoint_lines
-from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES, fault_lines
+from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES, RAISE, TRUNCATED, fault_lines
 from pytest_tfgrpo.report.blocks.low import low
 from pytest_tfgrpo.report.blocks.sequential import sequential_lines
 from pytest_tfgrpo.report.cost import cost_lines, cost_summary
@@ -148,14 +148,17 @@ def _warnings(
     """Return the errors, failures and warnings of a run, if there are any; `quiet` shows no clusters."""
     lines: list[str] = []
     faults = report["faults"]
-    for kind, what, meaning in (
-        ("errors", "error", ", not scored"),
-        ("failed", "rollout", " without an answer, scored 0"),
+    without = {code: n for code, n in faults["failed"].items() if code != TRUNCATED}
+    for counts, what, meaning in (
+        (faults["errors"], "error", ", not scored"),
+        (without, "rollout", " without an answer, scored 0"),
     ):
-        if faults[kind]:
-            codes = ", ".join(f"{line(code, 40)} {n}" for code, n in faults[kind].items())
-            told = plural(sum(faults[kind].values()), what)
+        if counts:
+            codes = ", ".join(f"{line(code, 40)} {n}" for code, n in counts.items())
+            told = plural(sum(counts.values()), what)
             lines += wrapped(f"{told}{meaning}: {codes}", width, hanging="  ")
+    if cut_off := faults["failed"].get(TRUNCATED):
+        lines += wrapped(f"{plural(cut_off, 'rollout')} cut off, scored 0: {RAISE}", width, hanging="  ")
     clusters = None if quiet else report.get("failures")
     rows, kept = FAULT_MESSAGES.of(report) or (), bool(report["files"])
     lines += fault_lines(rows, width, every=every, kept=kept, told=clusters)

@@ -209,6 +209,16 @@ def test_one_failure_is_no_plural() -> None:
     assert told.index("1 rollout without an answer, scored 0") == told.index("1 error, not scored") + 1
 
 
+def test_an_answer_that_was_cut_off_is_not_missing() -> None:
+    value = report(make_run(final={"a": [1, 0]}))
+    value["faults"] = {"errors": {}, "failed": {"crash": 1, "truncated": 3}}
+    told = " ".join(" ".join(terminal(value)).split())
+    assert "1 rollout without an answer, scored 0: crash 1 " in told
+    assert "3 rollouts cut off, scored 0: the answer reached max_tokens; set tfgrpo_max_tokens" in told
+    value["faults"]["failed"] = {"truncated": 1}
+    assert "without an answer" not in " ".join(terminal(value))
+
+
 HOSTILE = st.text(st.characters(), max_size=200) | st.just("\x1b[2J\x1b]0;x\x07\u202e\ud800" + "x" * 300)
 
 

@@ -22,6 +22,9 @@ SHORT = 3
 TEXT = 300
 _VARIES = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?")
 """Addresses, ports and times: messages that differ in them alone are one."""
+TRUNCATED = "truncated"
+"""Code of a failure whose answer was cut off."""
+RAISE = "the answer reached max_tokens; set tfgrpo_max_tokens, or max_tokens of the endpoint, higher"
 
 
 class FaultRow(TypedDict):
@@ -110,6 +113,7 @@ def uneven_faults(sweeps: Sweeps) -> str:
     told = [
         f"{result.phase.label} has {plural(counts['error'], 'error')} and "
         f"{plural(counts['failed'], 'rollout')} without an answer"
+        + (f" and {counts[TRUNCATED]} cut off" if found[0][TRUNCATED] or found[1][TRUNCATED] else "")
         for result, counts in zip((before, after), found, strict=True)
     ]
     return f"{', '.join(told)}: a part of the difference between them may come from that, not from lessons"
@@ -117,8 +121,13 @@ def uneven_faults(sweeps: Sweeps) -> str:
 
 def _counts(result: PhaseResult, scenarios: set[str]) -> dict[str, int]:
     own = (r for group in result.counted if group.scenario_id in scenarios for r in group.rollouts)
-    counts = Counter(rollout.status for rollout in own)
-    return {status: counts[status] for status in ("error", "failed")}
+    counts = Counter(TRUNCATED if _is_cut_off(rollout) else rollout.status for rollout in own)
+    return {status: counts[status] for status in ("error", "failed", TRUNCATED)}
+
+
+def _is_cut_off(rollout: Rollout) -> bool:
+    """Return whether the model's answer was cut off: there is one, and it scores 0."""
+    return rollout.status == "failed" and rollout.failure is not None and rollout.failure.code == TRUNCATED
 
 
 def _without_answer(result: PhaseResult) -> Iterator[Rollout]:

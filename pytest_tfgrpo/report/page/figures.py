@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.texts.text import label, pathless
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.report.blocks import table
+from pytest_tfgrpo.report.blocks.fault_messages import RAISE, TRUNCATED
 from pytest_tfgrpo.report.page.grid import Grid
 
 EXAMPLES = 3
@@ -90,7 +91,12 @@ def faults(report: Report, run: Run | None) -> list[dict[str, Any]]:
                     }
                 )
     return [
-        {"kind": meaning, "code": code, "n": n, "examples": examples.get((status, code), [])}
+        {
+            "kind": f"cut off, scored 0: {RAISE}" if code == TRUNCATED else meaning,
+            "code": code,
+            "n": n,
+            "examples": examples.get((status, code), []),
+        }
         for kind, status, meaning in (
             ("errors", "error", "error, not scored"),
             ("failed", "failed", "without an answer, scored 0"),

@@ -41,7 +41,8 @@ function beside(pairs) {
 
 /** How an attempt ended, in words: one without an answer failed no check. */
 function outcomeOf(rollout) {
-  return rollout.status === "failed" ? "no answer" : rollout.status;
+  if (rollout.status !== "failed") return rollout.status;
+  return rollout.failure && rollout.failure[0] === "truncated" ? "cut off" : "no answer";
 }
 
 /** A table; heads that start with a space are of columns of text. */
