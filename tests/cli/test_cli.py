@@ -34,7 +34,7 @@ from pytest_tfgrpo.suite.safety import generation
 COMMANDS = (
     "init", "safety", "check", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
     "baseline save", "baseline show", "baseline compare",
-    "library show", "library diff", "library promote", "library rebase",
+    "library show", "library diff", "library promote", "library add", "library remove", "library rebase",
     "lessons", "labels sample", "labels read",
     "record stat", "record verify", "record add", "record prune", "export", "import",
     "harvest init", "harvest env", "harvest verify",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_tfgrpo.cli.parsers import Parser, add_command, positive, whole
+from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, positive, whole
 from pytest_tfgrpo.core.files import LABELS_FORM
 
 ADVANTAGES = ("grpo", "dr_grpo", "rloo")
@@ -190,12 +190,39 @@ def library(parser: Parser) -> None:
         help="promote this lesson although it is flagged, after you have read it; may be repeated",
     )
     command.add_task()
+    _edits(group)
     add_command(
         group,
         "rebase",
         "runs.library:rebase",
         "Stamp the committed library for the current prompt packs, after your review.",
     ).add_task()
+
+
+def _edits(group: Subparsers) -> None:
+    """Add the commands that change a committed library by hand."""
+    command = add_command(
+        group,
+        "add",
+        "runs.library:add",
+        "Add a lesson that you wrote to the committed library, screened like any other.",
+    )
+    command.add_argument("text", metavar="TEXT", help="the lesson, in one sentence")
+    command.add_argument("--domain", required=True, metavar="D", help="the domain whose prompts may carry it")
+    command.add_argument("--avoid", action="store_true", help="it says what to avoid, not what to do")
+    command.add_argument(
+        "--kind",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a check kind that your conftest.py supplies; may be repeated",
+    )
+    command.add_task()
+    command = add_command(
+        group, "remove", "runs.library:remove", "Take lessons out of the committed library."
+    )
+    command.add_argument("ids", nargs="+", metavar="ID", help="id of a lesson")
+    command.add_task()
 
 
 def record(parser: Parser) -> None:

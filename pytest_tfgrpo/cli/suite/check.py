@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -13,7 +13,7 @@ from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import ini_in, project_of
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.python.import_path import importable
-from pytest_tfgrpo.core.scenarios import Check
+from pytest_tfgrpo.core.scenarios import Check, Scenario
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
@@ -28,17 +28,22 @@ def check(arguments: Arguments) -> Iterator[str]:
     root = project_of(arguments).root
     places = [Path.cwd() / place for place in arguments.places] or [root]
     files = [file for place in places for file in (scenario_paths(place) if place.is_dir() else (place,))]
+    scenarios = suite_of(root, files, arguments.kind)
+    splits = Counter(scenario.split for scenario in scenarios)
+    listed = ", ".join(f"{splits[name]} {name}" for name in ("train", "dev", "eval") if splits[name])
+    yield f"ok  {plural(len(scenarios), 'scenario')} in {plural(len(files), 'file')}: {listed}"
+
+
+def suite_of(root: Path, files: Sequence[Path], kinds: Iterable[str]) -> Sequence[Scenario]:
+    """Return the scenarios of files, whose checks may be of further `kinds`; raises ScenarioError."""
     with ExitStack() as stack:
         for folder in reversed([root, *_python_path(root)]):
             stack.enter_context(importable(folder))
         try:
-            scenarios = collect(root, files, KINDS | {name: _supplied(name) for name in arguments.kind})
+            return collect(root, files, KINDS | {name: _supplied(name) for name in kinds})
         except ScenarioError as error:
             hint = "\n--kind NAME passes over a kind that your conftest.py supplies"
             raise ScenarioError(f"{error}{hint if UNKNOWN in str(error) else ''}") from error
-    splits = Counter(scenario.split for scenario in scenarios)
-    listed = ", ".join(f"{splits[name]} {name}" for name in ("train", "dev", "eval") if splits[name])
-    yield f"ok  {plural(len(scenarios), 'scenario')} in {plural(len(files), 'file')}: {listed}"
 
 
 def _python_path(root: Path) -> list[Path]:
