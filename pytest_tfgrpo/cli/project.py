@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.settings import BY_NAME, Settings, resolve, unknown_key
 from pytest_tfgrpo.core.settings.runs import OUT, TASK_ID
+from pytest_tfgrpo.privacy.redact import let_pass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +83,9 @@ def open_project(start: Path, flags: Mapping[str, Any], environ: Mapping[str, st
         if name not in BY_NAME and ini is not None:
             raise unknown_key(prefix + name, str(ini.path))
     root = ini.path.parent if ini else _root(start)
-    return Project(root=root, settings=resolve(flags, environ, values), flags=tuple(flags))
+    project = Project(root=root, settings=resolve(flags, environ, values), flags=tuple(flags))
+    let_pass(str(root), str(project.out), project.task_id)
+    return project
 
 
 def find_ini(start: Path) -> IniFile | None:

@@ -11,7 +11,7 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.privacy import redact as redaction
 from pytest_tfgrpo.privacy import secret_shapes
-from pytest_tfgrpo.privacy.redact import Redactor, find_secret, redact
+from pytest_tfgrpo.privacy.redact import Redactor, find_secret, let_pass, redact
 from pytest_tfgrpo.privacy.secret_rules import RULES
 from pytest_tfgrpo.privacy.unescape import unescaped
 
@@ -628,3 +628,46 @@ def test_a_secret_right_behind_a_placeholder_is_found() -> None:
 
 def test_of_values_that_touch_none_stays_however_many_there_are() -> None:
     assert "901820" not in Redactor().text("+49 30 901820" * 12)
+
+
+@pytest.fixture
+def own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_own", {})
+
+
+FOLDER = "/build/3f786850e387550fdab836ed7e6dc881de23001b/mK3xV9qLw2Zr8Tn5"
+
+
+@pytest.mark.usefixtures("own_names")
+def test_names_of_the_run_itself_pass_where_they_stand_whole() -> None:
+    texts = [f"wrote {FOLDER}/out/demo/report.html", f"token: {FOLDER}", "task token: limits-v2, run"]
+    assert all("[redacted:" in redact(text) for text in texts)
+    let_pass(FOLDER, "limits-v2", "")
+    assert [redact(text) for text in texts] == texts
+
+
+@pytest.mark.usefixtures("own_names")
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"password: {FOLDER}xyz9", "password: [redacted:named]"),
+        (f"cd {FOLDER} && API_KEY=abcd1234efgh", f"cd {FOLDER} && API_KEY=[redacted:named]"),
+        (f"{FOLDER}/A8f3KmQ29xLz0PqRtYwE77x", f"{FOLDER}[redacted:entropy]"),
+        (f"token={FOLDER}/A8f3KmQ29xLz0P", "token=[redacted:named]"),
+    ],
+)
+def test_what_stands_beside_such_a_name_is_taken_out(text: str, kept: str) -> None:
+    let_pass(FOLDER)
+    assert redact(text) == kept
+
+
+@pytest.mark.usefixtures("own_names")
+def test_a_name_that_is_short_or_a_token_does_not_pass_and_old_ones_go() -> None:
+    token = "sk-proj-abcdefghijklmnop1234"
+    let_pass(token, "a1b2c3")
+    assert redact(token) == "[redacted:api_key]"
+    assert redact("token: a1b2c3") == "token: [redacted:named]"
+    let_pass("run-2026-first")
+    assert redact("token: run-2026-first") == "token: run-2026-first"
+    let_pass(*(f"run-2026-{n}" for n in range(16)))
+    assert redact("token: run-2026-first") == "token: [redacted:named]"

@@ -35,7 +35,9 @@ from pytest_tfgrpo.learning.library.learned_effects import with_effects_of
 from pytest_tfgrpo.learning.library.library import empty, load_library
 from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
 from pytest_tfgrpo.metrics.looks import merged
+from pytest_tfgrpo.privacy.redact import let_pass
 from pytest_tfgrpo.protocols import Actor, Foresighted, Mocking, as_conversational, as_metered
+from pytest_tfgrpo.protocols import Actor, Foresighted, as_conversational, as_metered
 from pytest_tfgrpo.runs.commit import commit_of
 from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.runs.job import Job
@@ -92,6 +94,7 @@ def prepare(request: RunRequest) -> Prepared:
         opened = replace(opened, library=from_wire(Library, log.header["library"]))
         _go_on(log, people.replay)
     run_id = log.header["run_id"] if log is not None else request.run_id or new_run_id()
+    let_pass(str(request.root), str(request.out or ""), request.task_id, run_id)
     folder = run_folder(request.out, request.task_id, run_id) if request.out else None
     if folder is not None:
         people.keep_batches(folder / BATCHES)
