@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_tfgrpo.core.lessons import Acceptance, Experience, LessonTrial, Operation, Revision, Reward
 from pytest_tfgrpo.core.records import PhaseResult, Run
@@ -13,6 +13,10 @@ from pytest_tfgrpo.core.texts.text import line, plural, wrapped
 
 SHORT = 3
 """Lines at the default verbosity."""
+MIN_TRIED = 10
+"""Dev rollouts under which what is said of a lesson is mostly what lessons do in general."""
+SHOWN = 0.8
+"""Probability to help from which other evidence, such as that of training, has spoken."""
 SHRUNKEN = "expected effect on the mean score, drawn towards the other lessons, and probability to help:"
 
 
@@ -148,6 +152,10 @@ def _sentence(row: AcceptedEpoch) -> str:
     text = f"dev split  epoch{row['epoch']} {', '.join(told) or 'changes no lesson'}"
     if row["note"]:
         text += f": {line(row['note'], 200)}"
+    unproven = [lesson["included"] + lesson["left_out"] for lesson in row["lessons"] if _by_default(lesson)]
+    if unproven:
+        number = f"{min(unproven)} to {max(unproven)}" if min(unproven) < max(unproven) else str(unproven[0])
+        text += f"; keeps {plural(len(unproven), 'lesson')} by default: {number} {_rollouts(unproven)}"
     if row["gain"] is None:
         return text
     text += (
@@ -159,13 +167,26 @@ def _sentence(row: AcceptedEpoch) -> str:
     return f"{text}; {row['unseen_gain']:+.3f} (standard error {row['unseen_sd']:.3f}) on {of}"
 
 
+def _rollouts(numbers: Sequence[int]) -> str:
+    each = " each" if len(numbers) > 1 else ""
+    return f"dev rollout{'' if max(numbers) == 1 else 's'}{each}"
+
+
+def _by_default(lesson: TriedLesson) -> bool:
+    """Return whether a lesson is in force with hardly any evidence, by what lessons do in general."""
+    kept = lesson["fate"] in ("accepted", "kept", "returned")
+    few = lesson["included"] + lesson["left_out"] < MIN_TRIED
+    return kept and few and lesson["helps"] < SHOWN
+
+
 def _details(row: AcceptedEpoch, width: int) -> Iterator[str]:
     if row["lessons"]:
         yield from wrapped(SHRUNKEN, width, "  ")
     for lesson in row["lessons"]:
         what = f"{lesson['polarity']} {line(lesson['domain'], 20)}: {line(lesson['text'], 300)}"
+        fate = f"{lesson['fate']} by default" if _by_default(lesson) else lesson["fate"]
         text = (
-            f"{lesson['fate']}: {lesson['value']:+.3f}, {lesson['helps']:.0%}; "
+            f"{fate}: {lesson['value']:+.3f}, {lesson['helps']:.0%}; "
             f"{plural(lesson['included'], 'rollout')} with it, {lesson['left_out']} without: {what}"
         )
         yield from wrapped(text, width, "  ", " " * 4)

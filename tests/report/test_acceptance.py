@@ -90,3 +90,16 @@ def test_what_was_not_removed_is_named_with_every_detail() -> None:
     assert told(row, every=True).endswith("not removed: l7, l8")
     assert "not removed" not in told(row)
     assert told(row, every=True).count("not removed") == 1
+
+
+def test_a_lesson_that_hardly_any_rollout_tried_is_kept_by_default() -> None:
+    row = epoch("accepted", "accepted", "kept", "refused")
+    row["lessons"][0] |= {"included": 3, "left_out": 1, "helps": 0.64}
+    assert "; keeps 1 lesson by default: 4 dev rollouts;" in told(row)
+    assert "accepted by default: " in told(row, every=True)
+    row["lessons"][2] |= {"included": 1, "left_out": 0, "helps": 0.7}
+    assert "; keeps 2 lessons by default: 1 to 4 dev rollouts each;" in told(row)
+    for shown in ({"helps": 0.81}, {"included": 9}, {"fate": "removed"}):
+        single = epoch("accepted")
+        single["lessons"][0] |= {"included": 3, "left_out": 1, "helps": 0.64} | shown
+        assert "by default" not in told(single, every=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from heapq import heapify, heappop, heapreplace
 
 from pytest_tfgrpo.core.lessons import Experience
 from pytest_tfgrpo.core.records import Phase
@@ -39,9 +41,30 @@ class CoinPrompts:
             self._by_domain.setdefault(lesson.domain, []).append(lesson)
         self._fitting: dict[str, tuple[str, ...]] = {}
 
-    def open(self, scenario_ids: Iterable[str]) -> tuple[str, ...]:
-        """Return the scenarios whose prompt depends on a coin; the others show nothing."""
-        return tuple(id_ for id_ in scenario_ids if self._fits(self._scenarios[id_]))
+    def open(self, scenario_ids: Iterable[str], most: int) -> tuple[str, ...]:
+        """Return the scenarios whose prompt depends on a coin, `most` at most; the others show nothing.
+
+        Where there are more, those come first that show most of the lessons of which least is shown so far.
+        """
+        found = tuple(id_ for id_ in scenario_ids if self._fits(self._scenarios[id_]))
+        if len(found) <= most:
+            return found
+        shown, chosen = Counter[str](), set[str]()
+
+        def gain(id_: str) -> float:
+            return sum(1 / (1 + shown[lesson]) for lesson in self._fits(self._scenarios[id_]))
+
+        heap = [(-gain(id_), n, id_) for n, id_ in enumerate(found)]
+        heapify(heap)
+        while len(chosen) < most:  # a gain only falls: the first that is still as large is the largest
+            known, n, id_ = heap[0]
+            if (now := -gain(id_)) > known:
+                heapreplace(heap, (now, n, id_))
+                continue
+            heappop(heap)
+            chosen.add(id_)
+            shown.update(self._fits(self._scenarios[id_]))
+        return tuple(id_ for id_ in found if id_ in chosen)
 
     def ask(self, scenario_id: str, index: int) -> RenderedPrompt:
         """Return the question of one rollout."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pytest_tfgrpo.core.lessons import Acceptance, Revision
 from pytest_tfgrpo.core.records import Group
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN
+from pytest_tfgrpo.core.settings.learning import ACCEPTANCE, ACCEPTANCE_MARGIN, ACCEPTANCE_ROLLOUTS
 from pytest_tfgrpo.learning.acceptance.choice import Choice
 from pytest_tfgrpo.learning.acceptance.coins import CoinPrompts
 from pytest_tfgrpo.learning.acceptance.dev_sweeps import Sweep
@@ -58,7 +58,8 @@ async def decide(at: Standpoint, sweep: Sweep) -> Revision:
         note = _acceptance(settings, len(at.phase.dev), note="nothing was proposed")
         return replace(at.candidate, acceptance=note)
     prompts = CoinPrompts(at.job, pool, at.phase)
-    planned = dev_phase(at.phase, prompts.open(at.phase.dev), settings)
+    tried = prompts.open(at.phase.dev, ACCEPTANCE_ROLLOUTS.of(settings) // 2)
+    planned = dev_phase(at.phase, tried, settings)
     asked = await sweep(planned, prompts.ask) if planned.rollouts else {}
     dev = [asked[id_] for id_ in planned.scenarios if id_ in asked]
     return await asyncio.to_thread(_decided, at, pool, evidence, dev)

@@ -50,3 +50,23 @@ def test_a_lesson_that_no_coin_decides_on_is_carried_and_not_tossed(tmp_path: Pa
         ({known.id}, (), (new.id,)),
         ({known.id, new.id}, (new.id,), ()),
     ]
+
+
+def test_few_rollouts_go_to_scenarios_that_show_every_lesson_in_doubt(tmp_path: Path) -> None:
+    words = ("apple", "bread", "cider")
+    lessons = [make_experience(n, summary32=f"Weigh each {word}.") for n, word in enumerate(words)]
+    adds = [Operation(kind="add", experience=lesson) for lesson in lessons]
+    pool = pool_of(
+        empty(), carry_out(empty(), adds, cap=9, epoch=1), refused={}, helps={}, started=frozenset()
+    )
+    asked = ["apple"] * 4 + ["bread"] * 2 + ["cider"] + ["stone"]
+    scenarios = [make_scenario(f"s{n}", prompt=f"Sell {word}.") for n, word in enumerate(asked)]
+    job = make_job(
+        ScriptedActor(three_or_not), tmp_path, scenarios=scenarios,
+        job_packs={"text": make_pack(experience_slots=3, retrieval="relevant")},
+    )  # fmt: skip
+    coins, ids = CoinPrompts(job, pool, TRAINING), [scenario.id for scenario in scenarios]
+    assert coins.open(ids, 99) == tuple(ids[:7])
+    assert coins.open(ids, 3) == ("s0", "s4", "s6")
+    assert coins.open(ids, 5) == ("s0", "s1", "s4", "s5", "s6")
+    assert coins.open(ids, 0) == ()
