@@ -37,7 +37,6 @@ from pytest_tfgrpo.llm.limits.budget import Budget, require_affordable
 from pytest_tfgrpo.metrics.looks import merged
 from pytest_tfgrpo.privacy.redact import let_pass
 from pytest_tfgrpo.protocols import Actor, Foresighted, Mocking, as_conversational, as_metered
-from pytest_tfgrpo.protocols import Actor, Foresighted, as_conversational, as_metered
 from pytest_tfgrpo.runs.commit import commit_of
 from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.runs.job import Job
