@@ -53,7 +53,7 @@ def test_a_coin_is_tossed_where_a_lesson_is_about_a_later_turn(tmp_path: Path) -
     )
     job = make_job(ScriptedActor(three_or_not), tmp_path, scenarios=TALKS, job_packs={"text": PACK})
     coins = CoinPrompts(job, pool, TRAINING)
-    assert tuple(coins.open(OWN)) == ("table", "refund")
+    assert tuple(coins.open(OWN, 99)) == ("table", "refund")
     for id_, own in OWN.items():
         asked = [coins.ask(id_, index) for index in range(2)]
         assert {*asked[0].tossed, *asked[1].tossed} == {own.id}
