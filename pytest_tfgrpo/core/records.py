@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.texts.named_values import phase_label
 from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
-Mode: TypeAlias = Literal["early", "baseline", "evidence", "train", "dev", "eval"]
+Mode: TypeAlias = Literal["early", "baseline", "placebo", "evidence", "train", "dev", "eval"]
 TRAINING: frozenset[Mode] = frozenset({"evidence", "train"})
 """Modes of phases whose groups give lessons; in ``evidence`` no agent runs, as attempts exist already."""
 Status: TypeAlias = Literal["ok", "failed", "error", "cancelled"]
@@ -299,6 +299,8 @@ class Group:
     """True when the rewards have spread, so that the group can yield lessons (decision 12)."""
     shared: bool = field(default=False, metadata=SPARSE)
     """True in a final sweep whose library left the prompt as it is: it counts for the baseline sweep too."""
+    as_placebo: bool = field(default=False, metadata=SPARSE)
+    """True in a final sweep whose prompt has no lessons, or no others could be had: the placebo shares it."""
 
     @property
     def errors(self) -> int:
@@ -317,7 +319,7 @@ class Phase:
     """One pass of a run over a list of scenarios."""
 
     epoch: int
-    """0 is the baseline sweep, -1 the part of it that runs before training."""
+    """0 is the baseline sweep, -1 the part of it that runs before training, -2 the placebo sweep."""
     mode: Mode
     temperature: float
     rollouts: int
@@ -331,7 +333,7 @@ class Phase:
     dev_sweep: int = 0
     """Which sweep of the dev split in its epoch this is, from 1; 0 for all other phases."""
     concurrent: bool = field(default=False, metadata=SPARSE)
-    """True for a baseline sweep that runs pair by pair with the sweep after it."""
+    """True for a baseline or placebo sweep that runs pair by pair with the final one, which comes after."""
     sizes: Mapping[str, int] = field(default_factory=dict, metadata=SPARSE)
     """Rollouts of each scenario, by id, where attempts exist already; empty: `rollouts` each."""
 
@@ -358,6 +360,11 @@ class Phase:
     def is_control(self) -> bool:
         """Whether it is the baseline sweep, or the part of it that runs before training."""
         return self.mode in ("early", "baseline")
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether it runs the eval split."""
+        return self.is_control or self.mode in ("placebo", "eval")
 
     @property
     def label(self) -> str:
@@ -413,10 +420,20 @@ class PhaseResult:
 
 
 def with_shared(results: Iterable[PhaseResult]) -> tuple[PhaseResult, ...]:
-    """Return results in order of epoch; a concurrent baseline sweep gets the groups that serve it too."""
+    """Return results in order of epoch; sweeps beside the final one get its groups that serve them too."""
     known = sorted(results, key=lambda result: result.phase.epoch)
-    shared = tuple(g for result in known if result.phase.mode == "eval" for g in result.groups if g.shared)
-    return tuple(replace(r, shared=shared) if r.phase.concurrent and shared else r for r in known)
+    final = [g for r in known if r.phase.mode == "eval" for g in r.groups if g.shared or g.as_placebo]
+    return tuple(
+        replace(r, shared=own)
+        if r.phase.concurrent and (own := tuple(g for g in final if serves(g, r.phase.mode)))
+        else r
+        for r in known
+    )
+
+
+def serves(group: Group, mode: Mode) -> bool:
+    """Return whether a group of the final sweep counts in the sweep of `mode` beside it too."""
+    return group.as_placebo if mode == "placebo" else group.shared
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -452,8 +469,8 @@ class Reference:
 
     name: str
     """Path of its file or folder, as the setting has it."""
-    kind: Literal["library", "packs"]
-    """What of it is old; the other one is that of the run."""
+    kind: Literal["library", "packs", "placebo"]
+    """What of it is old, the rest is that of the run; placebo: its lessons stand in the wrong places."""
     stamp: str
     """Of the library's lessons, or of the packs."""
     library: Library
@@ -462,7 +479,8 @@ class Reference:
     @property
     def title(self) -> str:
         """What it is, for a reader."""
-        return f"{self.kind} {self.name} ({self.stamp[:12]})"
+        named = self.kind if self.kind == self.name else f"{self.kind} {self.name}"
+        return f"{named} ({self.stamp[:12]})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -515,7 +533,7 @@ class Run(RunHeader):
     def is_plain(self) -> bool:
         """Whether it only swept the eval split, as it does without ``--tfgrpo``."""
         phases = [result.phase for result in self.phases]
-        return bool(phases) and all(p.is_control or (p.epoch, p.mode) == (1, "eval") for p in phases)
+        return bool(phases) and all(p.sweeps and p.epoch <= 1 for p in phases)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -51,12 +51,19 @@ PlannedSweep = TypedDict("PlannedSweep", {
     "scenarios": int, "rollouts": int, "spread": str, "detectable": float | None})
 GainClaim = TypedDict("GainClaim", {
     "looks": int, "level": float, "p": Share, "side": Literal["better", "worse"] | None,
-    "equal_within": NotRequired[float | None]})
+    "equal_within": NotRequired[float | None], "over_nothing": NotRequired[Literal["better"]]})
 ReferenceBlock = TypedDict("ReferenceBlock", {
-    "name": str, "kind": Literal["library", "packs"], "stamp": str})
+    "name": str, "kind": Literal["library", "packs", "placebo"], "stamp": str})
 Control = TypedDict("Control", {
     "asked": Literal["concurrent", "early"], "shared": int, "drift": ComparisonFigures | None,
     "reference": NotRequired[ReferenceBlock]})
+PlaceboChange = TypedDict("PlaceboChange", {
+    "what": str, "before": float | None, "placebo": float | None, "after": float | None})
+PlaceboBlock = TypedDict("PlaceboBlock", {
+    "beside": str, "total": float | None, "possible": int, "impossible": int,
+    "over": ComparisonFigures, "p": Share, "level": float,
+    "side": Literal["better", "worse"] | None, "gain": ComparisonFigures,
+    "gain_side": Literal["better", "worse"] | None, "changed": list[PlaceboChange]})
 Gain = TypedDict("Gain", {
     "n": int, "families": int, "just_these": bool, "before": Share, "after": Share,
     "difference": float | None, "ci95": Bounds, "method": str, "detectable": float | None,

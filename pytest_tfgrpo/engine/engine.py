@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.python.collector import give_back
 from pytest_tfgrpo.core.records import CheckerResult, Phase, PhaseResult, Run, header_fields, with_shared
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.engine.attempts.decoys import clear_decoys
 from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
@@ -34,6 +35,7 @@ from pytest_tfgrpo.engine.phases.cohort import Cohort, carry_out
 from pytest_tfgrpo.engine.phases.registry import open_learning
 from pytest_tfgrpo.engine.resumption import begin_budget, finished_steps, repeat_phase
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
+from pytest_tfgrpo.learning.placebo import PLACEBO, as_placebo
 from pytest_tfgrpo.learning.prompts import PromptBuilder
 from pytest_tfgrpo.llm.limits.slots import endpoint_uses, failover_warnings
 from pytest_tfgrpo.llm.prices import price_uses
@@ -181,12 +183,14 @@ class Engine:
 
     def _library_of(self, phase: Phase) -> Library:
         """Return the library that the prompts of a phase carry: in a control that of reference or start."""
+        if phase.mode == PLACEBO:
+            return as_placebo(self._library, SEED.of(self._job.settings))
         if phase.is_control and self._job.reference is not None:
             return self._job.reference.library
         return self._job.library if phase.concurrent else self._library
 
     async def _step(self, phases: Sequence[Phase], context: RunContext) -> RunEnd:
-        """Run one phase, or a control and the final sweep pair by pair."""
+        """Run one phase, or the final sweep pair by pair with a control, a placebo or both."""
         now = (self._job, phases[-1], self._library, self._results)
         left_out = frozenset[str]().union(*(choose(*now) for choose in features.LEAVE_OUT))
         builders = [

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Group, Phase, Rollout
+from pytest_tfgrpo.core.records import Group, Mode, Phase, Rollout
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, EndpointState, adaptive_slots
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches, BatchProgress
 
 RunStage = Literal["starting", "sweep", "learning"]
+NOTHING_SHARED: Mapping[Mode, Collection[str]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +31,7 @@ class SweepReading:
 
     planned: int = 0
     done: int = 0
-    """Rollouts that are there; an answer that serves both sides of a pair is one of each."""
+    """Rollouts that are there; an answer that serves several sides of a pair is one of each."""
     free: int = 0
     """Of those to come, how many no agent makes: the other side's answers serve them."""
     failed: int = 0
@@ -84,25 +85,26 @@ class Reading:
 
 
 class SweepCount:
-    """Counts the rollouts of one sweep, or of both sides of a pair."""
+    """Counts the rollouts of one sweep, or of all sides of a pair."""
 
     def __init__(
         self,
         arms: Sequence[Phase] = (),
-        shared: Collection[str] = (),
+        shared: Mapping[Mode, Collection[str]] = NOTHING_SHARED,
         settled: Sized = (),
         done: Sequence[Group] = (),
     ) -> None:
         """Of the `arms` the last is the final one; the groups `done` are there already."""
         self._arms, self._shared, self._settled = tuple(arms), shared, settled
-        self._served = sum(len(group.rollouts) for group in done if group.shared)
+        self._served = sum(len(group.rollouts) * (group.shared + group.as_placebo) for group in done)
         self.done = self._served + sum(len(group.rollouts) for group in done)
         self._failed = self._errors = self._scored = 0
         self._gt_sum = 0.0
 
     def finish(self, rollout: Rollout) -> None:
         """Count a rollout with its checks."""
-        serves = len(self._arms) > 1 and rollout.scenario_id in self._shared
+        serves = sum(rollout.scenario_id in ids for ids in self._shared.values())
+        serves *= rollout.epoch == self._arms[-1].epoch
         self._served += serves
         self.done += 1 + serves
         self._failed += rollout.status == "failed"
@@ -118,7 +120,7 @@ class SweepCount:
     def read(self) -> SweepReading:
         """Return how far the sweep is; which rollouts serve both sides shows on the way."""
         planned = sum(arm.planned for arm in self._arms)
-        twice = self._arms[0].rollouts * len(self._shared) if len(self._arms) > 1 else 0
+        twice = sum(arm.rollouts * len(self._shared.get(arm.mode, ())) for arm in self._arms[:-1])
         return SweepReading(
             planned=planned - sum(arm.rollouts for arm in self._arms) * len(self._settled),
             done=self.done,
@@ -200,7 +202,12 @@ class Gauge:
         self._step, self._stage, self._phase, self._since = step, "starting", None, monotonic()
 
     def sweep(
-        self, arms: Sequence[Phase], *, shared: Collection[str], settled: Sized, done: Sequence[Group]
+        self,
+        arms: Sequence[Phase],
+        *,
+        shared: Mapping[Mode, Collection[str]],
+        settled: Sized,
+        done: Sequence[Group],
     ) -> None:
         """Say that a sweep begins, of which the groups `done` are there already."""
         self._sweep = SweepCount(arms, shared, settled, done)

@@ -1,7 +1,8 @@
-"""The lineup: the rollouts of a phase, or of a control and the final sweep pair by pair, in order of start.
+"""The lineup: the rollouts of a phase, or of the final sweep and those beside it, in order of start.
 
-What drifts while a run lasts, as a provider does, meets both sides of a pair alike. Where the library leaves
-a prompt as it is, the final sweep's answers serve the control too: prompts are equal, so they differ by 0.
+Rollouts of one scenario and place start together in a control, a placebo sweep and the final one: what drifts
+while a run lasts, as a provider does, meets all sides alike. Where the library leaves a prompt as it is, the
+final sweep's answers serve the others too: prompts are equal, so they differ by 0.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Group, Phase, Rollout
+from pytest_tfgrpo.core.records import Group, Mode, Phase, Rollout
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import PART_THOUGHTS
 from pytest_tfgrpo.core.settings.runs import ANSWER_MAX_BYTES, SEED, TIMEOUT_S
@@ -24,7 +25,7 @@ from pytest_tfgrpo.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.metrics.comparison import tally
 from pytest_tfgrpo.protocols import ActorCall, SweepWatch, User
 from pytest_tfgrpo.runs.schedule import group_id, rollout_id
-from pytest_tfgrpo.runs.seeds import control_first, rollout_seed
+from pytest_tfgrpo.runs.seeds import control_first, placebo_place, rollout_seed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,7 @@ class Arm:
 
 
 class Lineup:
-    """Yields the slots of one arm, or of two pair by pair; the last arm is the one that is watched."""
+    """Yields the slots of one arm, or of several side by side; the last arm is the one that is watched."""
 
     def __init__(
         self,
@@ -74,8 +75,8 @@ class Lineup:
         self._ready: deque[Slot] = deque()
         self.settled: list[str] = []
         """Ids of scenarios that were skipped because the gate was already decided."""
-        self.shared: set[str] = set()
-        """Ids of scenarios whose prompts are the same in both arms: only the last one runs."""
+        self.shared: dict[Mode, set[str]] = {arm.phase.mode: set() for arm in arms[:-1]}
+        """Ids of scenarios whose prompts an arm has as the last one has them, which runs alone."""
         self.torn: dict[str, Rollout] = {}
         """Rollouts on file, by id, that are made again: one side of their pair is not, or is of no use."""
 
@@ -112,7 +113,7 @@ class Lineup:
         last = self._arms[-1].phase.epoch
         stamps = {group.scenario_id: self._context.scenarios[group.scenario_id].stamp for group in groups}
         after = [group for group in groups if group.epoch == last]
-        before = [group for group in groups if group.epoch != last or group.shared]
+        before = [g for g in groups if (g.epoch != last or g.shared) and g.mode != "placebo"]
         if self._watch.feed(tally(after, stamps), tally(before, stamps)):
             self._context.writer.settled(last)
 
@@ -126,18 +127,18 @@ class Lineup:
                 continue
             asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
             scenario = asked[-1][1].scenario
-            if len(asked) == 2 and _are_the_same(*asked):
-                self.shared.add(scenario_id)
-                del asked[0]
+            for phase, _ in alike(asked):
+                self.shared[phase.mode].add(scenario_id)
                 if scenario.checker is not None:
-                    self._context.observe(SharedPrompt(scenario_id=scenario_id))
+                    self._context.observe(SharedPrompt(scenario_id=scenario_id, epoch=phase.epoch))
+            asked = [one for one in asked if scenario_id not in self.shared.get(one[0].mode, ())]
             for index in range(max(phase.rollouts_of(scenario_id) for phase, _ in asked)):
                 if index and last.mode == "dev":  # coins fall anew for each of its rollouts
                     asked = [(last, self._arms[-1].ask(scenario_id, index))]
-                both = self._in_order(asked, index)
-                for place, (phase, question) in enumerate(both):
-                    other = both[1 - place][0] if len(both) == 2 else None
-                    yield self._slot(phase, question, index, other)
+                together = self._in_order(asked, index)
+                for phase, question in together:
+                    others = [other for other, _ in together if other is not phase]
+                    yield self._slot(phase, question, index, others)
 
     def _is_done(self, scenario_id: str) -> bool:
         """Return whether all groups of a scenario are scored.
@@ -157,28 +158,33 @@ class Lineup:
     def slot(self, scenario_id: str) -> Slot:
         """Return the first slot of a scenario in the last arm."""
         arm = self._arms[-1]
-        return self._slot(arm.phase, arm.ask(scenario_id, 0), 0, None)
+        return self._slot(arm.phase, arm.ask(scenario_id, 0), 0)
 
     def _in_order(
         self, asked: Sequence[tuple[Phase, RenderedPrompt]], index: int
     ) -> Sequence[tuple[Phase, RenderedPrompt]]:
-        """Return what runs as rollout `index` of a scenario: one, or a pair in random order."""
-        name = asked[-1][1].scenario.id
+        """Return what runs as rollout `index` of a scenario: one, or several side by side in random order."""
+        scenario = asked[-1][1].scenario
+        name, seed = scenario.id, SEED.of(self._job.settings)
         pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts_of(name)]
-        if len(pair) == 2:
-            scenario = pair[0][1].scenario
-            self._note_torn(pair[0][0], pair[1][0], scenario.id, index)
-            if not control_first(SEED.of(self._job.settings), scenario, index):
-                pair.reverse()
+        if len(pair) > 1:
+            self._note_torn([phase for phase, _ in pair], name, index)
+            placebo = [one for one in pair if one[0].mode == "placebo"]
+            rest = [one for one in pair if one[0].mode != "placebo"]
+            if not control_first(seed, scenario, index):
+                rest.reverse()
+            for one in placebo:
+                rest.insert(placebo_place(seed, scenario, index, len(pair)), one)
+            return rest
         return pair
 
     def _made(self, phase: Phase, scenario_id: str) -> int:
         return self._first.get(group_id(self._job.run_id, phase, scenario_id), 0)
 
-    def _note_torn(self, control: Phase, final: Phase, scenario_id: str, index: int) -> None:
-        """Forget rollouts on file whose pair an interrupt tore: hours may lie between its two sides."""
+    def _note_torn(self, phases: Sequence[Phase], scenario_id: str, index: int) -> None:
+        """Forget rollouts on file whose pair an interrupt tore: hours may lie between its sides."""
         resumed = self._job.resumed
-        ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in (control, final)]
+        ids = [rollout_id(self._job.run_id, phase, scenario_id, index) for phase in phases]
         if all(id_ in resumed.rollouts and self._is_usable(resumed.rollouts[id_]) for id_ in ids):
             return
         for id_ in ids:
@@ -193,7 +199,7 @@ class Lineup:
         left = self._context.workspaces.left
         return not waits or judged or left(rollout.rollout_id, *self._job.made_of(scenario)) is not None
 
-    def _slot(self, phase: Phase, question: RenderedPrompt, index: int, other: Phase | None) -> Slot:
+    def _slot(self, phase: Phase, question: RenderedPrompt, index: int, others: Sequence[Phase] = ()) -> Slot:
         job, scenario = self._job, question.scenario
         name = rollout_id(job.run_id, phase, scenario.id, index)
         call = ActorCall(
@@ -216,9 +222,9 @@ class Lineup:
             group_id=group_id(job.run_id, phase, scenario.id),
             call=call,
             user=self._user(question, name, phase.epoch, call.seed) if scenario.turns else None,
-            pair=""
-            if other is None or scenario.fixtures is not None
-            else rollout_id(job.run_id, other, scenario.id, index),
+            pair=()
+            if scenario.fixtures is not None
+            else tuple(rollout_id(job.run_id, other, scenario.id, index) for other in others),
         )
 
     def _user(self, question: RenderedPrompt, name: str, epoch: int, seed: int) -> Callable[[], User]:
@@ -241,5 +247,9 @@ class Lineup:
         )
 
 
-def _are_the_same(one: tuple[Phase, RenderedPrompt], other: tuple[Phase, RenderedPrompt]) -> bool:
-    return (one[1].prompt_stamp, one[0].temperature) == (other[1].prompt_stamp, other[0].temperature)
+def alike(asked: Sequence[tuple[Phase, RenderedPrompt]]) -> list[tuple[Phase, RenderedPrompt]]:
+    """Return those before the last one that have its prompt and temperature."""
+    if len(asked) < 2:
+        return []
+    last = (asked[-1][1].prompt_stamp, asked[-1][0].temperature)
+    return [one for one in asked[:-1] if (one[1].prompt_stamp, one[0].temperature) == last]

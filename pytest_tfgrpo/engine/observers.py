@@ -24,9 +24,11 @@ class AwaitingChecker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SharedPrompt:
-    """Called when the final sweep's rollouts of a marked test function serve the control too."""
+    """Called when the final sweep's rollouts of a marked test function serve a sweep beside it too."""
 
     scenario_id: str
+    epoch: int
+    """Of the sweep beside it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -88,7 +88,7 @@ def _against(of: GateInput, parts: Mapping[str, GateInput], baseline: Baseline) 
 
 
 def _part(result: PhaseResult, ids: set[str]) -> PhaseResult:
-    if not (result.phase.is_control or result.phase.mode == "eval"):
+    if not result.phase.sweeps:
         return result
     planned = tuple(id_ for id_ in result.phase.scenarios if id_ in ids)
     return replace(

@@ -120,6 +120,7 @@ def _results(run: Run, opened: OpenGate, settings: Mapping[str, object]) -> Iter
             yield rules.judge_regression(selected)
         if gate.gain:
             yield rules.judge_gain(selected)
+            yield from filter(None, [rules.judge_placebo(selected)])
     if gate.max_errors is not None:
         yield rules.judge_errors(selected)
     if gate.max_cost_per_success_usd is not None:

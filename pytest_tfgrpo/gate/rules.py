@@ -35,10 +35,12 @@ from pytest_tfgrpo.gate.baseline import (
 from pytest_tfgrpo.gate.difference import Bar, judge_difference
 from pytest_tfgrpo.gate.looks import Look, looks_at
 from pytest_tfgrpo.gate.pooling import drift_of, not_covered
-from pytest_tfgrpo.gate.result import MIN_SHARE, OPEN, RuleResult, Settled
+from pytest_tfgrpo.gate.result import MIN_SHARE, OPEN, Outcome, RuleResult, Settled
 from pytest_tfgrpo.gate.worst_rollout import worst_rollout
-from pytest_tfgrpo.metrics.comparison import Sweeps, Tally
+from pytest_tfgrpo.metrics.comparison import Sweeps, Tally, compare, sentence
 from pytest_tfgrpo.metrics.passes import solved
+from pytest_tfgrpo.metrics.placebo import IMPOSSIBLE, claimed, placebo_block
+from pytest_tfgrpo.metrics.significance import ALPHA
 from pytest_tfgrpo.metrics.values import GT, criteria_of
 
 LOWEST = "read the scenarios with the lowest scores in the report, or lower the minimum"
@@ -264,6 +266,8 @@ def _against(of: GateInput, reference: Reference) -> RuleResult:
     if before.library_hash == of.sweeps.after.library_hash and of_packs[0] == of_packs[1]:
         message = f"the reference {line(reference.title, 120)} is what the run itself uses"
         return RuleResult(name="baseline", outcome="pass", message=message)
+    if reference.kind == "placebo" and not before.groups:
+        return _not_judged("baseline", IMPOSSIBLE)
     result = of.compared("baseline", of.sweeps.rows_before)
     when = "pair by pair" if before.phase.concurrent else "before"
     message = f"{result.message}; reference {line(reference.title, 120)}, evaluated {when} in this run"
@@ -332,6 +336,36 @@ def judge_gain(of: GateInput) -> RuleResult:
     return of.compared("gain", sweeps.rows_before)
 
 
+def judge_placebo(of: GateInput) -> RuleResult | None:
+    """Compare a gain with that of a placebo: what any text does is no gain of lessons; None without one."""
+    name, found = "placebo", placebo_block(of.run, of.sweeps)
+    if found is None:
+        return None
+    if why := _why_not(of):
+        return _not_judged(name, why)
+    if not found["possible"]:
+        advice = (
+            "set a family for each train scenario, or learn in several domains; or run without placebo_sweep"
+        )
+        message = IMPOSSIBLE if found["impossible"] else "no prompt of the final sweep carried a lesson"
+        return RuleResult(name=name, outcome="inconclusive", message=message, advice=advice)
+    over = compare(of.sweeps.rows_placebo, of.sweeps.rows_after)
+    told = f"gain over {found['beside']} {_signed(found['total'])}, over placebo {sentence(over)}"
+    gained = claimed(of.sweeps.rows_before, of.sweeps.rows_after, round(ALPHA / found["level"]))
+    outcome: Outcome = "pass"
+    if found["side"] == "worse":
+        outcome, told = "fail", f"worse than placebo: {told}"
+    elif gained == "better" and found["side"] is None:
+        any_text = "any text does this" if found["gain_side"] == "better" else "not shown better than placebo"
+        outcome, told = "inconclusive", f"{any_text}: {told}"
+    advice = "" if outcome == "pass" else "read the lessons before you promote them; other texts did as much"
+    return RuleResult(name=name, outcome=outcome, message=told, advice=advice, figures=found["over"])
+
+
+def _signed(difference: float | None) -> str:
+    return "unknown" if difference is None else f"{difference:+.3f}"
+
+
 def judge_errors(of: GateInput) -> RuleResult:
     """Fail when the final sweep has more errors than ``gate_max_errors``."""
     limit, sweep = GATE_MAX_ERRORS.of(of.settings), of.sweeps.after
@@ -396,11 +430,12 @@ def judge_contamination(leaks: Sequence[LeakedAnswer], settings: Mapping[str, ob
     )
 
 
-BUILT_IN: tuple[Callable[[GateInput], RuleResult], ...] = (
+BUILT_IN: tuple[Callable[[GateInput], RuleResult | None], ...] = (
     judge_complete,
     judge_minimum,
     judge_regression,
     judge_gain,
+    judge_placebo,
     judge_errors,
     judge_cost,
 )

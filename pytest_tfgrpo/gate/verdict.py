@@ -76,7 +76,7 @@ def judge(
     """
     of = GateInput(run, sweeps or sweeps_of(run), baseline, settings)
     results = [
-        *(_built_in(rule, of) for rule in BUILT_IN),
+        *(result for rule in BUILT_IN if (result := _built_in(rule, of)) is not None),
         judge_contamination(contamination, settings),
         *(_guarded(rule, run, baseline, settings) for rule in rules),
     ]
@@ -122,7 +122,7 @@ def more_rollouts(run: Run, baseline: Baseline | None, gates: Sequence[OpenGate]
     return left[0] if against and all(map(can_be_seen, against)) else 0
 
 
-def _built_in(rule: Callable[[GateInput], RuleResult], of: GateInput) -> RuleResult:
+def _built_in(rule: Callable[[GateInput], RuleResult | None], of: GateInput) -> RuleResult | None:
     try:
         return rule(of)
     except Exception as error:  # noqa: BLE001 - a broken rule must not open the gate

@@ -98,10 +98,10 @@ def _dev_before(settings: Settings, root: Path, resume: str) -> frozenset[str] |
 def planned(scenarios: Iterable[Scenario], settings: Settings, root: Path) -> list[Phase]:
     """Return the phases of a run over `scenarios`; those without a scenario are left out.
 
-    So is the baseline sweep where nothing trains after it: it would be the final sweep, paid for twice,
-    unless it runs something else, which the gate compares with.
+    So are the sweeps beside the final one where nothing trains before it: they would be that sweep, paid for
+    twice, unless the gate compares with something else, which they run.
     """
     phases = plan(phases_of(settings, root), scenarios, settings.values)
     if not any(phase.trains for phase in phases) and not is_reference(BASELINE.of(settings), root):
-        return [phase for phase in phases if not phase.is_control]
+        return [phase for phase in phases if phase.mode == "eval" or not phase.sweeps]
     return phases

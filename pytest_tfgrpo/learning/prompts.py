@@ -1,4 +1,4 @@
-"""Prompts: the prompt of each scenario in one phase, with its lessons from the library.
+"""Prompts: the prompt of each scenario in one phase, with its lessons from the library, or their placebo.
 
 In training each of them is left out at random, so that what it does can be measured.
 """
@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.learning.attribution.exposures import content_key, series_of
 from pytest_tfgrpo.learning.library.retrieval import select
+from pytest_tfgrpo.learning.placebo import Placebo, is_placebo
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.suite.packs import pack_for
 from pytest_tfgrpo.suite.prompt import render_prompt
@@ -64,6 +65,12 @@ class PromptBuilder:
         self._by_domain: dict[str, list[Experience]] = {}
         for experience in library.experiences:
             self._by_domain.setdefault(experience.domain, []).append(experience)
+        self._placebo: Placebo | None = None
+        if is_placebo(phase, job.reference):
+            able = [
+                e for e in library.experiences if e.stamp_signature == pack_for(self._packs, e.domain).stamp
+            ]
+            self._placebo = Placebo(able, self._scenarios, SEED.of(job.settings))
         self._mismatches: dict[str, int] = {}
         self._series = series_of(SEED.of(job.settings), job.library)
         self._epoch = phase.epoch if phase is not None else 0
@@ -101,6 +108,8 @@ class PromptBuilder:
                 left_out.append(experience.id)
             else:
                 kept.append(experience)
+        if self._placebo is not None and kept:
+            kept = [*(self._placebo.in_place_of(kept, scenario) or kept)]
         prompt = render_prompt(pack, scenario, kept)
         return RenderedPrompt(
             scenario=scenario,

@@ -218,6 +218,11 @@ def sentence(comparison: Comparison) -> str:
     )
 
 
+def has_lessons(group: Group) -> bool:
+    """Return whether a prompt of a group carried a lesson."""
+    return any(rollout.experiences for rollout in group.rollouts)
+
+
 class Sweeps:
     """The sweeps that a run is judged by, with their tallies by scenario id, each counted once."""
 
@@ -234,6 +239,7 @@ class Sweeps:
         self.before: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "baseline"), None)
         self.early: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "early"), None)
         """The part of the baseline sweep that ran before training."""
+        self.placebo: PhaseResult | None = next((r for r in run.phases if r.phase.mode == "placebo"), None)
         self.after: PhaseResult | None = next(
             (r for r in reversed(run.phases) if r.phase.mode == "eval"), None
         )
@@ -242,6 +248,16 @@ class Sweeps:
     def rows_before(self) -> Mapping[str, Tally]:
         """Tallies of the baseline sweep; empty without one."""
         return self._tally(self.before.counted) if self.before is not None else {}
+
+    @cached_property
+    def rows_placebo(self) -> Mapping[str, Tally]:
+        """Tallies of the placebo sweep; empty without one.
+
+        Scenarios whose lessons had no others to stand in their place are left out: nothing is known of them.
+        """
+        if self.placebo is None:
+            return {}
+        return self._tally((*self.placebo.groups, *(g for g in self.placebo.shared if not has_lessons(g))))
 
     @cached_property
     def drift(self) -> Comparison | None:

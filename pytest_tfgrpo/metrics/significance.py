@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Literal, TypeAlias
 
@@ -18,33 +18,65 @@ Claim: TypeAlias = Literal["better", "worse"]
 
 
 def domains(
-    run: Run, before: Mapping[str, Tally], after: Mapping[str, Tally], looks: int = 1
+    run: Run,
+    before: Mapping[str, Tally],
+    after: Mapping[str, Tally],
+    looks: int = 1,
+    placebo: Mapping[str, Tally] | None = None,
 ) -> list[DomainRow]:
     """Return means and paired gain of the final sweep by domain.
 
     `p` is the two-sided sign-flip p of the domain's gain, `p_adjusted` corrects it for the number of domains
     (Holm). A domain is claimed to be better or worse only where that is below 0.05 / `looks` and the interval
-    of its gain lies on that side of 0 at that level, with errors left out and with errors as 0.
+    of its gain lies on that side of 0 at that level, with errors left out and with errors as 0; it is better
+    only where the same holds over the tallies of a placebo, if one ran.
     """
     domain_of = {s.id: s.domain for s in run.scenarios}
     names = sorted({domain_of[id_] for id_ in after})
     own = {name: {id_: row for id_, row in after.items() if domain_of[id_] == name} for name in names}
     if not before:
         return [_row(name, own[name]) for name in names]
-    known = [compare(before, own[name]) for name in names]
-    as_zero = [compare(before, own[name], errors_as_zero=True) for name in names]
-    p, p_zero = ([_nan_p(compared) for compared in reading] for reading in (known, as_zero))
-    adjusted, adjusted_zero = holm(p).tolist(), holm(p_zero).tolist()
+    known, as_zero = _readings(before, own, names)
+    sides = _sides(known, as_zero, looks)
+    if placebo is not None:
+        over = _sides(*_readings(placebo, own, names), looks)
+        sides = [held(side, than_placebo) for side, than_placebo in zip(sides, over, strict=True)]
+    p = [_nan_p(compared) for compared in known]
+    adjusted = holm(p).tolist()
     return [
         _row(name, own[name])
         | {
             "gain": figures(known[i]),
             "p": None if math.isnan(p[i]) else p[i],
             "p_adjusted": None if math.isnan(adjusted[i]) else adjusted[i],
-            "claim": claim((known[i], adjusted[i]), (as_zero[i], adjusted_zero[i]), looks=looks),
+            "claim": sides[i],
         }
         for i, name in enumerate(names)
     ]
+
+
+def held(side: Claim | None, than_placebo: Claim | None) -> Claim | None:
+    """Return what may be claimed where a placebo ran: better, only if it is better than that too."""
+    return None if side == "better" and than_placebo != "better" else side
+
+
+def _readings(
+    before: Mapping[str, Tally], own: Mapping[str, Mapping[str, Tally]], names: Sequence[str]
+) -> tuple[list[Comparison], list[Comparison]]:
+    """Return the comparison of each domain with errors left out, and with errors as 0."""
+    return (
+        [compare(before, own[name]) for name in names],
+        [compare(before, own[name], errors_as_zero=True) for name in names],
+    )
+
+
+def _sides(known: Sequence[Comparison], as_zero: Sequence[Comparison], looks: int) -> list[Claim | None]:
+    """Return what may be claimed of each domain, after Holm's correction for their number."""
+    adjusted, adjusted_zero = (
+        holm([_nan_p(one) for one in reading]).tolist() for reading in (known, as_zero)
+    )
+    pairs = zip(zip(known, adjusted, strict=True), zip(as_zero, adjusted_zero, strict=True), strict=True)
+    return [claim(*readings, looks=looks) for readings in pairs]
 
 
 def p_of(compared: Comparison) -> float | None:

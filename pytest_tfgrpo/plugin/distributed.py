@@ -25,7 +25,7 @@ MISUSE = "tfgrpo_misuse"
 MODES = ("load", "loadfile", "loadscope")
 GONE = ("gone",)
 """Comes from a worker that says no more."""
-_SLOT = re.compile(r"[\[-]tfgrpo-(?:[\w.-]+-)?(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+\]$")
+_SLOT = re.compile(r"[\[-]tfgrpo-(?:[\w.-]+-)?(?:early|baseline|placebo|epoch\d+(?:-eval)?|eval)-r\d+\]$")
 _SCOPE = "tfgrpo"
 
 

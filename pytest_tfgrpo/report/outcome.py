@@ -6,10 +6,18 @@ It rests on what the report has found, the claim of the gain or a rule of the ga
 from __future__ import annotations
 
 from pytest_tfgrpo.core.records import TRAINING
-from pytest_tfgrpo.core.report_blocks import EpochRow, Gain, LabelsBlock, Report, RuleFinding
+from pytest_tfgrpo.core.report_blocks import (
+    EpochRow,
+    Gain,
+    LabelsBlock,
+    PlaceboBlock,
+    Report,
+    RuleFinding,
+)
 from pytest_tfgrpo.core.settings.gate import GATE_MARGIN
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.report.blocks.families import FAMILIES
+from pytest_tfgrpo.report.blocks.placebo import PLACEBO, changes
 
 CODES = 3
 """Reasons of failed attempts that it names."""
@@ -61,11 +69,14 @@ def _gained(report: Report, gain: Gain) -> str:
     """Return what may be said of before and after: no more than the claim of the gain."""
     labels = report.get("labels")
     if labels is not None and labels["gain"] is not None:
-        return _by_people(labels)
+        return _by_people(labels, PLACEBO.of(report))
     claim, change, of = gain["claim"], _change(report, gain), f"({_tasks(gain)}){_estimated(report)}."
     if claim["side"] is not None:
         alone = "for these tasks alone" if gain["just_these"] else "enough"
-        return f"{claim['side'].capitalize()}: {change}; sure {alone} {of}"
+        over = _over_placebo(PLACEBO.of(report)) if claim["side"] == "better" else ""
+        return f"{claim['side'].capitalize()}: {change}; sure {alone} {of[:-1]}{over}."
+    if (placebo := PLACEBO.of(report)) is not None and "over_nothing" in claim:
+        return f"{_not_over_placebo(placebo)}: {change} {of}"
     if (equal := claim.get("equal_within")) is not None:
         return f"Equal within {equal:g}: {change} {of}"
     if gain["ci95"] is None:
@@ -79,6 +90,25 @@ def _gained(report: Report, gain: Gain) -> str:
     return f"Perhaps {side}, but not sure{often}: {change}, which may be chance {of}"
 
 
+def _over_placebo(placebo: PlaceboBlock | None) -> str:
+    """Return what a gain that is claimed is over a placebo."""
+    return (
+        "; no placebo was run"
+        if placebo is None
+        else f", also {placebo['over']['difference']:+.2f} over placebo"
+    )
+
+
+def _not_over_placebo(placebo: PlaceboBlock) -> str:
+    """Return why a gain is not claimed that is one over nothing."""
+    if not placebo["possible"]:
+        return "Not sure, as a placebo is not possible"
+    size = f"{placebo['over']['difference'] or 0.0:+.2f}"
+    if placebo["gain_side"] == "better":
+        return f"Any text does this ({size} over placebo; {changes(placebo)})"
+    return f"Better than {placebo['beside']}, but not shown better than placebo ({size})"
+
+
 def _untaught(report: Report, gain: Gain) -> str:
     """Return that a gain holds only for families that training has, where others show none."""
     known, claim = FAMILIES.of(report), gain["claim"]
@@ -90,14 +120,20 @@ def _untaught(report: Report, gain: Gain) -> str:
     return "" if bounds and bounds[0] > 0 else "No gain shown for families that training does not have."
 
 
-def _by_people(labels: LabelsBlock) -> str:
+def _by_people(labels: LabelsBlock, placebo: PlaceboBlock | None) -> str:
     """Return the same of a judge's gain as people's labels correct it."""
     size, tasks = labels["gain"] or 0.0, plural(labels["used"], "labelled task")
     if labels["claim"] is None:
         return f"No difference shown by people's labels: {size:+.2f} in the mean score ({tasks})."
     sure = "sure for these tasks alone" if labels["just_these"] else "sure enough"
-    side = labels["claim"].capitalize()
-    return f"{side} by people's labels: {size:+.2f} in the mean score; {sure} ({tasks})."
+    side, over = labels["claim"].capitalize(), ""
+    if labels["claim"] == "better":
+        if placebo is not None and placebo["side"] != "better":
+            return (
+                f"{_not_over_placebo(placebo)}: {size:+.2f} in the mean score by people's labels ({tasks})."
+            )
+        over = _over_placebo(placebo)
+    return f"{side} by people's labels: {size:+.2f} in the mean score; {sure} ({tasks}){over}."
 
 
 def _scored(report: Report, last: EpochRow) -> str:

@@ -9,6 +9,7 @@ from pytest_tfgrpo.core.report_blocks import Gain, Report
 from pytest_tfgrpo.core.texts.text import interval, line, number, plural, scenarios_of, wrapped
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import ReportBlock
+from pytest_tfgrpo.report.blocks.placebo import PLACEBO
 
 MARKDOWN_ITEMS = 20
 """Items that a line of details names in a summary."""
@@ -48,7 +49,9 @@ def over(gain: Gain) -> str:
     reference = asked.get("reference") if asked is not None else None
     if reference is None:
         return "the baseline sweep"
-    return f"the reference, {reference['kind']} {line(reference['name'], 80)} ({reference['stamp'][:12]})"
+    named = line(reference["name"], 80)
+    kind = "" if named == reference["kind"] else f"{reference['kind']} "
+    return f"the reference, {kind}{named} ({reference['stamp'][:12]})"
 
 
 def control(gain: Gain) -> str:
@@ -97,12 +100,27 @@ def claim(report: Report) -> str:
     labels = report.get("labels")
     if labels is not None and labels["gain"] is not None:
         side = f"this library does {labels['claim']}" if labels["claim"] else "nothing yet about this library"
-        return f"by people's labels, {side} (p below {labels['level']:.3g} is needed)"
+        placebo = _beside_placebo(report) if labels["claim"] == "better" else ""
+        return f"by people's labels, {side} (p below {labels['level']:.3g} is needed){placebo}"
     needed = f"below {found['level']:.3g} is needed"
     if found["looks"] > 1:
         needed += f" after {found['looks']} variants on this eval split"
     known = f": p {told}" if gain and (told := p_of(gain)) else ""
+    if "over_nothing" in found:
+        return f"nothing yet about this library beyond placebo{known} ({needed}){_beside_placebo(report)}"
     if found["side"] is None:
         fresh = "; a fresh split allows 0.05" if found["looks"] > 1 else ""
         return f"nothing yet about this library{known} ({needed}, and an interval beside 0){fresh}"
-    return f"this library does {found['side']}{known} ({needed}); tfgrpo replicate tests the method"
+    placebo = _beside_placebo(report) if found["side"] == "better" else ""
+    return f"this library does {found['side']}{known} ({needed}); tfgrpo replicate tests the method{placebo}"
+
+
+def _beside_placebo(report: Report) -> str:
+    """Return what a placebo adds to a claim of a gain, at the end of its sentence."""
+    placebo = PLACEBO.of(report)
+    if placebo is None:
+        return "; no placebo was run"
+    if not placebo["possible"]:
+        return "; placebo not possible"
+    p = "unknown" if placebo["p"] is None else "< 0.001" if placebo["p"] < 0.001 else number(placebo["p"])
+    return f"; over placebo p {p}"

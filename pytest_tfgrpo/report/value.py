@@ -40,11 +40,13 @@ from pytest_tfgrpo.metrics import costs, noise, significance
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, figures
 from pytest_tfgrpo.metrics.epochs import per_epoch
 from pytest_tfgrpo.metrics.looks import evaluations
+from pytest_tfgrpo.metrics.placebo import held_to_placebo
 from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.report.acceptance import acceptance_report, earned
 from pytest_tfgrpo.report.blocks import table
 from pytest_tfgrpo.report.blocks.block import BlockSources
 from pytest_tfgrpo.report.blocks.fault_messages import uneven_faults
+from pytest_tfgrpo.report.blocks.placebo import PLACEBO
 from pytest_tfgrpo.report.failures.failure_clusters import failures_report
 from pytest_tfgrpo.report.judging.judge import judge_report
 from pytest_tfgrpo.suite.families import sweeps_of
@@ -73,6 +75,7 @@ def build(
     """
     sweeps = sweeps or sweeps_of(run)
     before, after = sweeps.rows_before, sweeps.rows_after
+    placebo = None if sweeps.placebo is None else sweeps.rows_placebo
     compared = compare(before, after)
     seen = evaluations(run, sweeps)
     looks = seen["looks"] if seen else 1
@@ -89,7 +92,7 @@ def build(
         "files": files,
         "epochs": per_epoch(run)["epochs"],
         "gain": _gain(run, sweeps, compared, looks),
-        "domains": significance.domains(run, before, after, looks),
+        "domains": significance.domains(run, before, after, looks, placebo=placebo),
         "regressions": _regressions(run, sweeps, compared),
         "scenarios": _scenarios(run),
         "faults": _faults(run),
@@ -119,6 +122,8 @@ def _add_blocks(value: Report, at: BlockSources) -> None:
             value[block.key] = found  # type: ignore[literal-required]
         if found is not None:
             value["warnings"] += block.warnings(found)
+    if value["gain"] is not None and "claim" in value["gain"]:
+        value["gain"]["claim"] = held_to_placebo(value["gain"]["claim"], PLACEBO.of(value))
 
 
 def _gate(verdict: Verdict) -> GateBlock:

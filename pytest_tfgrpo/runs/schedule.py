@@ -18,6 +18,7 @@ from pytest_tfgrpo.core.settings.learning import (
     EVIDENCE,
     GROUP_SIZE,
     LESSON_DROPOUT,
+    PLACEBO_SWEEP,
     SAMPLE_SIZE,
     TEMPERATURE_EVAL,
     TEMPERATURE_TRAIN,
@@ -25,6 +26,7 @@ from pytest_tfgrpo.core.settings.learning import (
 from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.runs.seeds import draw
 
+PLACEBO_EPOCH = -2
 MIN_DEV = 20
 """With fewer dev scenarios a comparison shows nothing: lessons are then kept unvalidated, with a warning."""
 
@@ -48,8 +50,11 @@ def outline(
         return Phase(epoch=epoch, mode=mode, temperature=temperature, rollouts=sweep_rollouts, scenarios=())
 
     early, control = _control(BASELINE_SWEEP.of(settings), sweep(0, "baseline"))
+    placebo = []
+    if PLACEBO_SWEEP.of(settings):
+        placebo = [replace(sweep(PLACEBO_EPOCH, "placebo"), concurrent=True)]
     if not learning:
-        return [*(early if against else []), *(control if against else []), sweep(1, "eval")]
+        return [*([*early, *control, *placebo] if against else []), sweep(1, "eval")]
     epochs = EPOCHS.of(settings)
     trained = epochs - 1 if EVAL_MODE.of(settings) == "last_epoch" else epochs
     training = [
@@ -65,7 +70,7 @@ def outline(
     ]
     if EVIDENCE.of(settings) is not None:
         training[0] = replace(training[0], mode="evidence", lesson_dropout=0.0)
-    return [*early, *training, *control, sweep(trained + 1, "eval")]
+    return [*early, *training, *control, *placebo, sweep(trained + 1, "eval")]
 
 
 def _control(choice: str, whole: Phase) -> tuple[list[Phase], list[Phase]]:
@@ -79,7 +84,7 @@ def _control(choice: str, whole: Phase) -> tuple[list[Phase], list[Phase]]:
 
 
 def steps_of(phases: Iterable[Phase]) -> list[tuple[Phase, ...]]:
-    """Return the phases that run together: a concurrent control with the sweep after it, others alone."""
+    """Return the phases that run together: those beside the final sweep with it, others alone."""
     steps: list[tuple[Phase, ...]] = []
     for phase in phases:
         if steps and steps[-1][-1].concurrent:

@@ -30,6 +30,11 @@ def control_first(run_seed: int, scenario: Scenario, index: int) -> bool:
     return bool(seed_of(run_seed, "pair", scenario.seed_stamp, index) & 1)
 
 
+def placebo_place(run_seed: int, scenario: Scenario, index: int, of: int) -> int:
+    """Return the place of the placebo's rollout among those `of` that start together, each as likely."""
+    return seed_of(run_seed, "placebo", scenario.seed_stamp, index) % of
+
+
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
     """Return the seed of a rollout, from identity alone (decision 8)."""
     return seed_of(run_seed, scenario.seed_stamp, phase.seed_phase, index)

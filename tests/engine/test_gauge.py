@@ -11,7 +11,7 @@ from support.builders import make_group, make_rollout
 from support.jobs import LessonPerGroup, ScriptedActor, make_job, three_or_not
 
 from pytest_tfgrpo.core.errors import AgentFailure
-from pytest_tfgrpo.core.records import Frame, Phase, Rollout, Trajectory
+from pytest_tfgrpo.core.records import Frame, Mode, Phase, Rollout, Trajectory
 from pytest_tfgrpo.engine import gauge as gauges
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import AttemptsReading, Gauge, Reading
@@ -154,13 +154,14 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
         Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=2, scenarios=("a", "b", "c", "d"))  # type: ignore[arg-type]
         for epoch, mode in ((0, "baseline"), (2, "eval"))
     )
-    shared, settled = {"a", "b"}, list[str]()
+    shared: dict[Mode, set[str]] = {"baseline": {"a", "b"}}
+    settled: list[str] = []
     done = [make_group([1.0, 0.0], epoch=2, scenario_id="a", shared=True)]
     gauge.sweep([control, final], shared=shared, settled=settled, done=done)
     swept = nothing | {"stage": "sweep", "step": 2, "mean": None, "usd": 31.0, "answered": 5}
     assert shown(gauge) == swept | {"planned": 16, "done": 4, "free": 2}
     gauge.resume(3)
-    gauge.finish(make_rollout(scenario_id="b", status="failed"))  # serves both sides
+    gauge.finish(make_rollout(epoch=2, scenario_id="b", status="failed"))  # serves both sides
     gauge.finish(make_rollout(scenario_id="c", status="error"))
     gauge.score(make_group([1.0, None, 0.5], epoch=2))
     gauge.score(make_group([0.0], epoch=0))  # of the control
@@ -168,7 +169,7 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
     assert shown(gauge) == swept | {"planned": 16}
     settled.append("d")
     assert shown(gauge) == swept | {"planned": 12}
-    gauge.sweep([final], shared=shared, settled=(), done=())
+    gauge.sweep([final], shared={}, settled=(), done=())
     gauge.finish(make_rollout(scenario_id="a"))
     alone = {"planned": 8, "done": 1, "free": 0, "failed": 0, "errors": 0, "mean": None}
     assert shown(gauge) == swept | alone

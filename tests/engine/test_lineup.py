@@ -188,7 +188,7 @@ def test_where_a_test_function_judges_shared_answers_its_runner_is_told(tmp_path
 
     engine = Engine(job(tmp_path, scenarios=[*suite(4, 0), scenario]), folder=None, observe=observe)
     run = asyncio.run(engine.run())
-    assert SharedPrompt(scenario_id="f0") in told
+    assert SharedPrompt(scenario_id="f0", epoch=0) in told
     assert sum(isinstance(record, AwaitingChecker) for record in told) == 4
     assert [result.excluded for result in run.phases] == [("f0",), (), ("f0",)]
 

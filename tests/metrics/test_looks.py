@@ -85,7 +85,9 @@ def test_a_gain_is_claimed_of_this_library_and_not_of_the_method() -> None:
     known = {"looks": 1, "level": 0.05, "p": 0, "side": "better", "equal_within": None}
     assert value["gain"]["claim"] | {"p": 0} == known
     assert claim(value).startswith("this library does better: p 0.00")
-    assert claim(value).endswith(" (below 0.05 is needed); tfgrpo replicate tests the method")
+    assert claim(value).endswith(
+        " (below 0.05 is needed); tfgrpo replicate tests the method; no placebo was run"
+    )
     assert "shown  this library does better" in "\n".join(terminal(value, verbosity=1))
     assert "shown  " not in "\n".join(terminal(value))
 

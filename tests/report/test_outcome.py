@@ -44,7 +44,7 @@ LESSONS = "2 lessons, kept untested."
     [
         (
             make_run(shares(50, 13), shares(50, 40), TRAIN),
-            f"Better: 26 % to 80 % of the tasks; sure enough (50 tasks). {LESSONS}",
+            f"Better: 26 % to 80 % of the tasks; sure enough (50 tasks); no placebo was run. {LESSONS}",
         ),
         (
             make_run(shares(50, 40), shares(50, 13), TRAIN),
@@ -52,7 +52,7 @@ LESSONS = "2 lessons, kept untested."
         ),
         (
             make_run(evenly(12, [0.5, 0]), evenly(12, [1, 0.5]), TRAIN),
-            f"Better: mean score 0.25 to 0.75; sure enough (12 tasks). {LESSONS}",
+            f"Better: mean score 0.25 to 0.75; sure enough (12 tasks); no placebo was run. {LESSONS}",
         ),
         (
             make_run(shares(10, 5), shares(10, 7), TRAIN),
@@ -117,9 +117,9 @@ def test_lessons_that_dev_tasks_tried_are_not_called_untested_and_the_same_libra
     value = build(run, None)
     assert value["acceptance"] is not None
     value["acceptance"]["epochs"][0]["verdict"] = "accepted"
-    assert outcome(value).endswith("(50 tasks). 2 lessons.")
+    assert outcome(value).endswith("(50 tasks); no placebo was run. 2 lessons.")
     value["library"]["lessons"] = []
-    assert outcome(value).endswith("(50 tasks). No lessons.")
+    assert outcome(value).endswith("; no placebo was run. No lessons.")
     value["library"]["start"] = value["library"]["hash"]
     assert outcome(value).startswith("Better: ")
     assert value["gain"] is not None
@@ -166,7 +166,8 @@ def test_a_gain_that_families_without_training_do_not_show_says_so(unseen: Any, 
 def test_labels_of_people_decide_what_a_judge_scored(labels: dict[str, Any], text: str) -> None:
     value: Any = build(make_run(shares(50, 13), shares(50, 40), TRAIN), None)
     value["labels"] = {"gain": 0.12, "used": 20, "just_these": False} | labels
-    assert outcome(value) == f"{text} (20 labelled tasks). {LESSONS}"
+    end = "; no placebo was run" if labels["claim"] == "better" else ""
+    assert outcome(value) == f"{text} (20 labelled tasks){end}. {LESSONS}"
 
 
 def test_scores_of_a_judge_or_a_vote_are_named_as_such() -> None:

@@ -148,6 +148,13 @@ def evenly(n: int, credited: Credits, prefix: str = "s") -> dict[str, Credits]:
     return {f"{prefix}{i}": credited for i in range(n)}
 
 
+def with_placebo(run: Run, credited: Mapping[str, Credits]) -> Run:
+    """Return a run that a placebo sweep ran in too."""
+    result = make_result(credited, epoch=-2, mode="placebo", scenarios=run.scenarios, library_hash="d" * 64)
+    result = replace(result, phase=replace(result.phase, concurrent=True))
+    return replace(run, phases=(result, *run.phases))
+
+
 def swept(final: Mapping[str, Credits], **changes: Any) -> Run:
     """Return a run with this final sweep."""
     return make_run(final=final, **changes)

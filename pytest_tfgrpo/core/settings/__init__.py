@@ -15,7 +15,13 @@ from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.keys.setting_parsers import NoChoice, parse_bool
 from pytest_tfgrpo.core.settings import agents, gate, learning, permissions, runs, telemetry
 from pytest_tfgrpo.core.settings.gate import BASELINE, GATE_EXTEND, GATE_SEQUENTIAL
-from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP, EPOCHS, EVAL_MODE, EVAL_ROLLOUTS
+from pytest_tfgrpo.core.settings.learning import (
+    BASELINE_SWEEP,
+    EPOCHS,
+    EVAL_MODE,
+    EVAL_ROLLOUTS,
+    PLACEBO_SWEEP,
+)
 from pytest_tfgrpo.core.settings.permissions import SANDBOX_ENV
 from pytest_tfgrpo.core.texts.named_values import nearest
 
@@ -145,6 +151,11 @@ def _settings(found: Callable[[Setting[Any]], list[Origin]], *, learning: bool) 
         raise SettingError(
             f"baseline_sweep = 'both' runs a quarter of the {settings.eval_rollouts} rollouts early "
             f"({origins['baseline_sweep']}); set eval_rollouts to at least 4, or choose concurrent"
+        )
+    if learning and PLACEBO_SWEEP.of(settings) and BASELINE_SWEEP.of(settings) == "off":
+        raise SettingError(
+            f"placebo_sweep ({origins['placebo_sweep']}) needs a baseline sweep, and baseline_sweep is 'off' "
+            f"({origins['baseline_sweep']}); set baseline_sweep to concurrent, or placebo_sweep to false"
         )
     return settings
 

@@ -20,7 +20,7 @@ MIN_SCORE = Setting("min_score", "gate", real(0, 1), 1.0,
     "scenarios below do not fail", "float")
 BASELINE = Setting("baseline", "gate", parse_text_or_none, None,
     "what the gate compares with: a stored baseline (name or .json file), an old library file, a folder of "
-    "prompt packs, no-lessons, or none")
+    "prompt packs, no-lessons, placebo, or none")
 GATE_MARGIN = Setting("gate_margin", "gate", real(0, 1), 0.05,
     "drop of the eval mean that the gate tolerates", "float")
 GATE_ALARM = Setting("gate_alarm", "gate", real(0, 1), 0.15,

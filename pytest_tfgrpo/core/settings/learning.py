@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pytest_tfgrpo.core.keys.setting import Setting
-from pytest_tfgrpo.core.keys.setting_parsers import choice, parse_text_or_none, real, whole
+from pytest_tfgrpo.core.keys.setting_parsers import choice, parse_bool, parse_text_or_none, real, whole
 
 # fmt: off
 GROUP_SIZE = Setting("group_size", "prompts", whole(2), 2, "rollouts per scenario and epoch (G)", "int")
@@ -43,6 +43,9 @@ BASELINE_SWEEP: Setting[Literal["concurrent", "early", "both", "off"]] = Setting
     "baseline_sweep", "prompts", choice("concurrent", "early", "both", "off"), "concurrent",
     "when the eval split runs without new lessons: concurrent (pair by pair with the final sweep), early "
     "(before epoch 1), both (a quarter early, to measure drift), off")
+PLACEBO_SWEEP = Setting("placebo_sweep", "prompts", parse_bool, False,
+    "also run the eval split with lessons of other domains or families, pair by pair; a gain is claimed only "
+    "if it is one over these too", "bool")
 EVIDENCE = Setting("evidence", "none", parse_text_or_none, None,
     "file of attempts with rewards, from which epoch 1 learns instead of running the actor")
 UNTESTED: Setting[Literal["keep", "hold"]] = Setting("untested", "none", choice("keep", "hold"), "keep",

@@ -25,6 +25,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:
-    """Return the name of a phase: ``early``, ``baseline``, ``epoch1``, ``epoch1-dev2``, ``epoch3-eval``."""
+    """Return the name of a phase: ``early``, ``baseline``, ``placebo``, ``epoch1-dev2``, ``epoch3-eval``."""
     suffix = f"-{mode}" if mode in ("eval", "evidence") else f"-dev{dev_sweep}" if dev_sweep else ""
-    return mode if mode in ("early", "baseline") else f"epoch{epoch}{suffix}"
+    return mode if mode in ("early", "baseline", "placebo") else f"epoch{epoch}{suffix}"

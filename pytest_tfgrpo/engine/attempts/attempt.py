@@ -68,8 +68,8 @@ class Slot:
     rollout_id: str
     group_id: str
     call: ActorCall
-    pair: str = ""
-    """Id of the rollout that runs beside it, as its other side; empty where it stands alone."""
+    pair: tuple[str, ...] = ()
+    """Ids of the rollouts that run beside it, as its other sides; empty where it stands alone."""
     actor: Actor | None = None
     """The agent that runs in place of the run's actor."""
     user: Callable[[], User] | None = None

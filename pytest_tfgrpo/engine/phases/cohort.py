@@ -1,4 +1,4 @@
-"""A cohort: all groups of one phase, or of two that run pair by pair, from the actor's calls to scores.
+"""A cohort: all groups of one phase, or of several side by side, from calls to scores.
 
 Rollouts are started in order, a bounded number at a time; a finished one is checked beside the next calls,
 and a group is scored as soon as it is complete. Records go to the recorder first, then to `observe`.
@@ -33,7 +33,7 @@ from pytest_tfgrpo.runs.schedule import group_id
 
 
 class Cohort:
-    """Runs one phase, or two pair by pair; `groups` holds what is complete, also after a cancelled `run`."""
+    """Runs one phase, or several side by side; `groups` holds what is complete, also when cancelled."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Cohort:
         watch: SweepWatch | None = None,
         earlier: Cohort | None = None,
     ) -> None:
-        """Prepare the groups of one phase, or of a control and the final sweep, which run pair by pair.
+        """Prepare the groups of one phase, or of the final sweep and those that run beside it.
 
         With `watch` scenarios run in its order, and none that may be left out once it is settled. With
         `earlier`, which had fewer rollouts of each scenario, those are kept, and only the others are made.
@@ -111,7 +111,7 @@ class Cohort:
     def _excluded_from(self, phase: Phase) -> Iterator[str]:
         """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
         for id_ in phase.scenarios:
-            asked = self._phases[-1] if id_ in self._lineup.shared else phase
+            asked = self._phases[-1] if id_ in self._lineup.shared.get(phase.mode, ()) else phase
             if group_id(self._context.job.run_id, asked, id_) in self._grader.excluded:
                 yield id_
 

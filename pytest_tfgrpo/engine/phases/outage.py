@@ -36,7 +36,7 @@ class SettledAttempts(NamedTuple):
 class LostRollouts:
     """Makes the rollouts of a phase, and knows those that were lost because the provider was away.
 
-    The two sides of a pair are settled together: nothing that drifts may lie between them.
+    The sides of a pair are settled together: nothing that drifts may lie between them.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LostRollouts:
         self._held: list[Attempted] = []
         """Those that failed alike, as all rollouts of the run so far."""
         self._waiting: dict[str, Attempted] = {}
-        """Attempts by id whose other side has not ended yet."""
+        """Attempts by id of which another side has not ended yet."""
         self._failed: set[str] = set()
         """Ids of those whose provider was away, as it seemed."""
         self._lost: list[list[Attempted]] = []
@@ -100,13 +100,12 @@ class LostRollouts:
         return [one for attempted in held for one in self._settle(attempted)]
 
     def _settle(self, attempted: Attempted) -> Sequence[Attempted]:
-        """Return what can be taken now; one of a pair waits for its other side."""
+        """Return what can be taken now; one of a pair waits for its other sides."""
         slot = attempted.slot
-        other = self._waiting.pop(slot.pair, None)
-        if slot.pair and other is None:
+        if not all(id_ in self._waiting for id_ in slot.pair):
             self._waiting[slot.rollout_id] = attempted
             return ()
-        both = [attempted] if other is None else [other, attempted]
+        both = [*map(self._waiting.pop, slot.pair), attempted]
         torn = min(one.began for one in both) < self._breaker.back_at <= max(one.began for one in both)
         if torn or not self._failed.isdisjoint(one.slot.rollout_id for one in both):
             self._lost.append(both)

@@ -19,11 +19,13 @@ from pytest_tfgrpo.core.records import Reference
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.gate import BASELINE
-from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP
+from pytest_tfgrpo.core.settings.learning import BASELINE_SWEEP, PLACEBO_SWEEP
+from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.core.wire.stamp import combined_stamp
 from pytest_tfgrpo.gate.baseline import locate
 from pytest_tfgrpo.learning.library.library import empty, load_library, of
+from pytest_tfgrpo.learning.placebo import PLACEBO, as_placebo
 from pytest_tfgrpo.suite.packs import (
     MANIFEST,
     load_pack,
@@ -34,7 +36,7 @@ from pytest_tfgrpo.suite.packs import (
 )
 
 NO_LESSONS = "no-lessons"
-"""Stands for a library without lessons, unless a stored baseline is called so."""
+"""Stands for a library without lessons, unless a stored baseline is called so; `PLACEBO` for its own ones."""
 _LIBRARY = "tfgrpo.library/"
 _STORED = b'"schema": "tfgrpo.baseline/'
 _HEAD = 200
@@ -48,7 +50,7 @@ def names_reference(name: str | None, root: Path) -> bool:
     """
     if not name:
         return False
-    if name == NO_LESSONS:
+    if name in (NO_LESSONS, PLACEBO):
         return not locate(name, root).is_file()
     place = root / name
     if place.is_dir():
@@ -82,6 +84,8 @@ def open_reference(
         return None
     _require_sweep(settings)
     domains = sorted({s.domain for s in scenarios if s.split == "eval"})
+    if name == PLACEBO:
+        return _placebo(settings, packs_in_use(packs, domains), library)
     if (root / name).is_dir():
         reference = _old_packs(root / name, settings, domains, packs, library)
     else:
@@ -93,6 +97,18 @@ def open_reference(
             "without --tfgrpo, and learn with --tfgrpo-baseline=none",
         )
     return reference
+
+
+def _placebo(settings: Settings, packs: tuple[PromptPack, ...], library: Library) -> Reference:
+    """Return the run's own lessons in the wrong places."""
+    if settings.learning:
+        raise _error(settings, "is for a run without --tfgrpo; set placebo_sweep = true where you learn")
+    if PLACEBO_SWEEP.of(settings):
+        raise _error(settings, "runs the placebo already; set placebo_sweep to false")
+    if not library.experiences:
+        raise _error(settings, "needs lessons, and the run has none; name their file by the setting library")
+    placebo = as_placebo(library, SEED.of(settings))
+    return Reference(name=PLACEBO, kind=PLACEBO, stamp=placebo.hash, library=placebo, packs=packs)
 
 
 def _require_sweep(settings: Settings) -> None:

@@ -22,7 +22,7 @@ AGENT = "tfgrpo_agent"
 """The fixture that is the agent, unless the mark names another."""
 ROLLOUT = ("rollout", "rollout_workspace")
 """Fixtures that need the agent's answer."""
-SUFFIX = re.compile(r"-?tfgrpo-(?:early|baseline|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")
+SUFFIX = re.compile(r"-?tfgrpo-(?:early|baseline|placebo|epoch\d+(?:-eval)?|eval)-r\d+(?=\]$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def parametrize(metafunc: pytest.Metafunc, outline: Outline, *, learning: bool) 
         # In plain mode train items are made too, so that pytest counts them as deselected.
         if learning and not takes_part(split, phase):
             continue
-        label = phase.label if learning or phase.is_control else "eval"
+        label = phase.label if learning or phase.mode != "eval" else "eval"
         for agent, index in product(own, range(phase.rollouts)):
             start = f"tfgrpo-{agent}-" if agent else "tfgrpo-"
             slots[f"{start}{label}-r{index}"] = RolloutSlot(phase.epoch, index, agent)

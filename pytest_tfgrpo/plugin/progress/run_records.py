@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout, Run, serves
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.engine.observers import (
@@ -30,7 +30,7 @@ class RunRecords:
         self._run_id = job.run_id
         self.phases: Mapping[int, Phase] = {phase.epoch: phase for phase in job.phases}
         """By epoch."""
-        self._control = next((phase.epoch for phase in job.phases if phase.concurrent), None)
+        self._beside = [phase for phase in job.phases if phase.concurrent]
         self._dev = {phase.epoch: frozenset(phase.dev) for phase in job.phases}
         self._marked = frozenset(s.id for s in job.scenarios if s.checker is not None)
         self.run: Run | None = None
@@ -47,8 +47,8 @@ class RunRecords:
         """Rollouts by id that will not be made, and why."""
         self.lost: set[str] = set()
         """Rollouts by id that wait for fresh fixtures."""
-        self._shared: set[str] = set()
-        """Ids of scenarios whose rollouts in the final sweep serve the control too."""
+        self._shared: set[tuple[int, str]] = set()
+        """Epochs beside the final sweep, each with the id of a scenario whose rollouts there serve it too."""
 
     @property
     def ended(self) -> bool:
@@ -121,8 +121,8 @@ class RunRecords:
         return id_ in self.rollouts or id_ in self._refused
 
     def is_shared(self, epoch: int, scenario_id: str) -> bool:
-        """Return whether the control runs nothing for a scenario, as the final sweep's answers serve it."""
-        return epoch == self._control and scenario_id in self._shared
+        """Return whether an epoch runs nothing for a scenario, as the final sweep's answers serve it."""
+        return (epoch, scenario_id) in self._shared
 
     def workspace(self, rollout: Rollout) -> Path:
         """Return the workspace of a rollout that waits for judgement."""
@@ -136,7 +136,7 @@ class RunRecords:
             case LostRollout():
                 self.lost.add(record.rollout_id)
             case SharedPrompt():
-                self._shared.add(record.scenario_id)
+                self._shared.add((record.epoch, record.scenario_id))
             case AwaitingChecker():
                 self.rollouts[record.rollout.rollout_id] = record.rollout
                 self._workspaces[record.rollout.rollout_id] = record.workspace
@@ -155,12 +155,13 @@ class RunRecords:
                 self.error = record.error
 
     def _keep(self, group: Group) -> None:
-        """Keep a group for its epoch, and for the control if it serves that too."""
+        """Keep a group for its epoch, and for those beside it that it serves too."""
         kept = group.rollouts if isinstance(group.rollouts, StoredRollouts) else group
         self._groups.setdefault(group.epoch, {})[group.scenario_id] = kept
-        if group.shared and self._control is not None:
-            self._shared.add(group.scenario_id)
-            self._groups.setdefault(self._control, {})[group.scenario_id] = kept
+        for phase in self._beside:
+            if serves(group, phase.mode):
+                self._shared.add((phase.epoch, group.scenario_id))
+                self._groups.setdefault(phase.epoch, {})[group.scenario_id] = kept
 
     def _let_go(self, result: PhaseResult) -> None:
         """Keep of a phase whose groups lie in a file only those that it has not itself."""

@@ -1,11 +1,12 @@
-"""The block `noise`: how far runs of one library differ by their seeds alone."""
+"""The blocks `noise` and `headroom`: what seeds alone change, and what a lesson can gain."""
 
 from __future__ import annotations
 
 from pytest_tfgrpo.core.report_blocks import Report
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.metrics.noise import Noise, noise
-from pytest_tfgrpo.report.blocks.block import ReportBlock
+from pytest_tfgrpo.report.blocks.block import BlockSources, ReportBlock
+from pytest_tfgrpo.runs.headroom import Headroom, headroom, headroom_text
 
 
 def _text(found: Noise) -> str:
@@ -28,6 +29,17 @@ def _is_within(found: Noise, report: Report) -> bool:
     return bool(found["difference"] is not None and found["gain_within"]) and not around_0
 
 
+def _headroom(at: BlockSources) -> Headroom | None:
+    """Return the headroom; None before the first training groups, and where these were made elsewhere."""
+    first = next((result for result in at.run.phases if result.phase.trains), None)
+    return (
+        None
+        if first is None or not first.phase.asks
+        else headroom(at.run.scenarios, at.run.settings, first.groups)
+    )
+
+
+HEADROOM = ReportBlock("headroom", _headroom, headroom_text)
 NOISE = ReportBlock(
     "noise", lambda at: noise(at.sweeps, at.body["gain"]), _text, always=_is_within, null=True
 )

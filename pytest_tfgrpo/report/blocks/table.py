@@ -13,14 +13,14 @@ from pytest_tfgrpo.report.blocks.evidence import EVIDENCE, UNTESTED_LESSONS
 from pytest_tfgrpo.report.blocks.families import FAMILIES
 from pytest_tfgrpo.report.blocks.fault_messages import FAULT_MESSAGES
 from pytest_tfgrpo.report.blocks.flaky import FLAKY
-from pytest_tfgrpo.report.blocks.headroom import HEADROOM
 from pytest_tfgrpo.report.blocks.low import LOW
-from pytest_tfgrpo.report.blocks.noise import NOISE
+from pytest_tfgrpo.report.blocks.noise import HEADROOM, NOISE
+from pytest_tfgrpo.report.blocks.placebo import PLACEBO
 from pytest_tfgrpo.report.blocks.reach import REACH
 from pytest_tfgrpo.report.blocks.reused import REUSED
 from pytest_tfgrpo.report.blocks.sequential import SEQUENTIAL
 
 BLOCKS: Sequence[ReportBlock[Any]] = (
-    EVIDENCE, UNTESTED_LESSONS, FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH, CONTAMINATION, SEQUENTIAL,
-    AS_FAILURES, ENDPOINTS, FAULT_MESSAGES, LOW,
+    PLACEBO, EVIDENCE, UNTESTED_LESSONS, FAMILIES, HEADROOM, NOISE, FLAKY, REUSED, REACH, CONTAMINATION,
+    SEQUENTIAL, AS_FAILURES, ENDPOINTS, FAULT_MESSAGES, LOW,
 )  # fmt: skip

@@ -171,10 +171,9 @@ class RunFigures:
         own.group(place, data["scores"])
         for id_, status in data["rollouts"]:  # a test function or the judge may have changed it
             own.rollout(place, int(id_.rpartition(".r")[2]), status)
-        if data.get("shared"):
-            for phase in self.phases:
-                if phase.plan.concurrent:
-                    phase.share(place, data["scores"])
+        for phase in self.phases:
+            if phase.plan.concurrent and data.get("as_placebo" if phase.plan.mode == "placebo" else "shared"):
+                phase.share(place, data["scores"])
 
     def _call(self, data: Mapping[str, Any]) -> None:
         phase, usage = self._by_key[data["epoch"], False], data["usage"]

@@ -170,7 +170,7 @@ def test_a_recorded_error_is_repeated_as_it_is(tmp_path: Path) -> None:
     assert len(actor.calls) == PLANNED
 
 
-def attempted(id_: str, began: float, code: str = "", pair: str = "") -> Any:
+def attempted(id_: str, began: float, code: str = "", pair: tuple[str, ...] = ()) -> Any:
     """Return an attempt; with a `code` its provider failed."""
     failure = SimpleNamespace(code=code, message="connection refused") if code else None
     outcome = SimpleNamespace(status="error" if code else "ok", failure=failure)
@@ -223,7 +223,7 @@ def test_no_pair_is_taken_that_a_pause_tore_apart(began: tuple[float, float], tr
             undo=nothing,
             forget=lambda rollout: forgotten.append(rollout.rollout_id),
         )
-        slots = [attempted("a", 0.0, pair="b").slot, attempted("b", 0.0, pair="a").slot]
+        slots = [attempted("a", 0.0, pair=("b",)).slot, attempted("b", 0.0, pair=("a",)).slot]
         for slot in slots:
             taken.extend(one.slot.rollout_id for one in (await lost.make(slot)).taken)
         while lost.any:

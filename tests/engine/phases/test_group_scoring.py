@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +20,12 @@ class World:
     """What stands around the scoring of a cohort, and what it was told."""
 
     def __init__(
-        self, *, rewarders: Any = (), first: Any = None, groups: Any = None, shared: Any = ()
+        self,
+        *,
+        rewarders: Any = (),
+        first: Any = None,
+        groups: Any = None,
+        shared: Any = MappingProxyType({}),
     ) -> None:
         self.told: dict[str, list[Any]] = {
             key: [] for key in ("written", "fed", "settled", "metrics", "seen")
@@ -64,7 +69,7 @@ def rolled(name: str, index: int, credit: float | None = 1.0) -> Rollout:
 
 
 def test_a_group_is_scored_once_it_is_complete_in_the_order_of_its_rollouts() -> None:
-    world = World(shared=("b",))
+    world = World(shared={"baseline": ("b",)})
     found = world.play([rolled("a", 1, 0.0), rolled("b", 0), rolled("a", 0), rolled("c", 0), rolled("b", 1)])
     assert found == {"a": [0, 1], "b": [0, 1]}
     scores = {group.scenario_id: [s.gt_score for s in group.scores] for group in world.groups.values()}

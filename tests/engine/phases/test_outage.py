@@ -23,7 +23,10 @@ def slot(name: str, pair: str = "") -> Any:
     question = SimpleNamespace(scenario=SimpleNamespace(id=name))
     before = SimpleNamespace(attachments=(), archive=None, environment=None)
     return SimpleNamespace(
-        rollout_id=name, pair=pair, question=question, call=SimpleNamespace(workspace=before)
+        rollout_id=name,
+        pair=(pair,) if pair else (),
+        question=question,
+        call=SimpleNamespace(workspace=before),
     )
 
 

@@ -91,6 +91,6 @@ def test_a_group_is_known_once_it_is_scored_and_none_after_its_phase_without_it(
 
 
 def test_answers_of_the_final_sweep_serve_the_control_alone(records: RunRecords) -> None:
-    records.take(SharedPrompt(scenario_id="e"))
+    records.take(SharedPrompt(scenario_id="e", epoch=0))
     assert [records.is_shared(epoch, "e") for epoch in (0, 1, 2)] == [True, False, False]
     assert records.is_shared(0, "a") is False

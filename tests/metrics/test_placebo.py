@@ -1,0 +1,118 @@
+"""A claim where a placebo ran: which sides of both comparisons allow which one, over all and by domain."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.sweeps import SETTINGS, Credits, evenly, make_run, rule, with_placebo
+
+from pytest_tfgrpo.core.records import Frame, PhaseResult, Run
+from pytest_tfgrpo.gate.verdict import judge
+from pytest_tfgrpo.report.markdown import summary
+from pytest_tfgrpo.report.outcome import outcome
+from pytest_tfgrpo.report.terminal import terminal
+from pytest_tfgrpo.report.trust import claim
+from pytest_tfgrpo.report.value import build
+
+TRAIN: dict[str, Credits] = {"t1": [1, 0], "t2": [0, 1]}
+
+
+def shares(solved: int, n: int = 20) -> dict[str, Credits]:
+    return {f"s{i}": [1.0, 1.0] if i < solved else [0.0, 0.0] for i in range(n)}
+
+
+def run_of(before: int, placebo: int, after: int) -> Run:
+    return with_placebo(make_run(shares(before), shares(after), TRAIN), shares(placebo))
+
+
+def value(run: Run) -> Any:
+    return build(run, judge(run, baseline=None, settings=SETTINGS))
+
+
+@pytest.mark.parametrize(
+    ("solved", "side", "gate", "told"),
+    [
+        ((2, 2, 18), "better", "pass", "Better: 10 % to 90 % of the tasks; sure enough (20 tasks), also +0"),
+        ((2, 18, 18), None, "inconclusive", "Any text does this (+0.00 over placebo; answers as long as"),
+        ((2, 6, 10), None, "inconclusive", "Better than no lessons, but not shown better than placebo (+0.2"),
+        ((2, 18, 10), None, "fail", "Any text does this (-0.40 over placebo; answers as long as before)"),
+        ((18, 18, 2), "worse", "fail", "Worse: 90 % to 10 % of the tasks; sure enough (20 tasks). 2"),
+        ((10, 2, 10), None, "pass", "No difference shown: 50 % of the tasks before and after (20 tasks). 2"),
+    ],
+)  # fmt: skip
+def test_a_gain_is_claimed_only_where_it_is_one_over_nothing_and_over_placebo(
+    solved: tuple[int, int, int], side: str | None, gate: str, told: str
+) -> None:
+    found = value(run_of(*solved))
+    assert found["gain"]["claim"]["side"] == side
+    assert outcome(found).startswith(told)
+    assert rule(judge(run_of(*solved), baseline=None, settings=SETTINGS), "placebo").outcome == gate
+
+
+def test_terminal_and_summary_say_the_gain_over_both() -> None:
+    found = value(run_of(2, 6, 18))
+    text = " ".join(" ".join(terminal(found)).split())
+    assert "placebo gain +0.800 over no lessons, +0.600 over placebo (95 % interval +0." in text
+    assert re.search(r"p [<0. ]+\d+, 20 scenarios\), which gains \+0\.200 itself", text)
+    assert "Placebo: gain +0.800 over no lessons, +0.600 over placebo" in summary(found)
+    assert claim(found).startswith("this library does better: p ")
+    assert "; tfgrpo replicate tests the method; over placebo p " in claim(found)
+
+
+def test_a_run_without_one_says_so_where_it_claims_a_gain_and_only_there() -> None:
+    better, worse = (
+        value(make_run(shares(2), shares(18), TRAIN)),
+        value(make_run(shares(18), shares(2), TRAIN)),
+    )
+    assert "(20 tasks); no placebo was run." in outcome(better)
+    assert claim(better).endswith("; no placebo was run")
+    assert "placebo" not in outcome(worse) + claim(worse)
+
+
+def test_what_a_placebo_changed_in_answers_is_named() -> None:
+    def longer(result: PhaseResult) -> PhaseResult:
+        if result.phase.mode == "baseline":
+            return result
+        frame = Frame(kind="model", name="m", tokens=5, finish="length")
+        groups = (
+            replace(
+                g,
+                rollouts=tuple(
+                    replace(r, answer="12345678", tokens=300, frames=(frame,)) for r in g.rollouts
+                ),
+            )
+            for g in result.groups
+        )
+        return replace(result, groups=tuple(groups))
+
+    run = run_of(2, 18, 18)
+    run = replace(run, phases=tuple(map(longer, run.phases)))
+    assert (
+        "Any text does this (+0.00 over placebo; characters of an answer 1 to 8, answers cut at max_tokens "
+        "0 % to 100 %, tokens 100 to 300)"
+    ) in outcome(value(run))
+
+
+def test_a_domain_is_better_only_where_it_is_so_over_placebo_too() -> None:
+    before = evenly(12, [0.0], "s") | evenly(12, [0.0], "date")
+    after = evenly(12, [1.0], "s") | evenly(12, [1.0], "date")
+    run = with_placebo(make_run(before, after, TRAIN), evenly(12, [0.0], "s") | evenly(12, [1.0], "date"))
+    assert {row["domain"]: row["claim"] for row in value(run)["domains"]} == {"text": "better", "dates": None}
+
+
+def test_where_it_is_not_possible_nothing_is_claimed() -> None:
+    run = make_run(shares(2), shares(18), TRAIN)
+    final = run.phases[-1]
+    carried = tuple(
+        replace(g, as_placebo=True, rollouts=tuple(replace(r, experiences=("1",)) for r in g.rollouts))
+        for g in final.groups
+    )
+    run = with_placebo(run, {})
+    placebo = replace(run.phases[0], shared=carried)
+    run = replace(run, phases=(placebo, *run.phases[1:-1], replace(final, groups=carried)))
+    found = value(run)
+    assert found["gain"]["claim"]["side"] is None
+    assert outcome(found).startswith("Not sure, as a placebo is not possible: 10 % to 90 % of the tasks")
+    assert rule(judge(run, baseline=None, settings=SETTINGS), "placebo").outcome == "inconclusive"
+    assert "placebo placebo not possible" in " ".join(" ".join(terminal(found)).split())
