@@ -233,3 +233,10 @@ def test_each_setting_has_its_default_and_bounds_and_says_what_it_shapes(
         for one in TABLE
     ]
     golden("settings.txt", "\n".join([*rows, ""]))
+
+
+def test_a_placebo_needs_a_baseline_sweep_where_a_run_learns() -> None:
+    flags = {"placebo_sweep": "true", "baseline_sweep": "off"}
+    with pytest.raises(SettingError, match=r"placebo_sweep \(flag .*\) needs a baseline sweep"):
+        resolve(flags, {}, {}, learning_flag=True)
+    assert resolve(flags, {}, {})["placebo_sweep"] is True

@@ -240,6 +240,16 @@ def test_a_control_asks_for_certain_where_its_reference_made_another_prompt(tmp_
     assert assumptions.asked(both, control) == ((), ("a",))
 
 
+def test_a_placebo_asks_where_other_lessons_can_stand_in_a_prompt(tmp_path: Path) -> None:
+    packs = {domain: make_pack(domain) for domain in ("text", "other")}
+    placebo = replace(TRAIN, mode="placebo", epoch=-2, scenarios=("a", "c"), concurrent=True)
+    one, other = make_experience(1), make_experience(2, domain="other")
+    for lessons, asks in (([one, other], ("a", "c")), ([one], ())):
+        job = job_of(tmp_path, A, ELSEWHERE, job_packs=packs, job_library=of(lessons))
+        job = replace(job, phases=(placebo,))
+        assert assumptions.asked(job, placebo) == (asks, asks)
+
+
 def test_without_training_the_lessons_of_before_change_no_prompt(tmp_path: Path) -> None:
     packs = {domain: make_pack(domain) for domain in ("text", "other")}
     job = job_of(tmp_path, job_packs=packs, job_library=of([make_experience(1)]))

@@ -34,6 +34,18 @@ def test_the_last_epoch_evaluates_and_the_baseline_sweep_runs_beside_it() -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("choice", "sides"), [("concurrent", 3), ("early", 2), ("both", 3)])
+def test_a_placebo_runs_beside_the_final_sweep_and_the_control(choice: str, sides: int) -> None:
+    settings = DEFAULTS | {"placebo_sweep": True, "baseline_sweep": choice}
+    last = steps_of(outline(settings, learning=True, sweep_rollouts=8))[-1]
+    assert [phase.mode for phase in last] == ["baseline", "placebo", "eval"][-sides:]
+    placebo = last[-2]
+    assert (placebo.label, placebo.rollouts, placebo.concurrent) == ("placebo", 8, True)
+    assert (placebo.seed_phase, placebo.temperature) == (last[-1].seed_phase, last[-1].temperature)
+    plain = outline(settings, learning=False, sweep_rollouts=8)
+    assert [phase.mode for phase in plain] == ["eval"]
+
+
 def test_an_early_baseline_sweep_comes_first_and_alone() -> None:
     assert labels(baseline_sweep="early") == ["baseline", "epoch1", "epoch2", "epoch3-eval"]
     phases = outline(DEFAULTS | {"baseline_sweep": "early"}, learning=True, sweep_rollouts=2)

@@ -137,8 +137,8 @@ def _point(
 
 
 def _named(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows that have a mean, each with a name for readers as its ``label``."""
-    known = [row for row in rows if row["gt_score"]["mean"] is not None]
+    """Return the rows that have a mean, each with a name for readers as its ``label``, without a placebo."""
+    known = [row for row in rows if row["gt_score"]["mean"] is not None and row["mode"] != "placebo"]
     if any("label" in row for row in known):
         return known
     final = final_label(rows)

@@ -24,7 +24,7 @@ def slot(name: str, pair: str = "") -> Any:
     before = SimpleNamespace(attachments=(), archive=None, environment=None)
     return SimpleNamespace(
         rollout_id=name,
-        pair=(pair,) if pair else (),
+        pair=tuple(pair),
         question=question,
         call=SimpleNamespace(workspace=before),
     )
@@ -102,6 +102,15 @@ def test_one_of_a_pair_waits_for_the_other_and_is_lost_with_it() -> None:
     assert play(world, steps) == ([([], [])] * 3, ["c"], (), True)
     world.lost.forget()
     assert world.forgotten == ["a", "b"]
+
+
+def test_three_that_run_side_by_side_are_taken_together() -> None:
+    async def steps(world: World) -> Any:
+        return [await world.take("a", "bc"), await world.take("c", "ab"), await world.take("b", "ca")]
+
+    world = World({name: [outcome()] for name in "abc"})
+    found = play(world, steps)
+    assert [sorted(taken) for taken, _ in found] == [[], [], ["a", "b", "c"]]
 
 
 def test_when_the_run_ends_what_waits_leaves_its_cost() -> None:

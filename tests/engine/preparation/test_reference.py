@@ -55,6 +55,33 @@ def test_a_reference_needs_a_sweep_and_a_learning_run_starts_from_it(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("flags", "learning", "refused"),
+    [
+        ({}, True, "set placebo_sweep = true where you learn"),
+        ({"placebo_sweep": "true"}, False, "runs the placebo already; set placebo_sweep to false"),
+        ({}, False, ""),
+    ],
+)
+def test_a_library_can_be_held_against_its_own_placebo(
+    tmp_path: Path, flags: dict[str, str], learning: bool, refused: str
+) -> None:
+    assert names_reference("placebo", tmp_path)
+    if refused:
+        with pytest.raises(SettingError, match=refused):
+            opened(tmp_path, baseline="placebo", learning=learning, **flags)
+        return
+    found = opened(tmp_path, baseline="placebo", **flags)
+    assert (found.kind, found.library.experiences) == ("placebo", (TEXT,))
+    assert found.stamp == found.library.hash != of([TEXT]).hash
+
+
+def test_a_run_without_lessons_has_no_placebo(tmp_path: Path) -> None:
+    settings = resolve({"baseline": "placebo"}, {}, {})
+    with pytest.raises(SettingError, match="needs lessons, and the run has none"):
+        open_reference(tmp_path, settings, EVALS, packs=PACKS, library=empty())
+
+
 def test_the_library_that_a_learning_run_starts_from_may_be_its_reference(tmp_path: Path) -> None:
     found = opened(tmp_path, TEXT, learning=True)
     assert found.library.hash == found.stamp == of([TEXT]).hash

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.builders import make_experience
-from support.sweeps import SETTINGS, evenly, make_run
+from support.sweeps import SETTINGS, evenly, make_run, with_placebo
 
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import JudgeResult, Run
@@ -278,6 +278,13 @@ def test_the_curve_stays_inside_its_drawing() -> None:
     ys = [p["y"] for p in drawn["points"]]
     assert ys == [drawn["base"], 12, (drawn["base"] + 12) / 2]
     assert all(drawn["left"] < p["x"] < drawn["right"] for p in drawn["points"])
+
+
+def test_a_placebo_is_no_point_of_the_curve_and_the_page_has_what_it_shows() -> None:
+    placebo = {"epoch": -2, "mode": "placebo", "gt_score": {"mean": 0.2, "ci95": None}}
+    assert [p["label"] for p in curve([placebo, *rows(0.0, 1.0)])["points"]] == ["baseline", "epoch 1"]
+    run = make_run(evenly(20, [0.0]), evenly(20, [1.0]), {"t": [1, 0]})
+    assert "+1.000 over placebo" in page(with_placebo(run, evenly(20, [0.0])))
 
 
 def test_many_epochs_keep_their_labels_apart() -> None:
