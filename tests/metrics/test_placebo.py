@@ -1,6 +1,7 @@
 """A claim where a placebo ran: which sides of both comparisons allow which one, over all and by domain."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from pytest_tfgrpo.report.trust import claim
 from pytest_tfgrpo.report.value import build
 
 TRAIN: dict[str, Credits] = {"t1": [1, 0], "t2": [0, 1]}
+Golden = Callable[[str, str], None]
 
 
 def shares(solved: int, n: int = 20) -> dict[str, Credits]:
@@ -58,6 +60,11 @@ def test_terminal_and_summary_say_the_gain_over_both() -> None:
     assert "Placebo: gain +0.800 over no lessons, +0.600 over placebo" in summary(found)
     assert claim(found).startswith("this library does better: p ")
     assert "; tfgrpo replicate tests the method; over placebo p " in claim(found)
+
+
+@pytest.mark.parametrize(("name", "placebo"), [("over-both", 6), ("any-text", 17)])
+def test_a_run_with_a_placebo_reads_well(golden: Golden, name: str, placebo: int) -> None:
+    golden(f"placebo-{name}.txt", "\n".join(terminal(value(run_of(2, placebo, 18)))) + "\n")
 
 
 def test_a_run_without_one_says_so_where_it_claims_a_gain_and_only_there() -> None:
