@@ -138,20 +138,27 @@ class HeuristicStudy:
     def _write(self, known: Sequence[_Known]) -> None:
         """Propose a lesson for each advice, and what becomes of active ones that hold for fewer kinds."""
         replaced: dict[LessonAdvice, list[_Known]] = {}
+        partly = dict[LessonAdvice, None]()
         for k in known:
             over = self._over.get(k.experience.id, {})
             if not over or k.advice in self._found:
                 continue
             reason, instead = next(iter(over.values()))
-            if len(over) < len(k.places):
-                self._revise(k.advice, {}, [k], [])
+            if not self._is_over(k):
+                partly[k.advice] = None
             elif instead is None:
                 self.operations.append(Operation(kind="remove", targets=(k.experience.id,), reason=reason))
             else:
                 replaced.setdefault(instead, []).append(k)
+        for advice in partly:
+            self._revise(advice, {}, [k for k in known if k.advice == advice and not self._is_over(k)], [])
         for advice, found in self._found.items():
             same = [k for k in known if k.advice == advice]
             self._revise(advice, found, same, replaced.get(advice, ()))
+
+    def _is_over(self, known: _Known) -> bool:
+        """Return whether a lesson holds for none of its kinds any more."""
+        return 0 < len(self._over.get(known.experience.id, {})) == len(known.places)
 
     def _revise(
         self,
@@ -185,7 +192,7 @@ class HeuristicStudy:
                     groups=tuple(map(_copy, dict.fromkeys(a.group_id for a in attempts))),
                 )
             )
-            same, old, reason = (), [], "new"  # topics beyond the word cap
+            same, old, reason = (() if attempts else same), [], "new"  # topics beyond the word cap
 
     def _terms(
         self, advice: LessonAdvice, places: Sequence[int], same: Sequence[_Known], room: int
@@ -197,7 +204,7 @@ class HeuristicStudy:
         kept = [
             term
             for k in same
-            for term in k.terms
+            for term in " ".join(k.terms).split()  # people write several words between two commas
             if any(self._kinds[i].cluster for i in places) and not self._is_of(term, left)
         ]
         return joined(topics, kept, room) or [advice.domain]
