@@ -9,13 +9,14 @@ from __future__ import annotations
 import dis
 import functools
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Set
 from typing import Any
 
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
+CONTAINERS = (list, tuple, dict, set, frozenset)
 MOST = 10_000
 """Values that are looked at; further ones count by their class."""
 BORN = ("__init__", "__new__", "__post_init__")
@@ -26,7 +27,8 @@ FILLS = {
 }
 """Methods that change what they belong to."""
 _SET_BY = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"}
-_LOADED_BY = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR"}
+_OUTER = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR"}
+_OWN = {"LOAD_FAST"}
 _READ_BY = {"LOAD_METHOD", "LOAD_ATTR"}
 
 
@@ -37,6 +39,11 @@ def fingerprint(agent: object) -> str:
 
 def _is_large(value: object) -> bool:
     return isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST
+
+
+def _poses(value: object) -> bool:
+    """Return whether an object calls itself one of another class, as mocks and proxies do."""
+    return type(value) is not value.__class__
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -50,7 +57,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _assigned(code: types.CodeType) -> set[str]:
     """Return the names of globals, attributes and outer variables that code assigns or fills."""
     free = set(code.co_freevars)
-    return {*_filled(code)} | {
+    return {*_filled(code, _OUTER)} | {
         str(one.argval)
         for each in _codes(code)
         for one in dis.get_instructions(each)
@@ -58,15 +65,49 @@ def _assigned(code: types.CodeType) -> set[str]:
     }
 
 
-def _filled(code: types.CodeType) -> Iterator[str]:
+def _filled(code: types.CodeType, loaded_by: Set[str]) -> Iterator[str]:
     """Yield the names of what code fills, as in ``log.append(x)`` and ``cache[key] = x``."""
     for each in _codes(code):
         steps = [one for one in dis.get_instructions(each) if one.opname not in ("CACHE", "EXTENDED_ARG")]
         for n, one in enumerate(steps):
             fills = one.opname in _READ_BY and one.argval in FILLS
             back = 1 if fills else 2 if one.opname in ("STORE_SUBSCR", "DELETE_SUBSCR") else 0
-            if back and n >= back and steps[n - back].opname in _LOADED_BY:
+            if back and n >= back and steps[n - back].opname in loaded_by:
                 yield str(steps[n - back].argval)
+
+
+def _defaults(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    """Yield the defaults of a function by parameter, but for those that it fills itself, as with a cache."""
+    code, given = function.__code__, function.__defaults__ or ()
+    filled = set(_filled(code, _OWN))
+    positional = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
+    for name, one in (*zip(positional, given, strict=True), *(function.__kwdefaults__ or {}).items()):
+        if name not in filled:
+            yield name, one
+
+
+def _state(value: object) -> dict[str, object]:
+    """Return what an object holds, in its slots too."""
+    found = dict(getattr(value, "__dict__", {}))
+    for one in type(value).__mro__:
+        for name, member in vars(one).items():
+            if isinstance(member, types.MemberDescriptorType) and name not in found and name != "__dict__":
+                try:
+                    found[name] = member.__get__(value)
+                except AttributeError:  # nothing is in it
+                    continue
+    return found
+
+
+def _changed_by(made: type) -> set[str]:
+    """Return the names of attributes that the methods of a class and its bases assign or fill."""
+    return {
+        name
+        for one in made.__mro__
+        for method, member in vars(one).items()
+        if method not in BORN and (function := _function(member)) is not None
+        for name in _assigned(function.__code__)
+    }
 
 
 def _function(value: object) -> types.FunctionType | None:
@@ -90,6 +131,8 @@ class _Contents:
 
     def of(self, value: object) -> Json:
         """Return the content of a value."""
+        if _poses(value):
+            return self._named(type(value))
         if isinstance(value, PLAIN):
             return [type(value).__name__, repr(value)]
         self._left -= 1
@@ -104,6 +147,9 @@ class _Contents:
         return self._content(value)
 
     def _content(self, value: Any) -> Json:
+        made = type(value)
+        if isinstance(value, CONTAINERS) and made not in CONTAINERS and made.__module__ == self._home:
+            return self._of_object(value)  # with the code of its class
         match value:
             case types.FunctionType():
                 return self._of_function(value)
@@ -136,8 +182,7 @@ class _Contents:
         return [
             "function",
             self._of_code(code),
-            self.of(function.__defaults__),
-            self.of(function.__kwdefaults__),
+            [[name, self.of(one)] for name, one in _defaults(function)],
             [[name, self._of_cell(cell)] for name, cell in cells.items() if name not in own],
             [[name, self.of(known[name])] for name in sorted(known) if name not in own],
         ]
@@ -156,10 +201,12 @@ class _Contents:
     def _of_class(self, made: type) -> Json:
         if made.__module__ != self._home:
             return self._named(made)
+        own = _changed_by(made)
         inside = {
             name: one
             for name, one in vars(made).items()
-            if _function(one) is not None or (isinstance(one, PLAIN) and not name.startswith("__"))
+            if _function(one) is not None
+            or (isinstance(one, PLAIN) and not name.startswith("__") and name not in own)
         }
         members = [[name, self.of(_function(inside[name]) or inside[name])] for name in sorted(inside)]
         return ["class", made.__qualname__, [self.of(base) for base in made.__bases__], members]
@@ -169,13 +216,10 @@ class _Contents:
         made = type(value)
         if made.__module__ != self._home:
             return self._named(value)
-        state: Mapping[str, object] = getattr(value, "__dict__", {})
-        own = set[str]()
-        for one in made.__mro__:
-            for name, member in vars(one).items():
-                if name not in BORN and (function := _function(member)) is not None:
-                    own |= _assigned(function.__code__)
-        return ["object", self.of(made), [[name, self.of(state[name])] for name in state if name not in own]]
+        own, state = _changed_by(made), _state(value)
+        held = [[name, self.of(state[name])] for name in state if name not in own]
+        inside = [self._content(kind(value)) for kind in CONTAINERS if isinstance(value, kind)]
+        return ["object", self.of(made), held, inside]
 
     @staticmethod
     def _named(value: object) -> Json:

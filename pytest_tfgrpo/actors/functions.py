@@ -11,7 +11,7 @@ from typing import Any
 from pytest_tfgrpo.actors.agent_signature import why_no_agent
 from pytest_tfgrpo.actors.function_identity import fingerprint
 from pytest_tfgrpo.actors.python import PythonActor
-from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.errors import ActorError, describe
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.wire import Json
@@ -43,7 +43,10 @@ def open_function(value: Any, name: str) -> PythonActor:
 
 
 def _identity(value: object) -> dict[str, Json]:
-    declared = getattr(value, "identity", None)
+    try:
+        declared = getattr(value, "identity", None)
+    except Exception as error:  # a property may raise anything
+        raise ActorError(f"its attribute identity cannot be read: {describe(error)}") from error
     if (
         declared is None or inspect.getattr_static(value, "identity", None) is None
     ):  # not of a mock, which has all

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_tfgrpo.actors.functions import KIND, LAMBDA, function_name, open_function
-from pytest_tfgrpo.core.errors import ActorError, SettingError
+from pytest_tfgrpo.core.errors import ActorError, SettingError, describe
 from pytest_tfgrpo.core.keys.agent_list import is_agent_name, listed_agent
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.settings.permissions import SANDBOX
@@ -74,8 +74,14 @@ def require_attributes(name: str, value: Any, wanted: Sequence[str]) -> None:
 
 def _is_actor(value: object) -> bool:
     """Return whether an object is meant as an actor; a mock, which has every attribute, is a function."""
-    if isinstance(value, type) or not any(hasattr(value, mark) for mark in MARKS):
-        return False
+    try:
+        if isinstance(value, type) or not any(hasattr(value, mark) for mark in MARKS):
+            return False
+    except Exception as error:  # a proxy may raise anything where it stands for nothing
+        raise SettingError(
+            f"actor: a {type(value).__name__!r} object cannot be looked at: {describe(error)}; give a "
+            "function that calls it"
+        ) from error
     own = any(inspect.getattr_static(value, mark, None) is not None for mark in MARKS)
     return own or isinstance(getattr(value, "name", None), str)
 

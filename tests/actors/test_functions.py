@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 
@@ -44,6 +45,16 @@ class Agent:
         return self.model
 """
 
+SLOTS = """
+class Agent:
+    __slots__ = ("model", "unset")
+    def __init__(self, model):
+        self.model = model
+    def __call__(self, context):
+        return self.model
+"""
+TABLE = "class Agent(dict):\n    def __call__(self, context):\n        return self['a']\n"
+
 
 @pytest.mark.parametrize(
     "source",
@@ -82,6 +93,9 @@ def test_the_same_program_makes_the_same_agent_at_another_place(source: str) -> 
             "def f(model, c): return model\nsolve = functools.partial(f, 'b')",
         ),
         ("solve = functools.lru_cache(lambda c: '1')", "solve = functools.lru_cache(lambda c: '2')"),
+        (SLOTS + "solve = Agent('a')", SLOTS + "solve = Agent('b')"),
+        (TABLE + "solve = Agent(a='1')", TABLE + "solve = Agent(a='2')"),
+        (TABLE + "solve = Agent(a='1')", TABLE.replace("self['a']", "'9'") + "solve = Agent(a='1')"),
         ("async def solve(c): return '1'", "def solve(c): return '1'"),
     ],
 )
@@ -105,6 +119,13 @@ def test_other_code_or_values_make_another_agent(one: str, other: str) -> None:
         ),
         ("def solve(c):\n    global CALLS\n    CALLS += 1\n    return str(CALLS)", lambda solve: solve(None)),
         (AGENT + "solve = Agent('small')", lambda solve: solve(None)),
+        ("def solve(c, *, seen={}):\n    seen[c] = 1\n    return ''", lambda solve: solve(None)),
+        ("def solve(c, n=1, seen=[]):\n    seen.append(c)\n    return ''", lambda solve: solve(None)),
+        (
+            "class Agent:\n    calls = 0\n    def __call__(self, c):\n        type(self).calls += 1\n"
+            "        return ''\nsolve = Agent()",
+            lambda solve: solve(None),
+        ),
         (
             "def make():\n    n = 0\n    def solve(c):\n        nonlocal n\n        n += 1\n"
             "        return str(n)\n    return solve\nsolve = make()",
@@ -132,6 +153,12 @@ def test_functions_of_other_modules_count_by_name_and_endless_values_end() -> No
     )
 
 
+@pytest.mark.parametrize("kind", [Mock, MagicMock, AsyncMock])
+@pytest.mark.parametrize("spec", [None, str, dict, tuple, made, made.__code__], ids=repr)
+def test_a_mock_may_call_itself_something_else(kind: type[Mock], spec: object) -> None:
+    assert fingerprint(kind(spec)) == fingerprint(kind(spec))
+
+
 def test_an_agent_may_say_itself_what_makes_it_another() -> None:
     one, other = made(PLAIN), made("solve = lambda context: 'other'")
     one.identity = other.identity = {"version": 1}
@@ -153,6 +180,16 @@ def test_an_identity_that_cannot_be_kept_is_refused(identity: object) -> None:
     solve.identity = identity
     with pytest.raises(ActorError, match=r"identity must be a mapping that JSON can hold, .*'version': 1"):
         open_function(solve, "solve")
+
+
+def test_an_identity_that_cannot_be_read_is_refused() -> None:
+    class Broken(Agent):
+        @property
+        def identity(self) -> object:
+            raise RuntimeError("not now")
+
+    with pytest.raises(ActorError, match="identity cannot be read: RuntimeError: not now"):
+        open_function(Broken(), "x")
 
 
 def test_what_is_nested_too_deeply_to_be_seen_needs_an_identity() -> None:

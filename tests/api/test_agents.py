@@ -167,6 +167,21 @@ def test_scenarios_and_domains_choose_among_the_agents(tmp_path: Path) -> None:
         tfgrpo.run(tmp_path, suite, actor={"big": three, "large": four}, learning=False)
 
 
+def test_a_proxy_that_stands_for_nothing_is_named(tmp_path: Path) -> None:
+    class Unbound:
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError("no request")
+
+        def __call__(self, context: tfgrpo.AgentContext) -> str:
+            return "3"
+
+    for actor in (Unbound(), {"a": Unbound()}):
+        with pytest.raises(
+            SettingError, match=r"a 'Unbound' object .* RuntimeError: no request; give a function"
+        ):
+            tfgrpo.run(tmp_path, SUITE, actor=actor, learning=False)
+
+
 @pytest.mark.parametrize(
     ("actor", "message"),
     [
