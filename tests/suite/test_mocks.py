@@ -27,6 +27,11 @@ def made(folder: Path, mocks: Any) -> Scenario:
         ({"f": {"returns": 1, "raises": "x"}}, "#/mocks/f: a mock has one of .*, not returns and raises"),
         ({"f": {"retruns": 1}}, "#/mocks/f.*'retruns'"),
         ({"f": [{"returns": 1}, {"when": {}}]}, "#/mocks/f/1: a mock has one of"),
+        ({"f": [{"real": True}, {"when": {"n": 1}, "returns": 1}]}, "#/mocks/f/1: no call reaches this case"),
+        (
+            {"f": [{"when": {"a": 1}, "raises": "x"}, {"when": {"b": 2, "a": 1.0}, "returns": 1}]},
+            "#/mocks/f/1: no call reaches this case, as case 0 fits all of its",
+        ),
         ({"f": {"raises": 1}}, "#/mocks/f/raises"),
         ({"f": {"real": False}}, "#/mocks/f/real"),
         ({"f": {"sequence": []}}, "#/mocks/f/sequence"),

@@ -79,7 +79,7 @@ class OpenAIActor:
             pictures, others = await asyncio.to_thread(read_pictures, call.workspace.attachments)
             files = files or others
         try:
-            offer = self._toolbox.offer(task.tools, files=files)
+            offer = self._toolbox.offer(task.tools, files=files, mocks={mock.tool for mock in call.mocks})
         except ActorError as error:
             raise ProviderError(str(error), "tools") from error
         context = ToolContext(task=task, seed=call.seed, folder=call.workspace)

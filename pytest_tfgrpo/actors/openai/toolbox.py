@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,11 +86,15 @@ class Toolbox:
         self._files = [function.__name__ for function in FILE_TOOLS]
         self._offers: dict[tuple[tuple[str, ...] | None, bool], Offer] = {}
 
-    def offer(self, names: tuple[str, ...] | None, *, files: bool) -> Offer:
+    def offer(
+        self, names: tuple[str, ...] | None, *, files: bool, mocks: Collection[str] = frozenset()
+    ) -> Offer:
         """Return the tools called `names`; None: all of the user's, and with `files` those for files.
 
-        Raises ActorError naming the first unknown one.
+        Those for files that are in `mocks` need no files. Raises ActorError naming the first unknown one.
         """
+        if names is None and not files and (mocked := tuple(name for name in self._files if name in mocks)):
+            names = tuple(dict.fromkeys((*self._own, *mocked)))
         found = self._offers.get((names, files))
         if found is None:
             found = self._offers[names, files] = self._make(names, files)

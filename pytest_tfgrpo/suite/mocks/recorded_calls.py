@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ToolFailure
@@ -27,11 +27,8 @@ def read_calls(path: Path, scenario: str, tool: str) -> list[Json]:
     own = [session for session in sessions if session[0] == scenario] or sessions
     found: dict[bytes, list[Json]] = {}
     for _, frames in own:
-        calls: dict[bytes, list[Json]] = {}
-        for frame in frames:
-            if frame.get("kind") == "tool" and tool in ("*", frame.get("name")):
-                call = [frame.get("name"), frame.get("input"), frame.get("output", ""), frame.get("error")]
-                calls.setdefault(key_of(call[0], call[1]), []).append(call)
+        tools = (f for f in frames if f.get("kind") == "tool" and tool in ("*", f.get("name")))
+        calls = by_key([f.get("name"), f.get("input"), f.get("output", ""), f.get("error")] for f in tools)
         found = calls | found
     made = [call for calls in found.values() for call in calls]
     if not made:
@@ -42,9 +39,26 @@ def read_calls(path: Path, scenario: str, tool: str) -> list[Json]:
     return made
 
 
+def by_key(calls: Iterable[Json]) -> dict[bytes, list[Json]]:
+    """Return calls by what equal ones have in common."""
+    found: dict[bytes, list[Json]] = {}
+    for call in calls:
+        found.setdefault(key_of(call[0], call[1]), []).append(call)
+    return found
+
+
 def key_of(name: Json, arguments: Json) -> bytes:
-    """Return what equal calls have in common."""
-    return canonical([name, arguments])
+    """Return what equal calls have in common; 40 equals 40.0, and no arguments equal none."""
+    return canonical([name, _plain(arguments) or {}])
+
+
+def _plain(value: Json) -> Json:
+    """Return `value` with whole numbers as integers, as models write them either way."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def result_of(call: Json) -> Json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -10,6 +10,7 @@ from pytest_tfgrpo.core.scenarios import MockCase, MockKind, ToolMock
 from pytest_tfgrpo.core.wire.schema import Violation
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
+from pytest_tfgrpo.scoring.checks.json_answer import mismatch
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
 from pytest_tfgrpo.suite.documents.document import Refused
 from pytest_tfgrpo.suite.mocks.recorded_calls import read_calls
@@ -34,8 +35,21 @@ def read_mocks(
                 key = (error.key,) if isinstance(error, BadParam) else ()
                 path = ("mocks", tool, *((place,) if isinstance(written, list) else ()), *key)
                 found.append(Violation(path, str(error)))
+        found += [Violation(("mocks", tool, place), why) for place, why in _unreached(listed)]
         mocks.append(ToolMock(tool=tool, cases=tuple(cases)))
     return tuple(mocks)
+
+
+def _unreached(cases: Sequence[Mapping[str, Json]]) -> Iterator[tuple[int, str]]:
+    """Yield the place of each case that an earlier one leaves no call, and why."""
+    for place, case in enumerate(cases):
+        for earlier, other in enumerate(cases[:place]):
+            if mismatch(other.get("when", {}), case.get("when", {})) is None:
+                yield (
+                    place,
+                    f"no call reaches this case, as case {earlier} fits all of its; put it before that",
+                )
+                break
 
 
 def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> MockCase:

@@ -66,7 +66,7 @@ def test_a_sequence_answers_in_the_order_of_the_calls_of_each_rollout(bench: Ben
     said = ask(bench, {"get_order": {"sequence": steps}}, call, call, call, call)
     assert failure(said) == (
         "no mock of scenario 'order-7' covers the call get_order({\"id\": 7}): its sequence has 3 results; "
-        "add a case, or {real: true} for the tool itself"
+        "add one to it"
     )
     assert [frame.kind for frame in said.frames] == ["model", "tool"] * 4
 
@@ -116,6 +116,14 @@ def test_a_python_mock_gets_the_arguments(bench: Bench) -> None:
     assert bench.told() == ['{"id": 7, "full": true}', "error: SystemExit: no"]
 
 
+def test_a_python_mock_may_return_what_is_to_be_awaited(bench: Bench) -> None:
+    (bench.root / "later_mocks_here.py").write_text(
+        "async def later(id):\n    return id + 1\ndef order(id):\n    return later(id)\n"
+    )
+    ask(bench, {"get_order": {"python": "later_mocks_here:order"}}, ("get_order", '{"id": 7}'))
+    assert bench.told() == ["8"]
+
+
 def recording(folder: Path, *lines: object) -> None:
     (folder / "session.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -141,6 +149,22 @@ def test_a_recorded_session_gives_its_results_again(bench: Bench) -> None:
     assert 'get_order({"id": 70}): session.jsonl has it never' in failure(said)
 
 
+def test_equal_calls_are_those_with_equal_numbers_and_no_arguments_may_be_left_out(bench: Bench) -> None:
+    recording(bench.root, tool(7, "seven") | {"input": {"id": 7.0}}, {"kind": "tool", "name": "ping"})
+    bench.tools(
+        "def get_order(id: float) -> str:\n    raise AssertionError\ndef ping() -> str:\n    return ''\n"
+    )
+    mocks = made(bench.root, {"*": {"recorded": "session.jsonl"}}).mocks
+    bench.ask(script(wants(("get_order", '{"id": 7}'), ("ping", "{}")), "3"), mocks=mocks)
+    assert bench.told() == ["seven", ""]
+
+
+def test_a_mock_of_a_tool_for_files_offers_it_without_files(bench: Bench) -> None:
+    ask(bench, {"read_file": {"returns": "text"}}, ("read_file", '{"name": "a"}'))
+    assert bench.told() == ["text"]
+    assert [spec.name for spec in bench.model.requests[0].tools] == ["get_order", "refund", "read_file"]
+
+
 def test_frames_that_a_program_printed_are_a_session_too(bench: Bench) -> None:
     recording(bench.root, {"frame": tool(7, "packed")}, tool(7, "sent"))
     call = ("get_order", '{"id": 7}')
@@ -157,3 +181,32 @@ def test_a_mock_of_a_tool_that_is_not_offered_is_refused_before_the_run(bench: B
     known = made(bench.root, {"get_order": {"returns": 1}}).mocks
     with pytest.raises(ActorError, match="there is no tool 'get_order' to mock; there are: refund"):
         actor.require_mocks(Task(id="t", domain="d", prompt="p", tools=("refund",)), known)
+
+
+@pytest.mark.parametrize(
+    ("mocks", "why"),
+    [
+        (
+            {"refund": {"when": {"idd": 7}}},
+            "mocks/refund/0: .* refund has no parameter 'idd'; did you mean 'id'",
+        ),
+        ({"refund": {"when": {"id": "7"}}}, "refund does not take id: '7' is not of type integer"),
+        (
+            {"*": {"when": {"order": 7}}},
+            r"mocks/\*/0: no call can fit its `when`: get_order has no parameter",
+        ),
+        ({"*": {"when": {"full": True}}}, ""),
+        ({"refund": {"when": {"id": 7.0}}}, ""),
+    ],
+)
+def test_a_case_that_no_call_can_fit_is_refused_so_that_the_real_tool_is_not_called_for_it(
+    bench: Bench, mocks: dict[str, Any], why: str
+) -> None:
+    bench.tools(SHOP)
+    written = {name: [case | {"returns": 1}, {"real": True}] for name, case in mocks.items()}
+    found, task = made(bench.root, written).mocks, Task(id="t", domain="d", prompt="p")
+    if not why:
+        bench.actor().require_mocks(task, found)
+        return
+    with pytest.raises(ActorError, match=why):
+        bench.actor().require_mocks(task, found)

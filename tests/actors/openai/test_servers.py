@@ -14,6 +14,7 @@ from support.model_actor import Bench, script, wants
 from pytest_tfgrpo.actors.mcp import sdk, server_session
 from pytest_tfgrpo.actors.mcp.server_spec import ServerSpec, parse_server
 from pytest_tfgrpo.core.errors import ActorError
+from pytest_tfgrpo.core.scenarios import MockCase, ToolMock
 from pytest_tfgrpo.engine.attempts.attempt import attempt
 
 if TYPE_CHECKING:
@@ -30,6 +31,30 @@ def test_the_tools_of_a_server_are_offered_and_called(bench: Bench, memory: Memo
     assert bench.told() == ['say {"text": "hi", "n": 3}']
     (frame,) = [frame for frame in said.frames if frame.kind == "tool"]
     assert (frame.name, frame.input, frame.error) == ("say", {"text": "hi", "n": 3}, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [
+        ({"properties": {"text": {"type": "string"}}}, False),
+        ({"properties": {"text": {}}, "additionalProperties": False}, False),
+        ({"properties": {"text": {}}, "additionalProperties": True}, True),
+        ({"properties": {"text": {}}, "patternProperties": {"^t": {}}}, True),
+        ({}, True),
+    ],
+)
+def test_a_mock_of_a_parameter_that_a_server_does_not_name_is_refused_unless_it_takes_any(
+    bench: Bench, memory: MemoryServers, more: dict[str, Any], taken: bool
+) -> None:
+    memory.tools = {"say": {"type": "object", **more}}
+    case = MockCase(kind="returns", value=1, when={"txet": "hi"})
+    mocks = [ToolMock(tool="say", cases=(case, MockCase(kind="real")))]
+    actor, task = bench.actor(**SERVER), bench.make_call().task
+    if taken:
+        actor.require_mocks(task, mocks)
+        return
+    with pytest.raises(ActorError, match=r"no parameter 'txet'; did you mean 'text'|unknown key 'txet'"):
+        actor.require_mocks(task, mocks)
 
 
 def test_servers_and_modules_stand_beside_each_other(bench: Bench, memory: MemoryServers) -> None:
