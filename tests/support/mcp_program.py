@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-PROGRAM = """
+PROGRAM = r"""
 import json, os, signal, subprocess, sys, time
 
 mode = sys.argv[1]
@@ -51,7 +51,10 @@ for line in sys.stdin:
             answer = {"content": [{"type": "text", "text": text}]}
     out = {"jsonrpc": "2.0", "id": request["id"]}
     out |= {"result": answer} if answer is not None else {"error": {"code": -32601, "message": "unknown"}}
-    print(json.dumps(out), flush=True)
+    text = json.dumps(out)
+    if mode == "unreadable" and method == "tools/call":
+        text = text.replace('"text": "', '"text": "\\ud800')
+    print(text, flush=True)
 if mode == "stubborn":
     time.sleep(1000)
 """

@@ -128,6 +128,8 @@ async def _program_streams(program: ServerProgram) -> AsyncIterator[Any]:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
                     program.ignore(line)
+                    if b'"jsonrpc"' in line and b'"result"' in line:
+                        return  # an answer that nobody can read, for which a call would wait in vain
                 else:
                     await to_client.send(SessionMessage(message))
 

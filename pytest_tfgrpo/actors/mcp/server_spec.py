@@ -76,7 +76,7 @@ def parse_server(entry: str, root: Path, environ: Mapping[str, str]) -> ServerSp
         raise ActorError(f"{spec!r} is not a command line: {error}") from None
     named = list(takewhile(bool, map(_NAMED.fullmatch, words)))
     words = words[len(named) :]
-    written = (*(one[0] for one in named if one and not _VARIABLE.search(one[2])), " ".join(words))
+    written = (*(_VARIABLE.sub(" ", one[0]) for one in named if one), " ".join(words))
     if any(find_secret(text) is not None for text in written):
         raise ActorError(
             f"a secret stands in 'tools={OWN}...'; put it into an environment variable, and write "

@@ -289,6 +289,7 @@ def test_a_file_of_the_project_is_named_by_its_path_and_stamped(tmp_path: Path) 
         ("mcp:https://a.example/mcp more", "nothing may follow the URL"),
         ("mcp:https://me@a.example/mcp", "the URL must not hold a user"),
         ("mcp:https://me:hunter22@a.example/mcp", "a secret stands in 'tools=mcp:...'"),
+        ("mcp:TOKEN=sk-proj-abcdefghijklmnopqrstuvwx123456:$SHOP_TOKEN cat", "a secret stands in"),
         ("mcp:cat --api-key 7c9e6679f4b54fd2b1c0", "a secret stands in"),
         ("mcp:X-Key=$SHOP_TOKEN http://a.example/mcp", "would send X-Key unencrypted; use https"),
         ("mcp:A_B=1 https://a.example/mcp", "'A_B' is no header"),

@@ -121,6 +121,12 @@ def test_a_result_that_is_none_is_an_error_of_the_server(bench: Bench) -> None:
     assert "mad' broke in a call of 'say': " in failure(say(bench, "mad")).message
 
 
+def test_an_answer_that_cannot_be_read_ends_the_session_at_once(bench: Bench) -> None:
+    message = failure(say(bench, "unreadable")).message
+    assert "unreadable' broke in a call of 'say': " in message
+    assert 'it printed what is no message on stdout: \'{"jsonrpc":' in message
+
+
 def test_megabytes_are_cut_and_endless_messages_are_an_error(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
