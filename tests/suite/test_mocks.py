@@ -32,6 +32,10 @@ def made(folder: Path, mocks: Any) -> Scenario:
             {"f": [{"when": {"a": 1}, "raises": "x"}, {"when": {"b": 2, "a": 1.0}, "returns": 1}]},
             "#/mocks/f/1: no call reaches this case, as case 0 fits all of its",
         ),
+        (
+            {"f": [{"when": {"a": {"b": 1}}, "raises": ""}, {"when": {"a": {"b": 1, "c": 2}}, "returns": 1}]},
+            "#/mocks/f/1: no call reaches this case",
+        ),
         ({"f": {"raises": 1}}, "#/mocks/f/raises"),
         ({"f": {"real": False}}, "#/mocks/f/real"),
         ({"f": {"sequence": []}}, "#/mocks/f/sequence"),
@@ -50,6 +54,12 @@ def test_a_mock_that_is_none_is_named(tmp_path: Path, mocks: Any, reason: str) -
     (tmp_path / "empty.jsonl").write_text('{"kind": "model", "name": "f"}\n3\n\n')
     with pytest.raises(ScenarioError, match=reason):
         made(tmp_path, mocks)
+
+
+def test_cases_that_share_some_calls_are_all_reached(tmp_path: Path) -> None:
+    whens = [{"a": 1, "b": 2}, {"a": 1, "c": True}, {"c": 1}, {"a": {}}, {"a": {"b": 1}}, {"a": 1}, {}]
+    (mock,) = made(tmp_path, {"f": [{"when": when, "returns": 1} for when in whens]}).mocks
+    assert [case.when for case in mock.cases] == whens
 
 
 ALL: dict[str, Any] = {

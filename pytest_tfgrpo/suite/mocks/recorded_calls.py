@@ -49,15 +49,15 @@ def by_key(calls: Iterable[Json]) -> dict[bytes, list[Json]]:
 
 def key_of(name: Json, arguments: Json) -> bytes:
     """Return what equal calls have in common; 40 equals 40.0, and no arguments equal none."""
-    return canonical([name, _plain(arguments) or {}])
+    return canonical([name, plain(arguments) or {}])
 
 
-def _plain(value: Json) -> Json:
+def plain(value: Json) -> Json:
     """Return `value` with whole numbers as integers, as models write them either way."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

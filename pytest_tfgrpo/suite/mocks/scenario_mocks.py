@@ -8,12 +8,12 @@ from typing import get_args
 
 from pytest_tfgrpo.core.scenarios import MockCase, MockKind, ToolMock
 from pytest_tfgrpo.core.wire.schema import Violation
+from pytest_tfgrpo.core.wire.stamp import canonical
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.sandbox.paths import confined
-from pytest_tfgrpo.scoring.checks.json_answer import mismatch
 from pytest_tfgrpo.scoring.checks.protocol import BadParam
 from pytest_tfgrpo.suite.documents.document import Refused
-from pytest_tfgrpo.suite.mocks.recorded_calls import read_calls
+from pytest_tfgrpo.suite.mocks.recorded_calls import plain, read_calls
 from pytest_tfgrpo.suite.world_steps import require_target
 
 FILE_MAX_BYTES = 100_000_000
@@ -42,14 +42,29 @@ def read_mocks(
 
 def _unreached(cases: Sequence[Mapping[str, Json]]) -> Iterator[tuple[int, str]]:
     """Yield the place of each case that an earlier one leaves no call, and why."""
+    earlier: dict[frozenset[str], dict[tuple[bytes, ...], int]] = {}
+    """Places of cases by which arguments they look at, and for what values."""
     for place, case in enumerate(cases):
-        for earlier, other in enumerate(cases[:place]):
-            if mismatch(other.get("when", {}), case.get("when", {})) is None:
-                yield (
-                    place,
-                    f"no call reaches this case, as case {earlier} fits all of its; put it before that",
-                )
-                break
+        when = dict(_leaves(case.get("when", {})))
+        shadows = (
+            found
+            for names, places in earlier.items()
+            if names <= when.keys()
+            and (found := places.get(tuple(when[name] for name in sorted(names)))) is not None
+        )
+        if (first := next(shadows, None)) is not None:
+            yield place, f"no call reaches this case, as case {first} fits all of its; put it before that"
+        values = tuple(when[name] for name in sorted(when))
+        earlier.setdefault(frozenset(when), {}).setdefault(values, place)
+
+
+def _leaves(when: Mapping[str, Json], above: str = "") -> Iterator[tuple[str, bytes]]:
+    """Yield what `when` looks at and for what, objects inside by their keys."""
+    for key, value in when.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{above}{key}\0")
+        else:
+            yield above + key, canonical(plain(value))
 
 
 def _case(tool: str, data: Mapping[str, Json], scenario: str, folder: Path) -> MockCase:
