@@ -28,7 +28,12 @@ def rows_of(run: Run, agent: str) -> list[ResultRow]:
             }
             found.append((_row(agent, result, scenario, rollout, score), metrics))
     names = sorted({name for _, metrics in found for name in metrics})
-    return [row | {name: metrics.get(name) for name in names} for row, metrics in found]
+    return [row | {_column(name, row): metrics.get(name) for name in names} for row, metrics in found]
+
+
+def _column(name: str, row: ResultRow) -> str:
+    """Return the column of a metric: a rewarder may be called as one that each row has."""
+    return f"metric.{name}" if name in row else name
 
 
 def _rollouts(result: PhaseResult) -> Iterator[tuple[Rollout, Score | None]]:

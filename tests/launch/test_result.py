@@ -122,6 +122,17 @@ def test_rows_are_flat_one_for_each_rollout_and_have_the_same_columns(tmp_path: 
     assert str(answered["reason"]).startswith("expected ")
 
 
+def test_a_rewarder_may_be_called_as_a_column(tmp_path: Path) -> None:
+    class Half:
+        name, weight = "score", 0.0
+
+        def __call__(self, batch: Any) -> list[float]:
+            return [0.5] * len(batch.gt_N)
+
+    result = tfgrpo.run(tmp_path, SUITE, actor="nothing", rewarders=[Half()], learning=False)
+    assert {(row["score"], row["metric.score"]) for row in result.rows()} == {(0.0, 0.5)}
+
+
 def test_a_secret_in_an_answer_is_in_no_row(tmp_path: Path) -> None:
     key = "sk-proj-" + "a1B2" * 10
     result = tfgrpo.run(tmp_path, SUITE, actor=lambda context: key, learning=False)
