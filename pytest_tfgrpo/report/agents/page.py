@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.core.records import Run
@@ -30,6 +30,7 @@ def agents_page(value: Mapping[str, Any], runs: Mapping[str, Run], links: Mappin
         chart=cost_chart(value["agents"]),
         lines=lines,
         metrics=_metrics(value),
+        ranking=_ranking(value["agents"]),
         grid=None if laid is None else laid.cells,
         run_id=value["id"],
         report=None,
@@ -60,6 +61,12 @@ def _answers(laid: Layout | None, said: list[Preview]) -> list[list[Preview | No
         columns.append([found.get(row.id) for row in laid.cells.inside])
     columns.insert(laid.place, list(said))
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _ranking(agents: Sequence[Mapping[str, Any]]) -> list[tuple[str, float]]:
+    """Return the agents that have a mean score, the best first."""
+    found = [(one["name"], one["final"]["mean"]) for one in agents if one["final"] is not None]
+    return sorted((each for each in found if each[1] is not None), key=lambda each: -each[1])
 
 
 def _metrics(value: Mapping[str, Any]) -> list[tuple[str, list[float | None]]]:

@@ -1,5 +1,6 @@
 """The page of several agents: its rows, what each agent says, and what the scripts read."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -33,6 +34,20 @@ def test_the_page_has_a_row_for_each_scenario_and_a_cell_for_each_agent() -> Non
     assert len(words["answer-1"]) == 12
     start = words["answer-1"][0].removeprefix("... ").removesuffix("...").split()[:6]
     assert " ".join(start) in " ".join(answers[ids[0]].split())
+
+
+def test_three_agents_or_more_stand_by_score_above_their_differences() -> None:
+    runs = letters_of({"small": 0.4, "large": 0.9, "down": 0.5, "tuned": 0.6}, 20)
+    runs["down"] = replace(runs["down"], phases=(), status="incomplete", reason="killed")
+    found = re.search('<p class="ranking">(.*)</p>', page_of(runs))
+    assert found is not None
+    scores = {name: [g.gt_mean or 0.0 for p in run.phases for g in p.groups] for name, run in runs.items()}
+    means = {name: sum(own) / len(own) for name, own in scores.items() if own}
+    ranked = sorted(means, key=lambda name: -means[name])
+    assert ranked != list(means)
+    assert re.findall("<b>(.*?)</b>", found[1]) == ranked
+    assert f"{means[ranked[0]]:.3f}" in found[1]
+    assert "ranking" not in page_of(letters_of({"small": 0.4, "large": 0.9}, 3)).partition("<main")[2]
 
 
 def test_rows_whose_answers_differ_are_known_whatever_their_scores() -> None:

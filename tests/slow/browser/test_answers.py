@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 from support.browser_runs import FAULTS, HOSTILE, Open, Visit, sample_page
 from support.builders import make_frame
+from support.page.matrix import page_of
 from support.sweeps import evenly, make_run
 
 from pytest_tfgrpo.core.records import Frame, Group, Picture, Rollout, Run
@@ -151,6 +152,37 @@ def test_pictures_of_the_workspace_are_shown_and_of_others_there_is_a_word(show:
     assert quiet(opened)
 
 
+def test_marked_answers_stand_by_each_other_as_text_and_keep_their_pictures(
+    visit: Open, tmp_path: Path
+) -> None:
+    runs = {name: make_run(None, {"t": [0.0, 1.0]}, run_id=name) for name in ("one", "two", "three")}
+    for name, run in runs.items():
+        (phase,) = run.phases
+        (group,) = phase.groups
+        told = [
+            replace(r, answer=f"# {name}\n\n- a\n- b\n\n{MARKDOWN}", pictures=PICTURES)
+            for r in group.rollouts
+        ]
+        runs[name] = replace(run, phases=(replace(phase, groups=(replace(group, rollouts=tuple(told)),)),))
+    path = tmp_path / "agents.html"
+    path.write_text(page_of(runs), encoding="utf-8")
+    opened = visit(path, "#scenario/t")
+    answers = opened.page.locator("#beside .answers")
+    expect(answers.locator("pre")).to_have_count(3)
+    expect(answers.locator("mark")).to_have_text(["two", "three"])
+    expect(answers.locator(".pictures img")).to_have_count(3)
+    order = opened.page.locator("#beside").evaluate("box => box.innerText")
+    assert order.index("First difference") < order.index("All rollouts")
+    cells = opened.page.locator("#beside td", has_text="# one").all_inner_texts()
+    assert len(cells) == 1
+    assert "\n" not in cells[0]
+    opened.page.get_by_label("mark differences in the raw text").uncheck()
+    expect(answers.locator(".markdown")).to_have_count(3)
+    expect(answers.locator(".markdown img")).to_have_count(3)
+    expect(answers.locator(".pictures img")).to_have_count(0)
+    assert quiet(opened)
+
+
 def test_json_is_a_tree_that_keeps_numbers_order_and_what_is_twice(show: Show) -> None:
     opened = show(JSON)
     answer = answer_of(opened)
@@ -190,10 +222,10 @@ def test_json_is_a_tree_that_keeps_numbers_order_and_what_is_twice(show: Show) -
 def test_hostile_answers_are_shown(show: Show, answer: str) -> None:
     opened = show(answer)
     rollout = opened.page.locator("details.rollout[open]")
-    expect(rollout.get_by_text("transcript, 0 steps")).to_be_visible(timeout=60_000)
+    expect(rollout.get_by_text("transcript, 0 steps")).to_be_visible()
     first = answer_of(opened)
     if first.count():
-        expect(first.locator(".markdown, .json").first).to_be_visible(timeout=60_000)
+        expect(first.locator(".markdown, .json").first).to_be_visible()
         opened.page.wait_for_timeout(10)
     assert quiet(opened)
 
@@ -225,10 +257,10 @@ def test_steps_nest_fold_and_say_when_they_ran(show: Show) -> None:
 def test_thousands_of_steps_in_each_other_are_shown(show: Show, within: Callable[[int], int]) -> None:
     opened = show("done", tuple(make_frame("t", inside=within(n)) for n in range(3_000)))
     chat = opened.page.locator("details.rollout[open] .chat")
-    expect(chat.get_by_role("button", name="fold all")).to_be_visible(timeout=60_000)
+    expect(chat.get_by_role("button", name="fold all")).to_be_visible()
     chat.get_by_role("button", name="fold all").click()
     chat.get_by_role("button", name="unfold all").click()
-    expect(chat.locator(".frame")).to_have_count(3_000, timeout=60_000)
+    expect(chat.locator(".frame")).to_have_count(3_000)
     assert quiet(opened)
 
 

@@ -1,11 +1,15 @@
 """A report page as it is met: from a file, in the dark, on a phone, on paper, by a screen reader."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from support.browser_runs import WIDER, Open
+from support.browser_runs import WIDER, Open, sample_page
+from support.builders import make_scenario
+from support.page.matrix import page_of
+from support.sweeps import make_run
 
 PHONE = {
     "viewport": {"width": 360, "height": 740},
@@ -116,6 +120,26 @@ def test_hostile_text_stays_text_beside_other_runs(visit: Open, pages: Path) -> 
     assert page.locator("img, iframe, object, embed, [onload], [onerror]").count() == 0
     assert "\u202e" not in page.evaluate("document.body.innerText")
     assert opened.violations() == []
+
+
+def test_ids_that_are_words_of_javascript_open_and_filter(visit: Open, tmp_path: Path) -> None:
+    ids = ("constructor", "__proto__", "toString")
+    scenarios = tuple(
+        make_scenario(id_, split="eval", domain=id_, tags=("hasOwnProperty", "__proto__")) for id_ in ids
+    )
+    run = make_run(None, {id_: [0.0, 1.0] for id_ in ids}, scenarios=scenarios)
+    other = replace(run, run_id="run2")
+    for name, text in {"one": sample_page(run), "agents": page_of({"a": run, "b": other})}.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(text, encoding="utf-8")
+        opened = visit(path, "#scenarios?split=constructor&tag=__proto__&status=toString")
+        expect(opened.page.locator("#count")).to_have_text("3 scenarios")
+        for id_ in ids:
+            opened.page.evaluate("to => { location.hash = to; }", f"#scenario/{id_}")
+            expect(opened.page.locator("#detail-head")).to_have_text(id_)
+            expect(opened.page.locator("#detail .cards").first).to_be_visible()
+            expect(opened.page.locator("#detail")).to_contain_text("tagged hasOwnProperty __proto__")
+        assert opened.messages == []
 
 
 def test_without_scripts_there_are_the_curve_and_the_tables(visit: Open, pages: Path) -> None:

@@ -22,7 +22,7 @@ let markdownParser = null;
  */
 function answerView(text, label, pictures = []) {
   const kind = kindOf(text);
-  const shown = pictureList(pictures.filter((picture) => text.includes(picture.name)), kind === "Markdown" ? text : "");
+  const shown = picturesIn(text, pictures, kind === "Markdown" ? text : "");
   const own = kind ? switched(text, label, kind, pictures) : textBlock(text, label);
   return shown ? make("div", {}, own, shown) : own;
 }
@@ -210,9 +210,9 @@ function jsonLeaf(written) {
   return value.length > 200 || value.includes("\n") ? textBlock(value, "text") : make("span", { className: "string" }, written);
 }
 
-/** Pictures that no Markdown shows already. */
-function pictureList(pictures, markdown) {
-  const rest = pictures.filter(({ name }) => !markdown.includes(`](${name})`));
+/** Pictures that a text names and no Markdown shows already. */
+function picturesIn(text, pictures = [], markdown = "") {
+  const rest = pictures.filter(({ name }) => text.includes(name) && !markdown.includes(`](${name})`));
   return rest.length ? make("div", { className: "pictures" }, rest.map(pictureView)) : null;
 }
 

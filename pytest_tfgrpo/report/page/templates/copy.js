@@ -7,7 +7,7 @@ function shellWord(text) {
 
 /** The command that runs a scenario again, by the agent of this run; null where there is none. */
 function rerunCommand(row) {
-  const checker = index.checkers[row.id];
+  const checker = checkers.get(row.id);
   const file = row.source.replace(/:\d+$/, "");
   if (row.split === "dev" || (!checker && !file)) return null;
   const flags = [row.split === "train" && "--tfgrpo", index.actor && `--tfgrpo-actor=${index.actor}`];

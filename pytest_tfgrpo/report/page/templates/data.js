@@ -2,12 +2,14 @@
 
 const index = JSON.parse(document.getElementById("index").textContent);
 const flaky = new Set(index.flaky);
+/** Tags and checkers by the id of a scenario, which may be "constructor". */
+const tagged = new Map(Object.entries(index.tagged)), checkers = new Map(Object.entries(index.checkers));
 const rows = [], rowOf = new Map();
 
 function addRow([id, domain, split, source, start, end, ...cells]) {
   const row = {
     n: rows.length, id, domain: index.domains[domain], split, source, start, end, change: null, rollout: -1,
-    tags: Object.hasOwn(index.tagged, id) ? index.tagged[id].map((n) => index.tags[n]) : [],
+    tags: (tagged.get(id) || []).map((n) => index.tags[n]),
     cells: cells.map((cell) => cell && { mean: cell[0], n: cell[1], errors: cell[2], solved: cell[3], chunk: cell[4] }),
   };
   const before = start === null ? null : row.cells[start];

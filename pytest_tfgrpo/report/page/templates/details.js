@@ -62,14 +62,14 @@ async function loadRows() {
 
 /** Add the rows of a part that are not there yet, with what belongs to them. */
 function take(part) {
-  Object.assign(index.tagged, part.tagged);
+  for (const [id, places] of Object.entries(part.tagged)) tagged.set(id, places);
   part.rows.forEach((record, i) => {
     if (part.start + i !== rows.length) return;
     addRow(record);
     for (const [key, values] of Object.entries(part.words)) rows.at(-1)[key] = values[i];
   });
   for (const id of part.flaky) flaky.add(id);
-  Object.assign(index.checkers, part.checkers);
+  for (const [id, checker] of Object.entries(part.checkers)) checkers.set(id, checker);
   for (const [id, groups] of Object.entries(part.taught)) index.lessons[id]?.[3].push(...groups.filter(([n]) => n >= index.rows.length));
   for (const [known, found] of [[clusterRows, part.clusters], [lessonRows, part.lessons]]) {
     for (const [key, places] of Object.entries(found)) for (const n of places) known.get(key)?.add(n);

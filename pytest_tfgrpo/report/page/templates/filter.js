@@ -51,7 +51,7 @@ function recallFilter(query) {
   for (const [name, control] of Object.entries(controls)) control.value = query.get(name) || "";
   menu.chosen = query.has("columns") ? query.get("columns").split(",") : null;
   const split = query.get("split");
-  setSplit(split in index.splits ? split : state.split);
+  setSplit(Object.hasOwn(index.splits, split ?? "") ? split : state.split);
   lookFurther();
   filter();
   byId("scenarios").scrollIntoView();

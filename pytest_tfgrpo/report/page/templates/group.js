@@ -45,6 +45,11 @@ function outcomeOf(rollout) {
   return rollout.failure && rollout.failure[0] === "truncated" ? "cut off" : "no answer";
 }
 
+/** The start of a text, as one line. */
+function gistOf(text) {
+  return text.slice(0, 400).replace(/\s+/g, " ").slice(0, 80);
+}
+
 /** A table; heads that start with a space are of columns of text. */
 function dataTable(label, heads, lines) {
   const kind = (i) => (i === 0 || heads[i].startsWith(" ") ? "text" : "");
@@ -103,7 +108,7 @@ function pairView(left, right, closing = true) {
   const seen = [0, 0];
   for (const [x, y] of aligned(framesOf(a), framesOf(b), same, alike)) {
     const differs = !x || !y || !same(x, y);
-    const card = (frame, side, i) => frame && stepCard(frame, side.text, seen[i]++, { open: differs });
+    const card = (frame, side, i) => frame && stepCard(frame, side.text, seen[i]++, { open: differs && lines.length <= MOST_OPEN });
     add(card(x, left, 0), card(y, right, 1), differs);
   }
   for (const rollout of [a, b]) if (!Array.isArray(rollout.frames)) lines.push(framesLeftOut(rollout));
@@ -171,6 +176,6 @@ function groupView(group, wanted) {
   });
   const why = (rollout) => (rollout.failure ? `${rollout.failure[0]}: ${text(rollout.failure[1])}` : rollout.checks.map((check) => text(check[3])).filter(Boolean).join("; ")).slice(0, 200);
   const summary = dataTable("rollouts", ["rollout", " status", "score", "reward", "rank", "advantage", "tokens", "cost", "latency", " answer", " why"], group.rollouts.map((rollout) =>
-    [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, outcomeOf(rollout)), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), text(rollout.answer).slice(0, 80), why(rollout)]));
+    [`r${rollout.index}`, make("span", { className: rollout.status === "ok" ? "" : "bad" }, outcomeOf(rollout)), number(rollout.score), number(rollout.reward), number(rollout.rank), number(rollout.advantage), whole(rollout.tokens), money(rollout.cost), duration(rollout.ms), gistOf(text(rollout.answer)), why(rollout)]));
   return [taskView(group), promptView(group), make("h3", {}, "Rollouts"), ["train", "evidence"].includes(index.columns[group.column].mode) ? make("p", { className: "soft" }, group.informative ? "Rewards differ: the group yields something to learn from." : "Rewards do not differ: the group yields nothing to learn from.") : null, summary, ...rollouts, sideBySide(group)].filter(Boolean);
 }

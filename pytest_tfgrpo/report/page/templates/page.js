@@ -57,7 +57,7 @@ async function openScenario(row, label, rollout) {
   const body = make("div", { className: "body" }, make("p", { className: "soft" }, "unpacking ..."));
   detail.replaceChildren(
     make("div", { className: "title" }, make("h2", { id: "detail-head", tabIndex: -1 }, row.id), make("div", { className: "buttons" }, step(-1, "Previous", "["), " ", step(1, "Next", "]"), " ", paper, " ", close)),
-    make("p", { className: "soft" }, `${row.domain}, ${row.split} split, ${row.source}` + (row.tags.length ? `, tagged ${row.tags.join(" ")}` : "") + changesOf(row).map(([name, change]) => (change === null ? "" : `, ${name} ${signed(change)}`)).join("")),
+    make("p", { className: "soft" }, `${row.domain}, ${row.split} split, ${row.source}` + (row.tags.length ? `, tagged ${row.tags.join(" ")}` : "") + changeSaid(row)),
     make("p", { className: "copies" }, copiesOf(row, label === undefined ? [] : [label])),
     compared && compared.alone ? "" : make("nav", { "aria-label": "sweeps and epochs" }, tabs), body);
   detail.dataset.row = row.id;

@@ -24,10 +24,11 @@ function changeOf(row, place) {
   return known ? to.mean - from.mean : null;
 }
 
-/** What a row changed by, under its name: between runs in a comparison, else from start to end. */
-function changesOf(row) {
-  if (!sideRows.has(row.n)) return [["change", row.change]];
-  return sides.slice(1).map(({ name }, i) => [`${name} - ${sides[0].name}`, changeOf(row, i + 1)]);
+/** What a row changed by, in words: between runs in a comparison, else from start to end; empty where nothing is known. */
+function changeSaid(row) {
+  if (!sideRows.has(row.n)) return row.change === null ? "" : `, change ${signed(row.change)}`;
+  const known = sides.slice(1).map(({ name }, i) => [name, changeOf(row, i + 1)]).filter(([, change]) => change !== null);
+  return known.length ? `, against ${sides[0].name}: ${known.map(([name, change]) => `${name} ${signed(change)}`).join(", ")}` : "";
 }
 
 function means(row) {
@@ -94,7 +95,7 @@ function exportedSides(row) {
 
 /** An answer whose parts that the other one lacks are marked. */
 function markedBlock(parts, label) {
-  if (!parts.length) return make("p", { className: "soft" }, "(empty)");
+  if (!parts.some(({ text }) => text)) return make("p", { className: "soft" }, "(empty)");
   const block = make("pre", { tabIndex: 0, "aria-label": label });
   for (const { same, text } of parts) {
     const end = same ? 0 : text.trimEnd().length || text.length;  // a marked line break would be a box on the next line
@@ -145,9 +146,9 @@ async function sidesView(row, column, own) {
   const parts = [];
   if (runs.length > 1) parts.push(make("h3", {}, `${runs.slice(0, -1).map((one) => one.name).join(", ")} and ${runs.at(-1).name} side by side`));
   if (runs.some(({ cell }) => cell.sameTask === false)) parts.push(make("p", { className: "bad" }, "Another run has a different task under this id: their answers are not comparable."));
-  if (there.some(({ group }) => group.rollouts.length > 1)) parts.push(rolloutsTable(runs));
   for (const one of runs) if (!one.group) parts.push(make("p", { className: "soft" }, `To keep this page small, it leaves out the rollouts of ${one.name}. Show them with: `, make("code", {}, `tfgrpo show ${one.asked}.${row.id}.r0`)));
   if (there.length) parts.push(choiceView(there, row));
+  if (there.some(({ group }) => group.rollouts.length > 1)) parts.push(make("h4", {}, "All rollouts"), rolloutsTable(runs));
   return { group: there.length ? there[0].group : null, view: make("section", { id: "beside", "aria-label": "answers of the runs" }, parts) };
 }
 
@@ -155,7 +156,7 @@ async function sidesView(row, column, own) {
 function rolloutsTable(runs) {
   return dataTable("the runs", ["run", "mean", " scores of its rollouts", " its answers"], runs.map(({ name, cell, group }) => [name, number(cell.mean),
     group ? group.rollouts.map((rollout) => number(rollout.score, 2)).join(" ") : "not in this page",
-    group ? [...new Set(group.rollouts.map((rollout) => group.text(rollout.answer).slice(0, 80)))].join(" | ") : ""]));
+    group ? [...new Set(group.rollouts.map((rollout) => gistOf(group.text(rollout.answer))))].join(" | ") : ""]));
 }
 
 /** The rollouts that are shown at first: of the run of the page, that which the first other one was paired with. */
@@ -179,7 +180,8 @@ function choiceView(runs, row) {
   const against = make("select", {}, runs.map(({ name }, i) => make("option", { value: name, selected: i === from() }, name)));
   against.addEventListener("change", () => { marking.from = sides.findIndex(({ name }) => name === against.value); draw(); });
   draw();
-  return make("div", {}, runs.length > 1 ? make("div", { className: "controls" }, make("label", {}, on, " mark differences"), runs.length > 2 ? make("label", {}, "from ", against) : null) : null, view);
+  const set = runs.some(({ group }) => group.rollouts.some((rollout) => kindOf(group.text(rollout.answer))));
+  return make("div", {}, runs.length > 1 ? make("div", { className: "controls" }, make("label", {}, on, ` mark differences${set ? " in the raw text" : ""}`), runs.length > 2 ? make("label", {}, "from ", against) : null) : null, view);
 }
 
 /** The columns: answers, with what differs from that of the run `from`, and below them the steps of each two. */
@@ -188,7 +190,7 @@ function columnsView(runs, shown, from, row, choose) {
   const two = shown.length === 2 && marking.on;
   const first = (i) => firstDifference(shown[from], shown[i], pairs[i], two ? 80 : 30);
   const columns = runs.map((one, i) => {
-    const parts = two && i === from ? pairs[1 - i][0] : pairs[i] && pairs[i][1];
+    const parts = two && i === from ? pairs[1 - i][0] : pairs[i] ? pairs[i][1] : marking.on && runs.length > 1 ? [{ same: true, text: shown[i].answer }] : null;
     const said = !pairs[i] || two ? "" : shown[i].answer === shown[from].answer ? `The same as ${shown[from].name}.` : first(i);
     return sideView(one, shown[i], row, parts, said, (place) => choose(i, place));
   });
@@ -214,7 +216,7 @@ function sideView(one, { rollout, text, name, answer }, row, parts, said, choose
   return make("div", { className: "side" },
     make("div", {}, make("p", {}, whose, " ", score, " ", one.group.rollouts.length > 1 ? select : ""), make("p", { className: "soft" }, `${whole(rollout.tokens)} tokens, ${money(rollout.cost)}, ${duration(rollout.ms)}`)),
     make("div", {}, failure, said ? make("p", { className: "soft differs" }, said) : ""),
-    make("div", { className: "answers" }, parts ? markedBlock(parts, `answer of ${name}`) : answerView(answer, `answer of ${name}`, rollout.pictures)),
+    make("div", { className: "answers" }, parts ? [markedBlock(parts, `answer of ${name}`), picturesIn(answer, rollout.pictures)] : answerView(answer, `answer of ${name}`, rollout.pictures)),
     make("div", {}, checksList(rollout, text), judged, scoresTable(rollout, text), one.group.asked && (compared.alone || one.at !== undefined) ? promptView(one.group) : null,
       make("p", { className: "copies" }, copyButton("copy tfgrpo show", `tfgrpo show ${shellWord(rollout.id)}`))));
 }
