@@ -50,6 +50,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             pytest.fail(reason + ", and CI_REQUIRE_TOOLS=1 demands it")
         pytest.skip(reason)
     options = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0"]
+    options += ["--no-startup-window", "--disable-background-networking"]  # who connects waits for open tabs
     options += ["--no-sandbox"] if os.getuid() == 0 else []
     profile = tmp_path_factory.mktemp("chromium")
     log = profile / "log"
