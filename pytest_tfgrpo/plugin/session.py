@@ -62,7 +62,10 @@ ONLY_DEV = (
     "only dev scenarios are selected; they validate what train scenarios teach, "
     "so select train scenarios as well"
 )
-ONLY_TRAIN = "only train and dev scenarios are selected; they run only with --tfgrpo"
+ONLY_TRAIN = (
+    "only train and dev scenarios are selected; they run only with --tfgrpo; "
+    "a scenario with split: eval is a test of plain pytest too"
+)
 
 
 def session_of(config: pytest.Config) -> TfgrpoSession:

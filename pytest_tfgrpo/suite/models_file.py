@@ -69,13 +69,26 @@ def _read(path: FilePath) -> Mapping[str, Json]:
         raise _error(path, [error.problem]) from None
     value = {} if document.value is None else document.value
     found: list[Problem] = [
-        Problem(document.line(v.path), v.path, v.message) for v in violations(SCHEMA, value)
+        Problem(document.line(v.path), v.path, v.message + _meant_price(value, v.path))
+        for v in violations(SCHEMA, value)
     ]
     if not found:
         found = [Problem(document.line(place), place, message) for place, message in _faults(value)]
     if found:
         raise _error(path, found)
     return value
+
+
+def _meant_price(value: Json, place: Path) -> str:
+    """Return how a price is written, where an unknown key seems to be one of another tool's table."""
+    end = place[-1] if place else None
+    row = value.get(end) if len(place) == 1 and isinstance(value, Mapping) and isinstance(end, str) else None
+    if not (
+        (isinstance(row, Mapping) and any("input" in key for key in row)) or str(end).endswith("_per_token")
+    ):
+        return ""
+    model = end if row else "MODEL"
+    return f"; write prices: {{{model}: {{input: 0.5, output: 2}}}}, in US dollars per million tokens"
 
 
 def _error(path: FilePath, problems: list[Problem]) -> SettingError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.scenarios import (
     WorkspaceArchive,
     stamped,
 )
-from pytest_tfgrpo.core.texts.named_values import nearest, short
+from pytest_tfgrpo.core.texts.named_values import nearest, same_thing, short
 from pytest_tfgrpo.core.wire.schema import Violation, check_schema, load_schema, violations
 from pytest_tfgrpo.core.wire.schema_accepts import Accepts, accepts
 from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of, stamp_bytes
@@ -74,6 +74,18 @@ def build_scenario(
     except Invalid as error:
         lines = [f"{source}: #{found.pointer}: {found.message}" for found in error.violations]
         raise ScenarioError("\n".join(lines)) from None
+
+
+def _without_kind(check: Json, kinds: Iterable[str]) -> list[Violation]:
+    """Return which keys of a check without a kind seem to name it, as in ``equals: Paris``."""
+    if not isinstance(check, dict) or "kind" in check:
+        return []
+    named = {key: key if key in kinds else same_thing(key, kinds) for key in check}
+    return [
+        Violation((key,), f"write kind: {kind}, and its parameters as keys of their own")
+        for key, kind in named.items()
+        if kind is not None
+    ]
 
 
 def _unfit(data: Mapping[str, Json]) -> str:
@@ -163,7 +175,7 @@ class Loader:
             or abs(weight) > MAX_WEIGHT
             or not isinstance(data.get("kind"), str)
         ):
-            raise Invalid([])  # the schema of the scenario has said it
+            raise Invalid(_without_kind(data, self._kinds))  # the schema of the scenario has said the rest
         params = {intern(key): v for key, v in data.items() if key not in ("kind", "weight", "not")}
         kind = self._kinds.get(data["kind"])
         if kind is None:

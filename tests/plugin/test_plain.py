@@ -125,7 +125,9 @@ def test_a_set_gate_rule_adds_the_gate(project: Project) -> None:
 def test_selecting_only_train_scenarios_runs_nothing_and_needs_no_actor(project: Project) -> None:
     result = project.scenarios(sweep=0).ini().run()
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(["only train and dev scenarios are selected; they run only with --tfgrpo"])
+    result.stdout.fnmatch_lines(
+        ["only train and dev scenarios are selected; they run only with --tfgrpo; *split: eval*"]
+    )
 
 
 def test_a_bad_scenario_file_is_a_collection_error_for_that_file_only(project: Project) -> None:

@@ -83,6 +83,13 @@ YAML = [
     (with_line("tools: [a, a]"), "7: #/tools", "['a', 'a'] has non-unique elements"),
     (with_line("tags: [a, b c]"), "7: #/tags/1", "'b c' does not match"),
     (with_line("zeal: 1"), "7: #/zeal", "unknown key 'zeal'"),
+    (with_line("target: x"), "7: #/target", "unknown key 'target'; did you mean 'expected'?"),
+    (with_line("Question: x"), "7: #/Question", "unknown key 'Question'; did you mean 'prompt'?"),
+    (
+        with_line("expected: [a, b]"),
+        "7: #/expected",
+        "of type string or number; for a JSON value write checks",
+    ),
     (with_line("attachments: [../a.csv]"), "7: #/attachments/0", "'../a.csv' must be a plain relative path"),
     (
         with_line("attachments: [/etc/passwd]"),
@@ -105,6 +112,9 @@ YAML = [
     (GOOD.split("checks")[0] + "checks: []", "4: #/checks", "[] should be non-empty"),
     (GOOD.split("checks")[0] + "checks: [exact]", "4: #/checks/0", "'exact' is not of type object"),
     (GOOD.split("checks")[0] + "checks:\n- value: x", "5: #/checks/0", "missing key 'kind'"),
+    (GOOD.split("checks")[0] + "checks:\n- equals: x", "5: #/checks/0/equals", "write kind: exact, and its"),
+    (GOOD.split("checks")[0] + "checks:\n- regex: x", "5: #/checks/0/regex", "write kind: regex, and its"),
+    (GOOD.replace("exact", "equals"), "5: #/checks/0/kind", "check kind 'equals'; did you mean 'exact'?"),
     (GOOD.replace("exact", "exat"), "5: #/checks/0/kind", "unknown check kind 'exat'; did you mean 'exact'?"),
     (
         GOOD.replace("exact", "zzz"),

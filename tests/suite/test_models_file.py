@@ -131,6 +131,15 @@ def test_the_default_endpoint_keeps_its_usual_key_unless_it_has_an_address_of_it
         ("endpoint: {}", "1: #/endpoint: unknown key 'endpoint'; did you mean 'endpoints'?"),
         ("endpoints:\n  x: {}", "2: #/endpoints/x: missing key 'base_url'"),
         (
+            "new: {input: 1, output: 2}",
+            "1: #/new: unknown key 'new'; write prices: {new: {input: 0.5, output: 2}}, in US",
+        ),
+        (
+            "prices: {new: {input: 1, output: 2, input_cost_per_token: 1.0e-7}}",
+            "1: #/prices/new/input_cost_per_token: unknown key 'input_cost_per_token'; "
+            "did you mean 'input'?; write prices: {MODEL: {input: 0.5, output: 2}}, in US dollars",
+        ),
+        (
             "endpoints:\n  x:\n    base_url: http://h\n    api_key: sk-1234567890abcdefghijkl",
             "4: #/endpoints/x/api_key: unknown key 'api_key'; did you mean 'api_key_env'?",
         ),

@@ -108,7 +108,7 @@ def parse(setting: Setting[Any], origin: Origin) -> Any:
 
 def unknown_key(key: str, file: str) -> SettingError:
     """Return the error of an ini key that starts with ``tfgrpo_`` and is no setting."""
-    hint = nearest(key.removeprefix("tfgrpo_"), BY_NAME).replace("'", "'tfgrpo_", 1)
+    hint = nearest(key.replace("-", "_").removeprefix("tfgrpo_"), BY_NAME).replace("'", "'tfgrpo_", 1)
     return SettingError(f"{file}: unknown ini key {key!r}{hint or '; remove it'}")
 
 

@@ -8,6 +8,26 @@ from collections.abc import Iterable
 SHOWN = 120
 """Characters of a value that a message shows."""
 
+OTHERS = {
+    "expected": (
+        "answer", "expected_answer", "expected_output", "ground_truth", "ideal", "output", "reference",
+        "reference_output", "target",
+    ),
+    "prompt": ("instruction", "messages", "problem", "query", "question", "task", "user_input"),
+    "checks": ("assert", "assertions", "asserts", "evaluators", "metrics", "scorer", "scorers"),
+    "kind": ("metric", "scorer", "type"),
+    "exact": ("equal", "equals", "exact_match", "match"),
+    "json_schema": ("is-json", "is_json"),
+    "tool_calls": ("called", "tool", "tool_called", "tool_call"),
+    "python": ("function", "javascript"),
+    "runs": ("list", "ls"),
+    "check": ("lint", "validate", "verify"),
+    "models": ("cost", "costs", "price", "prices", "pricing"),
+    "input": ("input_cost_per_token", "input_price", "prompt"),
+    "output": ("completion", "output_cost_per_token", "output_price"),
+}  # fmt: skip
+"""Words of other tools, by the word for the same thing here."""
+
 
 def short(value: object, limit: int = SHOWN) -> str:
     """Return the repr of `value`, cut to about `limit` characters."""
@@ -20,8 +40,14 @@ def short(value: object, limit: int = SHOWN) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint that names the known word nearest to `word`; empty when none is near."""
-    found = difflib.get_close_matches(word, list(known), 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    listed = list(known)
+    found = same_thing(word, listed) or next(iter(difflib.get_close_matches(word, listed, 1)), None)
+    return f"; did you mean {found!r}?" if found else ""
+
+
+def same_thing(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is for the thing that other tools call `word`."""
+    return next((ours for ours in known if word.lower() in OTHERS.get(ours, ())), None)
 
 
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:

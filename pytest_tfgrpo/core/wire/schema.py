@@ -162,7 +162,8 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
             yield from _describe(part)
     elif keyword == "type":
         names = [wanted] if isinstance(wanted, str) else wanted
-        yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{_meant(value, names)}")
+        hint = _meant(value, names) or schema.get("$comment", "")
+        yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{hint}")
     elif keyword in ("anyOf", "oneOf") and all("required" in branch for branch in wanted):
         keys = ", ".join(repr(key) for branch in wanted for key in branch["required"])
         yield Violation(path, f"needs {'exactly' if keyword == 'oneOf' else 'at least'} one of {keys}")

@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.settings.runs import SEED
 SETTINGS = pytest.StashKey[Settings]()
 SECTIONS = ("pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options")
 _SECTION = re.compile(r"\[(?P<name>[\w:. -]+)\]\s*(?:[#;].*)?$")
-_KEY = re.compile(r"""["']?(?P<name>tfgrpo_\w+)["']?\s*[=:]""")
+_KEY = re.compile(r"""["']?(?P<name>tfgrpo[_-][\w-]+)["']?\s*[=:]""")
 FLAGS = ("resume", "dry-run", *(setting.name.replace("_", "-") for setting in TABLE))
 """Names of the flags, after ``--tfgrpo-``."""
 
@@ -64,6 +64,8 @@ def refuse_misspelt(args: list[str]) -> None:
     """Raise pytest.UsageError on a flag that is nearly one of this plugin; others may be a conftest.py's."""
     for word in args:
         start, _, name = word.partition("=")[0].partition("--tfgrpo-")
+        if start.startswith("--tfg") and start != "--tfgrpo":  # no other plugin's
+            raise pytest.UsageError(f"unknown flag {start!r}; did you mean '--tfgrpo'?")
         if not start and name and name not in FLAGS:
             from pytest_tfgrpo.core.texts.named_values import (
                 nearest,  # not needed by a start without a mistake
@@ -79,7 +81,7 @@ def _require_known(config: pytest.Config) -> None:
     keys = [] if path is None else [*_keys(path.read_text(encoding="utf-8"))]
     keys += [given.partition("=")[0] for given in config.getoption("override_ini", None) or ()]
     for key in keys:
-        if key.startswith("tfgrpo_") and key.removeprefix("tfgrpo_") not in BY_NAME:
+        if key.startswith(("tfgrpo_", "tfgrpo-")) and key.removeprefix("tfgrpo_") not in BY_NAME:
             try:
                 config.getini(key)  # another plugin may have declared it
             except ValueError:

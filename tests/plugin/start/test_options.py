@@ -44,6 +44,8 @@ def test_keys_are_read_from_the_sections_of_pytest(text: str, found: list[str]) 
         ([], ""),
         (["--tfgrpo", "--tfgrpo-", "--tfgrpo=1", "--other-acter", "a--tfgrpo-acter"], ""),
         (["--tfgrpo-resume", "--tfgrpo-dry-run", "--tfgrpo-group-size=3", "--tfgrpo-xyzzy"], ""),
+        (["--tfgrpo-prices=x"], "unknown flag '--tfgrpo-prices'; did you mean '--tfgrpo-models'?"),
+        (["--tfgroup"], "unknown flag '--tfgroup'; did you mean '--tfgrpo'?"),
         (["--tfgrpo-acter=x"], "unknown flag '--tfgrpo-acter'; did you mean '--tfgrpo-actor'?"),
         (["tests", "--tfgrpo-dry-rum"], "unknown flag '--tfgrpo-dry-rum'; did you mean '--tfgrpo-dry-run'?"),
     ],
@@ -88,6 +90,8 @@ class Config(SimpleNamespace):
         (Config({"tfgrpo_seed": "1"}, tfgrpo_seed="0"), (False, {"seed": 0})),
         (Config({"other": "1"}, ["other=2", "tfgrpo_seed=3"], tfgrpo_task_id=""), "task_id"),
         (Config({"tfgrpo_sead": ValueError}), "unknown ini key 'tfgrpo_sead'"),
+        (Config({"tfgrpo-seed": ValueError}), "'tfgrpo-seed'; did you mean 'tfgrpo_seed'?"),
+        (Config({"tfgrpo_prices": ValueError}), "'tfgrpo_prices'; did you mean 'tfgrpo_models'?"),
         (Config({"tfgrpo_sead": ValueError}, ["tfgrpo_sead=1"]), "unknown ini key 'tfgrpo_sead'"),
         (
             Config({"tfgrpo_seed": TypeError}),
