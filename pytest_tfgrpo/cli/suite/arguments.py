@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import shlex
 from pathlib import Path
 
 from pytest_tfgrpo.cli.parsers import Parser, whole
@@ -13,6 +15,18 @@ FORMATS = ("promptfoo", "deepeval", "inspect", "csv", "jsonl", "hf", "harbor")
 COLUMNS = ("prompt", "answer", "id", "domain", "split")
 
 
+def _format(text: str) -> str:
+    """Return the name of a format; raises ArgumentTypeError with the whole command where it is a file."""
+    if text not in FORMATS and (Path(text).suffix or Path(text).exists()):
+        alike = [name for name in FORMATS if name in text.lower()]
+        form = alike[0] if alike else "FORMAT"
+        known = "" if alike else f"; FORMAT is one of {', '.join(FORMATS)}"
+        raise argparse.ArgumentTypeError(
+            f"is missing before the file: tfgrpo import {form} {shlex.quote(text)} --into FOLDER{known}"
+        )
+    return text
+
+
 def import_suite(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("suite.import_suite:import_suite")
@@ -20,6 +34,7 @@ def import_suite(command: Parser) -> None:
         "format",
         metavar="FORMAT",
         choices=FORMATS,
+        type=_format,
         help="promptfoo (a configuration), deepeval (goldens), inspect (samples), csv, jsonl, hf (a "
         "Parquet or Arrow file, or a folder of save_to_disk), or harbor (a task, or a folder of tasks)",
     )
@@ -36,8 +51,9 @@ def import_suite(command: Parser) -> None:
         "deepeval rubric)",
     )
     for name in COLUMNS:
+        text = "; or the split of all: train, dev, eval" * (name == "split")
         command.add_argument(
-            f"--{name}", metavar="COLUMN", help=f"column of the {name} (csv, jsonl, hf, inspect)"
+            f"--{name}", metavar="COLUMN", help=f"column of the {name} (csv, jsonl, hf, inspect){text}"
         )
 
 

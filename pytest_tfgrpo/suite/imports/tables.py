@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from pytest_tfgrpo.core.errors import ScenarioError
@@ -28,6 +28,8 @@ ANSWER = (
 KNOWN = frozenset((*PROMPT, *ANSWER))
 TABLES = (".csv", ".tsv", ".tab")
 SPLITS = ("train", "dev", "eval")
+INPUTS, OUTPUTS = "inputs", "outputs"
+"""Objects of an example of LangSmith, whose keys are columns: ``inputs.question``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,9 +121,10 @@ def add_rows(
 ) -> None:
     """Add a scenario for each row; raises ScenarioError where a column is missing."""
     n = 0
-    for n, (where, cells) in enumerate(rows, 1):
-        prompt = _column(cells, where, "prompt", columns.prompt, PROMPT)
-        answer = _column(cells, where, "answer", columns.answer, ANSWER)
+    for n, (where, row) in enumerate(rows, 1):
+        cells = _opened(row, columns.names())
+        prompt = _column(cells, where, "prompt", columns.prompt, _usual(PROMPT, INPUTS))
+        answer = _column(cells, where, "answer", columns.answer, _usual(ANSWER, OUTPUTS))
         others = {_column(cells, where, "", name, ()) for name in columns.others()}
         found.leave_out_keys(cells, {prompt, answer, *others}, "", where)
         try:
@@ -135,6 +138,21 @@ def add_rows(
         found.add(id_ or f"{stem}-{n}", fields, where)
     if not n:
         found.refuse(stem, "it has no rows")
+
+
+def _opened(row: Mapping[str, Json], named: Collection[str]) -> Mapping[str, Json]:
+    """Return the cells of a row, those inside the objects of LangSmith too unless you named the object."""
+    cells: dict[str, Json] = {}
+    for name, value in row.items():
+        inside = isinstance(value, dict) and name in (INPUTS, OUTPUTS) and name not in named
+        cells |= {f"{name}.{key}": one for key, one in value.items()} if inside else {name: value}
+    return cells
+
+
+@cache
+def _usual(names: tuple[str, ...], holder: str) -> tuple[str, ...]:
+    """Return the usual names of a column, also inside the object `holder`."""
+    return (*names, *(f"{holder}.{name}" for name in names))
 
 
 def placed(found: Imported, cells: Mapping[str, Json], where: str, columns: TableColumns) -> dict[str, Json]:

@@ -49,6 +49,19 @@ def test_other_columns_are_named(imported):
     }
 
 
+def test_examples_of_langsmith_hold_their_columns_in_objects(imported):
+    row = {"id": "7", "inputs": {"question": "2 + 2?", "style": "short"}, "outputs": {"answer": "4"}}
+    text = json.dumps(row) + "\n"
+    expected = {"prompt": "2 + 2?", "checks": [{"kind": "exact", "value": "4"}]}
+    found = imported("jsonl", "x.jsonl", text, id="id")
+    assert found.scenarios == [{"id": "7", **expected}]
+    assert set(found.left_out) == {"`inputs.style`"}
+    with pytest.raises(ScenarioError, match=r"no column 'inputs.text'; did you mean 'inputs.style'\?"):
+        imported("jsonl", "x.jsonl", text, prompt="inputs.text")
+    named = imported("jsonl", "x.jsonl", text, prompt="inputs.style", answer="outputs.answer").scenarios
+    assert named[0]["prompt"] == "short"
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
