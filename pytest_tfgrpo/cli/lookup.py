@@ -135,7 +135,7 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
             raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
     raise JournalError(
         f"no rollout or scenario {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
-        f"ids look like e1.count-words.r0{nearest(wanted, scenarios)}{unread}"
+        f"ids look like e1.count-words.r0{nearest(wanted, scenarios)}; tfgrpo report RUN prints a run{unread}"
     )
 
 

@@ -27,6 +27,27 @@ class CommandRow(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
+INSTEAD = {
+    ("run", "test", "eval", "evaluate", "start"): (
+        "pytest --tfgrpo runs and learns, pytest tests the eval scenarios once"
+    ),
+    ("cost", "costs", "price", "prices"): (
+        "tfgrpo report -v says what a run cost, pytest --tfgrpo --tfgrpo-dry-run what one will cost; "
+        "prices of yours are in the file of the setting models"
+    ),
+    ("diff", "compare"): "tfgrpo report --compare RUN compares runs, tfgrpo library diff A B lessons",
+    ("prompt", "answers", "explain", "why"): (
+        "tfgrpo show SCENARIO lists its attempts, tfgrpo show ID has the prompt, answer and checks of one"
+    ),
+    ("label", "annotate", "mark"): (
+        "mark answers on the page that tfgrpo view opens, save the marks, then tfgrpo review --marks FILE"
+    ),
+    ("remove", "rm", "delete", "drop", "edit"): (
+        "delete lessons from the library file; tfgrpo library show committed then says which hash to set"
+    ),
+}
+"""What does the work of commands that others have, by their names."""
+REQUIRED = "the following arguments are required: "
 INVALID = re.compile(
     r"argument (?P<what>.*): invalid choice: '(?P<word>[^']*)'.*\(choose from (?P<known>.*)\)"
 )
@@ -71,10 +92,16 @@ class Parser(argparse.ArgumentParser):
         lists = f"; '{self.prog} --help' lists them"
         if message.endswith(" required: COMMAND"):
             message += lists
+        elif REQUIRED in message:
+            names = message.partition(REQUIRED)[2].split(", ")
+            told = (one.help for one in self._actions if {*one.option_strings, one.metavar} & {*names})
+            message += "".join(f"\n  {name}: {text}" for name, text in zip(names, told, strict=False) if text)
         elif found := INVALID.search(message):
             hint = nearest(found["word"], re.findall(r"[\w-]+", found["known"]))
             is_command = found["what"] == "COMMAND"
-            message = f"no command {found['word'][:60]!r}{hint or lists}" if is_command else message + hint
+            other = (f"; {text}" for names, text in INSTEAD.items() if found["word"] in names)
+            hint = next(other, hint or lists) if is_command else hint
+            message = f"no command {found['word'][:60]!r}{hint}" if is_command else message + hint
         super().error(message)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:

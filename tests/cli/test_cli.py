@@ -400,6 +400,14 @@ def test_without_any_run_every_command_says_what_to_do(
         (("baseline", "compare", "a", "b", "--margn=1"), "--margn=1; did you mean '--margin'?"),
         (("lessons", "--colour"), "unrecognized arguments: --colour$"),
         (("runs", "extra"), "unrecognized arguments: extra$"),
+        (("review",), "^  --marks: marks that reviewers saved from the report page"),
+        (
+            ("run",),
+            "no command 'run'; pytest --tfgrpo runs and learns, pytest tests the eval",
+        ),
+        (("prices",), "no command 'prices'; tfgrpo report -v says what"),
+        (("library", "rm"), "no command 'rm'; delete lessons from the library file; "),
+        (("lint",), "no command 'lint'; did you mean 'check'?$"),
         (("zzz",), "no command 'zzz'; 'tfgrpo --help' lists them$"),
     ],
 )
