@@ -9,6 +9,7 @@ from types import ModuleType
 
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.import_path import importable
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
 
 SRC = "src"
@@ -23,7 +24,11 @@ def import_module(name: str, root: Path, spec: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not (name + ".").startswith(error.name + "."):
                 raise ActorError(f"{spec!r}: importing {name!r} failed: {error}") from error
-            hint = _in_src(name, root) or meant(name, spec.rpartition(":")[2], root)
+            hint = (
+                _in_src(name, root)
+                or meant(name, spec.rpartition(":")[2], root)
+                or nearest(name, sorted(path.stem for path in root.glob("*.py")))
+            )
             raise ActorError(f"{spec!r}: no module {name!r} in {root} or on the path{hint}") from None
         except (Exception, SystemExit) as error:
             reason = f"{type(error).__name__}: {error}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_tfgrpo.actors.agent_signature import why_no_agent
-from pytest_tfgrpo.actors.modules import import_module, stamps_of_sources
+from pytest_tfgrpo.actors.modules import import_module, meant, stamps_of_sources
 from pytest_tfgrpo.actors.network import network_fault
 from pytest_tfgrpo.actors.output import read_trajectory
 from pytest_tfgrpo.actors.spans.agent_spans import UNUSED, AgentSpans
@@ -20,6 +20,7 @@ from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, Provide
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.tracebacks import traceback_text
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
@@ -218,12 +219,14 @@ def open_python(argument: str, root: Path) -> PythonActor:
     spec = f"python:{argument}"
     module_name, _, attribute = argument.partition(":")
     if not module_name or not attribute:
-        raise ActorError(f"{spec!r} must have the form python:<module>:<callable>")
+        hint = meant(*argument.rpartition(".")[::2], root) if "." in argument else ""
+        raise ActorError(f"{spec!r} must have the form python:<module>:<callable>{hint}")
     module = import_module(module_name, root, spec)
     try:
         function = attrgetter(attribute)(module)
     except AttributeError:
-        raise ActorError(f"{spec!r}: module {module_name!r} has no {attribute!r}") from None
+        hint = nearest(attribute, [name for name in vars(module) if not name.startswith("_")])
+        raise ActorError(f"{spec!r}: module {module_name!r} has no {attribute!r}{hint}") from None
     if why := why_no_agent(function, attribute, spec):
         raise ActorError(f"{spec!r}: {why}")
     identity: dict[str, Json] = {"spec": spec}

@@ -22,6 +22,14 @@ SCENARIO_SUFFIXES = (
 )
 """A file whose name ends so holds scenarios."""
 
+
+def scenario_name(path: Path) -> str | None:
+    """Return how a file would be named to hold scenarios; None where it holds some, or is of another kind."""
+    wanted = {end.rpartition(".")[2]: end for end in (*SCENARIO_SUFFIXES, *USUAL_SUFFIXES)}
+    end = wanted.get(path.suffix[1:])
+    return None if end is None or path.name.endswith(SCENARIO_SUFFIXES) else path.stem + end
+
+
 INI_FILES = (
     "pytest.toml",
     ".pytest.toml",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_tfgrpo import hookspecs
-from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES
+from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, scenario_name
 from pytest_tfgrpo.plugin.start import agent_folders, own_modules, unset_options
 
 if TYPE_CHECKING:
@@ -153,6 +153,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
             hints = session_of(session.config).hints(str(error))
             raise pytest.UsageError(*error.args, *hints) from error
+        named = (Path(word.partition("::")[0]) for word in session.config.args)
+        renamed = [name for path in named if path.is_file() and (name := scenario_name(path))]
+        if renamed:
+            hint = f"a file of scenarios is named like {renamed[0]}"
+            raise pytest.UsageError(*error.args, hint) from error
         raise
 
 

@@ -204,11 +204,15 @@ def test_identity_changes_with_the_agents_source(write_agent: Write, tmp_path: P
         ("python:no_such_module:f", "no module 'no_such_module' in"),
         ("python:json.no_such:f", "no module 'json.no_such' in"),
         ("python:json:no_such", "module 'json' has no 'no_such'"),
+        ("python:json:lods", "module 'json' has no 'lods'; did you mean 'loads'?"),
+        ("python:my_agent.solve", "python:<module>:<callable>; did you mean 'python:my_agent:solve'?"),
+        ("python:my_agnet:solve", "or on the path; did you mean 'my_agent'?"),
         ("python:json:__name__", "is 'json', not a callable"),
         ("python:.json:dumps", "importing '.json' failed: TypeError"),
     ],
 )
 def test_a_wrong_spec_is_refused_before_anything_is_paid(spec: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "my_agent.py").touch()
     with pytest.raises(ActorError, match=r"python:") as caught:
         open_actor(spec, root=tmp_path, settings={})
     assert reason in str(caught.value)

@@ -54,6 +54,18 @@ def test_a_folder_without_scenarios_is_an_error(capsys: pytest.CaptureFixture[st
     assert "no scenario was found in" in capsys.readouterr().err
 
 
+def test_a_file_of_another_name_is_named_with_that_of_a_scenario_file(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "suite").mkdir()
+    (here / "suite" / "first.yaml").touch()
+    (here / "suite" / "old.csv").touch()
+    assert check("suite") == 1
+    told = capsys.readouterr().err
+    assert f"no scenario was found in {here}/suite (looked for" in told
+    assert "rename first.yaml to first.scenario.yaml, rename old.csv to old.scenarios.csv if" in told
+
+
 def test_a_kind_that_only_the_project_knows_is_passed_over_on_request(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -1,11 +1,15 @@
 """Plain mode: pytest without --tfgrpo."""
 
 from fnmatch import fnmatch
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.preparing import refusal
 from support.project import Project, item_names
 
+from pytest_tfgrpo import plugin
 from pytest_tfgrpo.launch.engine_thread import EngineThread
 
 WITNESS = """
@@ -67,6 +71,18 @@ def test_an_error_of_the_provider_fails_the_item(project: Project) -> None:
     result = project.scenarios().ini(actor="python:agent:provider").run()
     result.assert_outcomes(failed=2, deselected=2)
     result.stdout.fnmatch_lines(["*503 from the provider*"])
+
+
+def test_a_file_of_another_name_is_answered_with_that_of_a_scenario_file(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").touch()
+    config: Any = SimpleNamespace(
+        args=[f"{tmp_path}/first.yaml::a"], pluginmanager=SimpleNamespace(hasplugin=lambda _: False)
+    )
+    collection = plugin.pytest_collection(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    next(collection)
+    with pytest.raises(pytest.UsageError, match="not found") as refused:
+        collection.throw(pytest.UsageError("not found"))
+    assert refused.value.args == ("not found", "a file of scenarios is named like first.scenario.yaml")
 
 
 def test_without_an_actor_a_selected_scenario_is_a_usage_error_that_shows_the_setting(

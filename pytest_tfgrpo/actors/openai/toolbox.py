@@ -114,7 +114,10 @@ class Toolbox:
     def _named(self, name: str) -> Tool:
         if name not in self._known:
             known = ", ".join(sorted(self._known))
-            unset = "; set tools to the Python module that has it, or leave it out of the scenario"
+            unset = (
+                "; set tools to the Python module that has it, or leave it out of the scenario "
+                "(the tools that scenarios of `tfgrpo init` name are the actor offline's)"
+            )
             hint = nearest(name, self._known) or ("" if self._own else unset)
             raise ActorError(f"there is no tool {name!r}; known: {known}{hint}")
         return self._known[name]

@@ -12,9 +12,10 @@ from typing import NoReturn
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import ini_in, project_of
 from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.files import USUAL_SUFFIXES, scenario_name
 from pytest_tfgrpo.core.python.import_path import importable
 from pytest_tfgrpo.core.scenarios import Check, Scenario
-from pytest_tfgrpo.core.texts.text import plural
+from pytest_tfgrpo.core.texts.text import few, plural
 from pytest_tfgrpo.scoring.checks.protocol import CheckContext, CheckKind
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
@@ -28,6 +29,8 @@ def check(arguments: Arguments) -> Iterator[str]:
     root = project_of(arguments).root
     places = [Path.cwd() / place for place in arguments.places] or [root]
     files = [file for place in places for file in (scenario_paths(place) if place.is_dir() else (place,))]
+    if not files:
+        raise ScenarioError(_none_in(places))
     scenarios = suite_of(root, files, arguments.kind)
     splits = Counter(scenario.split for scenario in scenarios)
     listed = ", ".join(f"{splits[name]} {name}" for name in ("train", "dev", "eval") if splits[name])
@@ -44,6 +47,15 @@ def suite_of(root: Path, files: Sequence[Path], kinds: Iterable[str]) -> Sequenc
         except ScenarioError as error:
             hint = "\n--kind NAME passes over a kind that your conftest.py supplies"
             raise ScenarioError(f"{error}{hint if UNKNOWN in str(error) else ''}") from error
+
+
+def _none_in(places: Sequence[Path]) -> str:
+    """Return which files of folders without scenarios may hold some under another name."""
+    others = [path for place in places for path in sorted(place.iterdir()) if path.is_file()]
+    named = [f"rename {path.name} to {name}" for path in others if (name := scenario_name(path))]
+    hint = f"; {few(named)} if it holds scenarios" if named else ""
+    where = ", ".join(map(str, places))
+    return f"no scenario was found in {where} (looked for *{', *'.join(USUAL_SUFFIXES)}){hint}"
 
 
 def _python_path(root: Path) -> list[Path]:

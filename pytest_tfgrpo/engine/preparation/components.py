@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError, SettingError
+from pytest_tfgrpo.core.files import INI_FILES
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -165,7 +166,7 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
         if spec is None:
             raise SettingError(
                 "no actor is configured; set tfgrpo_actor in the ini file or pass --tfgrpo-actor=SPEC "
-                "(for example `offline` or `command:./agent`)"
+                f"(for example `offline` or `command:./agent`){_unread(root)}"
             )
         try:
             if spec.partition(":")[0] == REPLAY:
@@ -182,6 +183,16 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
             f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
         )
     return actor
+
+
+def _unread(root: Path) -> str:
+    """Return which ini file names an actor that pytest does not read, as a pytest.ini goes before it."""
+    read, *others = [path for name in INI_FILES if (path := root / name).is_file()] or [root]
+    if read.stem.endswith("pytest"):
+        for other in others:
+            if ACTOR.ini.encode() in other.read_bytes():
+                return f"; {other.name} sets it, but pytest reads {read.name} alone: keep the settings in one"
+    return ""
 
 
 def _open_optimizer(root: Path, settings: Settings, shared: _Shared, actor: str) -> Optimizer:

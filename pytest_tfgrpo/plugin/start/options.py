@@ -14,6 +14,7 @@ from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Settings, resolve, unknown_key
 from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE, OPTIMIZER, TEACHER
 from pytest_tfgrpo.core.settings.learning import EPOCHS, GROUP_SIZE
+from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
 from pytest_tfgrpo.core.settings.runs import SEED
 
 SETTINGS = pytest.StashKey[Settings]()
@@ -54,6 +55,8 @@ def read(config: pytest.Config) -> Settings:
     """Return the settings; raises pytest.UsageError naming key, value and source of a bad one."""
     _require_known(config)
     flags = {s.name: value for s in TABLE if (value := config.getoption(s.ini, None)) is not None}
+    if config.getoption("tfgrpo_dry_run", False):
+        flags[ALLOW_PAID.name] = True  # nothing is called
     try:
         return resolve(flags, os.environ, _ini(config), learning_flag=config.getoption("tfgrpo", False))
     except ValueError as error:  # a SettingError is one

@@ -156,7 +156,7 @@ def test_a_scenario_that_names_no_such_tool_is_refused_before_anything_is_paid(b
 
 
 def test_without_a_module_the_setting_is_named(bench: Bench) -> None:
-    with pytest.raises(ActorError, match="set tools to the Python module that has it"):
+    with pytest.raises(ActorError, match=r"set tools to the Python module that has it.*tfgrpo init"):
         require(bench, "multiply")
 
 

@@ -11,7 +11,7 @@ from support.builders import make_experience, make_scenario
 from pytest_tfgrpo.core.errors import SettingError
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.settings import resolve
-from pytest_tfgrpo.engine.preparation.components import _Shared
+from pytest_tfgrpo.engine.preparation.components import _Shared, _unread
 from pytest_tfgrpo.engine.preparation.prepare import (
     _advice,
     _lacks,
@@ -31,6 +31,15 @@ def test_the_models_of_a_run_keep_their_batches_where_the_run_says(tmp_path: Pat
     shared._models = models
     shared.keep_batches(tmp_path / "batches.jsonl")
     assert kept == [tmp_path / "batches.jsonl"]
+
+
+def test_an_ini_file_that_a_pytest_ini_hides_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntfgrpo_actor = 'offline'\n")
+    assert _unread(tmp_path) == ""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    assert "; pyproject.toml sets it, but pytest reads pytest.ini alone" in _unread(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("")
+    assert _unread(tmp_path) == ""
 
 
 def people(**changes: Any) -> Any:

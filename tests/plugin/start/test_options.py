@@ -86,6 +86,7 @@ class Config(SimpleNamespace):
     [
         (Config({}), (False, {})),
         (Config({}, tfgrpo=True), (True, {})),
+        (Config({}, tfgrpo_dry_run=True), (False, {"allow_paid": True})),
         (Config({"tfgrpo_seed": "0", "tfgrpo_mine": "declared"}), (False, {"seed": 0})),
         (Config({"tfgrpo_seed": "1"}, tfgrpo_seed="0"), (False, {"seed": 0})),
         (Config({"other": "1"}, ["other=2", "tfgrpo_seed=3"], tfgrpo_task_id=""), "task_id"),
