@@ -91,7 +91,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = importlib.import_module("pytest_tfgrpo.core.texts.named_values").nearest(name, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -71,6 +71,8 @@ def test_no_setting_comes_from_the_environment_or_an_ini_file(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"data": []}, "unknown setting 'data'; did you mean 'scenarios'"),
+        ({"max_cost": 1}, "unknown setting 'max_cost'; did you mean 'budget_usd'"),
         ({"group_siez": 3}, "unknown setting 'group_siez'; did you mean 'group_size'"),
         ({"group_size": 1}, r"group_size must be an integer >= 2, not 1 \(argument group_size\)"),
         ({"actor": None}, "no actor"),

@@ -47,6 +47,8 @@ def test_the_list_of_names_is_exact_and_sorted() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'pytest_tfgrpo' has no attribute 'Scenarios'"):
         pytest_tfgrpo.Scenarios  # noqa: B018
+    with pytest.raises(AttributeError, match="'evaluate'; did you mean 'run'"):
+        pytest_tfgrpo.evaluate  # noqa: B018
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_tfgrpo.actors.agent_signature import why_no_agent
 from pytest_tfgrpo.actors.modules import import_module, meant, stamps_of_sources
@@ -73,6 +73,13 @@ class AgentContext:
     def tools(self) -> tuple[str, ...] | None:
         """Names of the allowed tools; None allows every tool of the agent."""
         return self.task.tools
+
+    if not TYPE_CHECKING:  # a type checker still finds what there is not
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, with the names that there are."""
+            known = ", ".join(one for one in dir(type(self)) if not one.startswith("_"))
+            raise AttributeError(f"'AgentContext' object has no attribute {name!r}; it has {known}")
 
 
 class PythonActor:

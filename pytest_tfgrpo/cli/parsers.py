@@ -35,7 +35,12 @@ INSTEAD = {
         "tfgrpo report -v says what a run cost, pytest --tfgrpo --tfgrpo-dry-run what one will cost; "
         "prices of yours are in the file of the setting models"
     ),
-    ("diff", "compare"): "tfgrpo report --compare RUN compares runs, tfgrpo library diff A B lessons",
+    ("diff", "compare"): (
+        "tfgrpo report --compare RUN compares runs, tfgrpo library diff A B lessons, and "
+        "pytest --tfgrpo-actor=A,B runs agents side by side"
+    ),
+    ("ci",): "copy a workflow from docs/ci.md",
+    ("tools", "mcp"): "set tfgrpo_tools in pytest's ini file; pytest --help describes it",
     ("prompt", "answers", "explain", "why"): (
         "tfgrpo show SCENARIO lists its attempts, tfgrpo show ID has the prompt, answer and checks of one"
     ),
@@ -108,7 +113,7 @@ class Parser(argparse.ArgumentParser):
         """Print the usage and which arguments are unknown, and exit with 2."""
         options = re.findall(r"--([a-z-]+)", self.format_help())
         words = (word[2:].partition("=")[0] for word in unknown if word.startswith("--"))
-        hint = nearest(next(words, ""), options).replace(" '", " '--")
+        hint = nearest(next(words, ""), options).replace(" '", " '--") or f"; see '{self.prog} --help'"
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
     def add_task(self) -> None:

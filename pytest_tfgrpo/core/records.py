@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.named_scores import NamedScore
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.sampled import Sampled
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
-from pytest_tfgrpo.core.texts.named_values import phase_label
+from pytest_tfgrpo.core.texts.named_values import nearest, phase_label
 from pytest_tfgrpo.core.wire.wire import AMOUNTS, FINITE, SHARES, SPARSE, Json
 
 Mode: TypeAlias = Literal["early", "baseline", "placebo", "evidence", "train", "dev", "eval"]
@@ -259,6 +259,13 @@ class Rollout:
     """What its marked test function scored by name."""
     pictures: tuple[Picture, ...] = field(default=(), metadata=SPARSE)
     """Those of its workspace that its answer names."""
+
+    if not TYPE_CHECKING:  # a type checker still finds what there is not
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, with the nearest name."""
+            hint = "" if name.startswith("_") else nearest(name, self.__slots__)
+            raise AttributeError(f"'Rollout' object has no attribute {name!r}{hint}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_tfgrpo.plugin.start import rootdir
 
         rootdir.require_unmoved(config)
+    options.refuse_repeated(config.invocation_params.args)
     settings = config.stash[options.SETTINGS] = options.read(config)
     gate_ids.bring_suite(config)
     if OTEL.of(settings):  # here, since an error of an xdist worker would come too late

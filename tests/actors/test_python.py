@@ -53,6 +53,12 @@ def test_a_plain_function_answers_from_its_context(ask: Ask, write_agent: Write,
     assert (tmp_path / "work").is_dir()
 
 
+def test_what_a_context_has_not_is_answered_by_what_it_has(ask: Ask, write_agent: Write) -> None:
+    name = write_agent("def solve(context):\n    return context.call_tool('get_order')")
+    told = ask(f"python:{name}:solve").failure.message
+    assert "no attribute 'call_tool'; it has folder, prompt, scenario, seed, session, task, temp" in told
+
+
 def test_an_agent_in_a_conversation_knows_what_both_sides_said(
     write_agent: Write, make_call: Callable[..., ActorCall], tmp_path: Path
 ) -> None:

@@ -398,8 +398,13 @@ def test_without_any_run_every_command_says_what_to_do(
         (("export", "--format", "row"), "invalid choice: 'row' \\(choose from .*\\)"),
         (("report", "--htlm", "x"), "tfgrpo report: error: .*--htlm; did you mean '--html'?"),
         (("baseline", "compare", "a", "b", "--margn=1"), "--margn=1; did you mean '--margin'?"),
-        (("lessons", "--colour"), "unrecognized arguments: --colour$"),
-        (("runs", "extra"), "unrecognized arguments: extra$"),
+        (("lessons", "--colour"), "unrecognized arguments: --colour; see 'tfgrpo lessons --help'$"),
+        (("runs", "extra"), "unrecognized arguments: extra; see 'tfgrpo runs --help'$"),
+        (("init", "--ci", "github"), "--ci; see 'tfgrpo init --help'$"),
+        (
+            ("compare", "a", "--csv"),
+            "no command 'compare'; .*--compare RUN .* pytest --tfgrpo-actor=A,B runs",
+        ),
         (("review",), "^  --marks: marks that reviewers saved from the report page"),
         (
             ("run",),

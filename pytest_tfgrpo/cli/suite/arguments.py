@@ -60,6 +60,7 @@ def import_suite(command: Parser) -> None:
 def init(command: Parser) -> None:
     """Add the arguments of the command."""
     command.calls("suite.init:init")
+    command.epilog = "For CI, copy a workflow from docs/ci.md."
     command.add_argument(
         "folder", nargs="?", default=".", metavar="DIR", help="project folder (default: here)"
     )

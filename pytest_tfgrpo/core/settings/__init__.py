@@ -167,7 +167,8 @@ def from_arguments(arguments: Mapping[str, Any], *, learning: bool) -> Settings:
     """
     for name in arguments:
         if name not in BY_NAME:
-            raise SettingError(f"unknown setting {name!r}{nearest(name, BY_NAME)}")
+            hint = nearest(name, [*BY_NAME, "scenarios"])
+            raise SettingError(f"unknown setting {name!r}{hint}")
 
     def found(setting: Setting[Any]) -> list[Origin]:
         value = arguments.get(setting.name)

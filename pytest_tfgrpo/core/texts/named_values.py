@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 SHOWN = 120
@@ -17,10 +16,24 @@ OTHERS = {
     "checks": ("assert", "assertions", "asserts", "evaluators", "metrics", "scorer", "scorers"),
     "kind": ("metric", "scorer", "type"),
     "exact": ("equal", "equals", "exact_match", "match"),
+    "contains": ("icontains", "includes"),
     "json_schema": ("is-json", "is_json"),
     "tool_calls": ("called", "tool", "tool_called", "tool_call"),
     "python": ("function", "javascript"),
     "runs": ("list", "ls"),
+    "run": ("eval", "evaluate"),
+    "actor": ("agent", "agents", "model", "provider", "providers"),
+    "scenarios": ("cases", "data", "dataset", "df", "examples", "suite", "tests"),
+    "eval_rollouts": ("n", "repeat", "repeats", "rollouts", "samples"),
+    "budget_usd": ("budget", "max_budget", "max_cost"),
+    "tools": ("mcp", "mcp_config", "mcp_server", "mcp_servers"),
+    "mocks": ("fakes", "mock", "mock_tools", "stub", "stubs", "tool_mocks"),
+    "returns": ("output", "result", "return", "return_value", "value"),
+    "raises": ("error", "exception", "side_effect"),
+    "calls": ("called",),
+    "forbidden": ("never", "not_called"),
+    "arguments": ("args", "input", "kwargs", "parameters"),
+    "frames": ("steps", "tool_calls", "tools", "tools_called"),
     "check": ("lint", "validate", "verify"),
     "models": ("cost", "costs", "price", "prices", "pricing"),
     "input": ("input_cost_per_token", "input_price", "prompt"),
@@ -39,7 +52,9 @@ def short(value: object, limit: int = SHOWN) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known word nearest to `word`; empty when none is near."""
+    """Return a hint that names the known word for the same thing as `word`, or the nearest; else empty."""
+    import difflib  # for a message alone
+
     listed = list(known)
     found = same_thing(word, listed) or next(iter(difflib.get_close_matches(word, listed, 1)), None)
     return f"; did you mean {found!r}?" if found else ""
@@ -47,7 +62,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def same_thing(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is for the thing that other tools call `word`."""
-    return next((ours for ours in known if word.lower() in OTHERS.get(ours, ())), None)
+    meant = {word.lower(), word.lower().replace("-", "_")}
+    return next((ours for ours in known if meant.intersection(OTHERS.get(ours.replace("-", "_"), ()))), None)
 
 
 def phase_label(epoch: int, mode: str, dev_sweep: int = 0) -> str:

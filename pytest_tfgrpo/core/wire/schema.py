@@ -11,7 +11,7 @@ from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_tfgrpo.core.texts.named_values import SHOWN, nearest, short
+from pytest_tfgrpo.core.texts.named_values import SHOWN, nearest, same_thing, short
 from pytest_tfgrpo.core.wire.schema_accepts import accepts
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 LIMIT = 20
 """Most violations that are collected from one value."""
+KEYS_SHOWN = 10
+"""Most known keys that a message lists."""
 
 Path = tuple[str | int, ...]
 
@@ -114,7 +116,7 @@ def _collect(checker: Validator, value: Json) -> list[Violation]:
     return sorted(islice(found, LIMIT), key=lambda v: [str(part) for part in v.path])
 
 
-def _meant(value: Any, names: Sequence[str]) -> str:
+def _meant(value: Any, names: Sequence[str], schema: Mapping[str, Any]) -> str:
     """Return what a value of a wrong type was probably meant to be."""
     if value is None:
         return "; it is empty"
@@ -128,7 +130,19 @@ def _meant(value: Any, names: Sequence[str]) -> str:
             if len(value) <= 40 and value.isprintable()
             else "; write a list"
         )
+    if "object" in names and isinstance(value, str) and len(schema.get("required", ())) == 1:
+        return f"; write {{{schema['required'][0]}: {short(value, 40)}}}"
     return ""
+
+
+def _unknown(value: Mapping[str, Json], known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each key that is not known with a message; where no key is, it lists those that are."""
+    strange = [key for key in value if key not in known]
+    listed = 1 < len(strange) == len(value) and 0 < len(known) <= KEYS_SHOWN
+    for key in strange:
+        list_them = listed and same_thing(key, known) is None
+        hint = f"; known are {', '.join(known)}" if list_them else nearest(key, known)
+        yield key, f"unknown key {short(key)}{hint}"
 
 
 def _meant_branch(error: ValidationError) -> list[ValidationError]:
@@ -148,9 +162,8 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
     schema = error.schema if isinstance(error.schema, Mapping) else {}
     known = schema.get("properties", {})
     if keyword == "additionalProperties" and wanted is False and "patternProperties" not in schema:
-        for key in value:
-            if key not in known:
-                yield Violation((*path, key), f"unknown key {short(key)}{nearest(key, known)}")
+        for key, message in _unknown(value, known):
+            yield Violation((*path, key), message)
     elif keyword == "required":
         # jsonschema reports each missing key on its own, and names it in the message alone
         missing = next(key for key in wanted if error.message.startswith(repr(key)))
@@ -162,7 +175,7 @@ def _describe(error: ValidationError) -> Iterator[Violation]:
             yield from _describe(part)
     elif keyword == "type":
         names = [wanted] if isinstance(wanted, str) else wanted
-        hint = _meant(value, names) or schema.get("$comment", "")
+        hint = _meant(value, names, schema) or schema.get("$comment", "")
         yield Violation(path, f"{short(value)} is not of type {' or '.join(names)}{hint}")
     elif keyword in ("anyOf", "oneOf") and all("required" in branch for branch in wanted):
         keys = ", ".join(repr(key) for branch in wanted for key in branch["required"])

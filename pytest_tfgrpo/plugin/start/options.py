@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 import pytest
 
 from pytest_tfgrpo.core.keys.setting import Setting
 from pytest_tfgrpo.core.settings import BY_NAME, TABLE, Settings, resolve, unknown_key
-from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE, OPTIMIZER, TEACHER
+from pytest_tfgrpo.core.settings.agents import ACTOR, JUDGE, OPTIMIZER, TEACHER, TOOLS
 from pytest_tfgrpo.core.settings.learning import EPOCHS, GROUP_SIZE
 from pytest_tfgrpo.core.settings.permissions import ALLOW_PAID
 from pytest_tfgrpo.core.settings.runs import SEED
+from pytest_tfgrpo.core.texts.named_values import nearest
 
 SETTINGS = pytest.StashKey[Settings]()
 SECTIONS = ("pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options")
@@ -69,13 +71,26 @@ def refuse_misspelt(args: list[str]) -> None:
         start, _, name = word.partition("=")[0].partition("--tfgrpo-")
         if start.startswith("--tfg") and start != "--tfgrpo":  # no other plugin's
             raise pytest.UsageError(f"unknown flag {start!r}; did you mean '--tfgrpo'?")
-        if not start and name and name not in FLAGS:
-            from pytest_tfgrpo.core.texts.named_values import (
-                nearest,  # not needed by a start without a mistake
-            )
+        unknown = not start and name and name not in FLAGS
+        if unknown and (hint := nearest(name, FLAGS).replace("'", "'--tfgrpo-", 1)):
+            raise pytest.UsageError(f"unknown flag '--tfgrpo-{name}'{hint}")
 
-            if hint := nearest(name, FLAGS).replace("'", "'--tfgrpo-", 1):
-                raise pytest.UsageError(f"unknown flag '--tfgrpo-{name}'{hint}")
+
+def refuse_repeated(args: Iterable[str]) -> None:
+    """Raise pytest.UsageError on two values of a flag that takes several in one: pytest uses the last."""
+    given: dict[str, list[str]] = {setting.flag: [] for setting in (ACTOR, TOOLS)}
+    ours = [*takewhile(lambda word: word != "--", map(str, args))]
+    for word, after in zip(ours, [*ours[1:], ""], strict=True):
+        flag, equals, value = word.partition("=")
+        if flag in given:
+            given[flag].append(value if equals else after)
+    for flag, values in given.items():
+        if len(set(values)) > 1:
+            one = repr("\n".join(values)) if flag == TOOLS.flag else shlex.quote(",".join(values))
+            raise pytest.UsageError(
+                f"{flag} is given {len(values)} times, and pytest would use the last alone; write one: "
+                f"{flag}={'$' * (flag == TOOLS.flag)}{one}"
+            )
 
 
 def _require_known(config: pytest.Config) -> None:

@@ -112,6 +112,36 @@ def test_the_nearest_word_is_suggested_only_when_it_is_near():
 
 
 @pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("mcp-config", ["judge", "tools"], "tools"),
+        ("budget", ["budget-s", "budget-usd"], "budget-usd"),
+        ("stubs", ["turns", "mocks"], "mocks"),
+        ("called", ["allowed", "calls"], "calls"),
+        ("side_effect", ["returns", "raises"], "raises"),
+    ],
+)
+def test_a_word_of_another_tool_leads_to_the_word_here(word, known, meant):
+    assert nearest(word, known) == f"; did you mean {meant!r}?"
+
+
+def test_where_no_key_is_known_the_known_ones_are_listed():
+    schema = {"additionalProperties": False, "properties": {"returns": {}, "recorded": {}}}
+    found = [v.message for v in violations(schema, {"order_id": 7, "error": 1})]
+    assert all(text.endswith("; known are returns, recorded") for text in found)
+    (nearly,) = violations(schema, {"retruns": 1})
+    assert nearly.message.endswith("; did you mean 'returns'?")
+
+
+def test_a_list_and_an_object_in_the_wrong_place_are_answered_by_what_belongs_there():
+    call = {"type": "object", "required": ["name"]}
+    schema = {"properties": {"tools": {"type": "array", "$comment": "; write names"}, "call": call}}
+    found = {v.pointer: v.message for v in violations(schema, {"tools": {"f": 1}, "call": "refund"})}
+    assert found["/tools"] == "{'f': 1} is not of type array; write names"
+    assert found["/call"] == "'refund' is not of type object; write {name: 'refund'}"
+
+
+@pytest.mark.parametrize(
     ("value", "expected"), [(1, (1, 0)), ([], (1, 0)), ([1, [2]], (4, 2)), ({"a": {"b": [1, 2]}}, (5, 3))]
 )
 def test_extent_counts_values_and_levels(value, expected):

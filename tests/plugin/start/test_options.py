@@ -61,6 +61,23 @@ def test_a_flag_that_is_nearly_one_is_refused_and_others_may_be_somebody_elses(
     assert str(refusal.value) == message
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--tfgrpo-actor=offline", "--tfgrpo-actor", "offline", "--tfgrpo-seed=1"], ""),
+        (["--tfgrpo-seed=1", "--tfgrpo-seed=2", "--tfgrpo-actor=offline", "--", "--tfgrpo-actor=x"], ""),
+        (["--tfgrpo-actor=offline", "--tfgrpo-actor", "nothing"], "write one: .*actor=offline,nothing$"),
+        (["--tfgrpo-tools=a", "--tfgrpo-tools=mcp:b c"], r"2 times.*write one: .*=\$'a\\nmcp:b c'$"),
+    ],
+)
+def test_a_flag_that_takes_several_is_not_given_twice(args: list[str], message: str) -> None:
+    if not message:
+        options.refuse_repeated(args)
+        return
+    with pytest.raises(pytest.UsageError, match=message):
+        options.refuse_repeated(args)
+
+
 class Config(SimpleNamespace):
     """As much of pytest's configuration as settings are read from."""
 
