@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pytest_tfgrpo.actors.mcp.client_file import in_client_file
 from pytest_tfgrpo.actors.program_path import program_path
 from pytest_tfgrpo.core.errors import ActorError
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -83,6 +84,10 @@ def parse_server(entry: str, root: Path, environ: Mapping[str, str]) -> ServerSp
             "NAME=$VARIABLE in front of the command or URL"
         )
     given = {one[1]: _filled(one[2], environ, spec) for one in named if one}
+    if any(word.partition(",")[2].startswith((OWN, SHARED)) for word in words):
+        raise ActorError(
+            f"{spec!r} names several servers; write each on a line of its own in pytest's ini file"
+        )
     if not words:
         raise ActorError(f"{spec!r} names no server; write mcp:COMMAND or mcp:https://HOST/mcp")
     if words[0].startswith(("http://", "https://")):
@@ -135,7 +140,13 @@ def _check_url(words: Sequence[str], headers: Mapping[str, str], spec: str) -> N
 def _located(words: Sequence[str], root: Path, spec: str, environ: Mapping[str, str]) -> list[str]:
     """Return the words of a command, its program and those that name files in `root` by their paths."""
     rest = [str(root / word) if _is_file(str(root / word)) else word for word in words[1:]]
-    return [program_path(words[0], root, spec, environ.get("PATH", os.defpath)), *rest]
+    try:
+        program = program_path(words[0], root, spec, environ.get("PATH", os.defpath))
+    except ActorError:
+        if len(words) == 1 and (hint := in_client_file(root, words[0])):
+            raise ActorError(f"{spec!r} names no program{hint}") from None
+        raise
+    return [program, *rest]
 
 
 def _is_file(path: str) -> bool:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
 
+from pytest_tfgrpo.actors.mcp.client_file import in_client_file
 from pytest_tfgrpo.actors.mcp.server_spec import is_server, parse_server
 from pytest_tfgrpo.actors.mcp.server_tool import ServerTool
 from pytest_tfgrpo.actors.mcp.servers import ListedServer, RolloutServers, Servers, list_servers
@@ -162,6 +163,7 @@ def _from_module(spec_: str, root: Path) -> tuple[dict[str, Tool], dict[str, str
     """Return the tools of a module, and the stamps of its files."""
     spec = f"tools={spec_}"
     name, colon, attribute = spec_.partition(":")
+    _require_module(spec_, root)
     module = import_module(name, root, spec)
     functions = _listed(module, attribute, spec) if colon else _public(module)
     if not functions:
@@ -169,6 +171,17 @@ def _from_module(spec_: str, root: Path) -> tuple[dict[str, Tool], dict[str, str
     own = {tool_name: _own_tool(tool_name, function, spec) for tool_name, function in functions.items()}
     homes = (sys.modules.get(getattr(function, "__module__", "")) for function in functions.values())
     return own, stamps_of_sources([module, *(home for home in homes if home is not None)], root)
+
+
+def _require_module(entry: str, root: Path) -> None:
+    """Raise ActorError with what was probably meant, where an entry names a file or an actor's kind."""
+    spec = f"tools={entry}"
+    if entry.endswith(".json"):
+        raise ActorError(f"{spec!r} is no Python module{in_client_file(root, entry)}")
+    path = PurePath(entry.removeprefix("python:"))
+    meant = ".".join(path.with_suffix("").parts) if path.suffix == ".py" else str(path)
+    if meant != entry and all(part.isidentifier() for part in meant.partition(":")[0].split(".")):
+        raise ActorError(f"{spec!r} is no Python module; write tools={meant}")
 
 
 def _server_tool(tool: ServerTool, server: ListedServer, spec: str) -> Tool:
