@@ -57,9 +57,12 @@ class Runs:
     """Names the suite."""
     follow: Follow | None
     """Shows how far the runs are; None where nothing is to be shown."""
+    unrun: int
+    """Scenarios without a split that are not run, as nothing is learned."""
 
     def result(self, results: Mapping[str, RunResult]) -> RunResult | RunResults:
         """Return what the runs came to, of several agents with their comparison; raises JournalError."""
+        results = {name: replace(one, unrun=self.unrun) for name, one in results.items()}
         if not self.listed:
             (result,) = results.values()
             return result
@@ -87,7 +90,7 @@ def open_runs(
 ) -> Runs:
     """Return the runs that a call amounts to; raises TfgrpoError on any misuse, before a call is made."""
     if not isinstance(root, str | Path):
-        raise SettingError(f"root must be the project folder, not {short(root)}; give an agent as actor=...")
+        raise SettingError(f"root is a {type(root).__name__}, not a folder; write actor=..., scenarios=...")
     root, arguments = Path(root).resolve(), dict(arguments)
     shown = arguments.pop("progress", True)
     if not isinstance(shown, bool):
@@ -124,6 +127,7 @@ def open_runs(
         listed=bool(listed_agents(ACTOR.of(settings))),
         task=TASK_ID.of(settings) or default_task_id(root.name),
         follow=follow() if shown else None,
+        unrun=0 if learning else sum(one.split == "train" and bool(one.hashed) for one in found),
     )
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import Report
-from pytest_tfgrpo.core.texts.text import line
+from pytest_tfgrpo.core.texts.text import line, plural
 from pytest_tfgrpo.launch.result_lines import WIDTH, faults, headline, html_of, result_lines
 from pytest_tfgrpo.launch.result_rows import ResultRow, rows_of
 
 if TYPE_CHECKING:
     from pytest_tfgrpo.gate.verdict import Verdict
+
+
+FRAMES = ("dataframe", "df", "to_dataframe", "to_df", "to_pandas")
+"""What data frames are asked for by elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +35,8 @@ class RunResult:
     """Where its files are; None when nothing was written."""
     problems: tuple[str, ...] = ()
     """Why it fails whatever its gate says: what a replay could not answer."""
+    unrun: int = 0
+    """Scenarios without a split that did not run: a hash put them into train, and nothing was learned."""
 
     @property
     def passed(self) -> bool:
@@ -53,11 +59,28 @@ class RunResult:
         """Return a flat row for each rollout, all with the same columns, as data frames take them."""
         return rows_of(self.run, self.run.identities["actor"]["name"])
 
+    def __iter__(self) -> Iterator[ResultRow]:
+        """Iterate over the rows, so that ``pandas.DataFrame(result)`` has them."""
+        return iter(self.rows())
+
+    def __await__(self) -> Iterator[None]:
+        """Refuse it, as `run` has ended: a coroutine is `arun`; raises TypeError."""
+        raise TypeError("run() has returned its result already: leave out await, or use arun()")
+
+    if not TYPE_CHECKING:  # a type checker still finds what there is not
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Raise AttributeError, with what makes a data frame."""
+            hint = "; use pandas.DataFrame(result.rows())" if name in FRAMES else ""
+            raise AttributeError(f"'RunResult' object has no attribute {name!r}{hint}")
+
     def _lines(self) -> list[str]:
         folder, here = self.folder, Path.cwd()
         if folder is not None and folder.is_relative_to(here):
             folder = folder.relative_to(here)
-        return result_lines(self.report, self.passed, "" if folder is None else line(str(folder)))
+        lines = result_lines(self.report, self.passed, "" if folder is None else line(str(folder)))
+        left = f"left     {plural(self.unrun, 'scenario')} without a split did not run; add split: eval"
+        return [*lines, *([left] if self.unrun else [])]
 
     def __repr__(self) -> str:
         """Return how it ended, gain, score, lessons, cost and folder, a line each."""

@@ -209,7 +209,7 @@ def test_what_is_no_agent_is_an_error_before_any_call(tmp_path: Path, actor: Any
 
 
 def test_a_function_in_the_place_of_the_folder_is_named() -> None:
-    with pytest.raises(SettingError, match=r"root must be the project folder, .*; give an agent as actor="):
+    with pytest.raises(SettingError, match=r"root is a function, not a folder; write actor=.*scenarios="):
         tfgrpo.run(three, SUITE)  # type: ignore[call-overload]
 
 

@@ -1,5 +1,6 @@
 """Results: six lines, a table for a notebook that trusts no answer, and flat rows."""
 
+import asyncio
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,6 +139,31 @@ def test_a_secret_in_an_answer_is_in_no_row(tmp_path: Path) -> None:
     result = tfgrpo.run(tmp_path, SUITE, actor=lambda context: key, learning=False)
     assert key not in str(result.rows())
     assert key not in result._repr_html_()
+
+
+def test_a_result_is_a_sequence_of_rows_and_says_how_to_get_a_frame(tmp_path: Path) -> None:
+    result: Any = tfgrpo.run(tmp_path, SUITE, actor="nothing", learning=False)
+    assert list(result) == result.rows() != []
+    with pytest.raises(AttributeError, match=r"'to_pandas'; use pandas.DataFrame\(result.rows\(\)\)"):
+        result.to_pandas()
+    with pytest.raises(AttributeError, match=r"no attribute 'zzz'$"):
+        result.zzz  # noqa: B018
+
+    async def wait() -> None:
+        await result
+
+    with pytest.raises(TypeError, match=r"leave out await, or use arun"):
+        asyncio.run(wait())
+
+
+def test_scenarios_that_a_hash_keeps_from_running_are_counted(tmp_path: Path) -> None:
+    named = [{"id": f"s{n}", "prompt": f"p{n}?", "expected": "x"} for n in range(6)]
+    result: Any = tfgrpo.run(tmp_path, named, actor="nothing", learning=False)
+    ran = len({row["scenario"] for row in result})
+    assert 0 < ran < 6
+    assert f"left     {6 - ran} scenario" in repr(result)
+    learning: Any = tfgrpo.run(tmp_path, named, actor="nothing", out="out", acceptance="off", epochs=2)
+    assert "left " not in repr(learning)
 
 
 def test_a_run_of_which_nothing_ran_has_no_rows(tmp_path: Path) -> None:
