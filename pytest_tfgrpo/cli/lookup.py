@@ -133,6 +133,11 @@ def find_rollout(project: Project, wanted: str) -> FoundRollout:
             more = f"\n  ... {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
             listed = "".join(f"\n  {id_}" for id_ in ids[:SHOWN])
             raise JournalError(f"{wanted!r} matches {len(ids)} rollouts; give more of the id:{listed}{more}")
+    if not list_runs(project.out, project.task_id):
+        raise JournalError(
+            f"no run of task {project.task_id!r} under {project.out}, so nothing of {wanted!r}: plain pytest "
+            "keeps none; run pytest --tfgrpo, or pytest --tfgrpo-out=out"
+        )
     raise JournalError(
         f"no rollout or scenario {wanted!r} in any run of task {project.task_id!r} under {project.out}; "
         f"ids look like e1.count-words.r0{nearest(wanted, scenarios)}; tfgrpo report RUN prints a run{unread}"

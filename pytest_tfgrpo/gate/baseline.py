@@ -17,6 +17,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings.agents import ACTOR
+from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import few, line, plural
 from pytest_tfgrpo.core.wire.schema import pointer, violations
 from pytest_tfgrpo.core.wire.stamp import stamp
@@ -252,8 +253,9 @@ def load(path: Path) -> Baseline:
         text = read_plain(path).decode()
         data = json.loads(text, parse_constant=finite, parse_float=finite, object_pairs_hook=unique)
     except FileNotFoundError:
+        hint = nearest(path.stem, (one.stem for one in path.parent.glob("*.json")))
         raise BaselineError(
-            f"{path}: there is no such baseline; create it with `tfgrpo baseline save`"
+            f"{path}: there is no such baseline{hint}; create it with `tfgrpo baseline save {path.stem}`"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error

@@ -171,7 +171,11 @@ def compare_agents(
     value = agents_value(id_, runs)
     lines = agents_lines(value, verbosity=verbosity)
     first = folders[name]
-    if first is not None:
+    if first is None:
+        lines.append(
+            "page   none; the setting out (--tfgrpo-out=out) writes one with the answers side by side"
+        )
+    else:
         page = page_of(name, run, first, task)
         _write(page, value, runs, {key: folder for key, folder in folders.items() if folder is not None})
         lines += [f"page   {line(os.path.relpath(page, start))}", page.absolute().as_uri()]

@@ -280,8 +280,8 @@ class Models:
             default = endpoint == DEFAULT and self._config.endpoints.get(DEFAULT) is None
             other = f"; set {BASE_URL_ENV} to use another server" if default else ""
             raise SettingError(
-                f"environment variable {variable} is not set; it must hold the key of endpoint {endpoint!r} "
-                f"at {address.base_url}{self._where()}{other}"
+                f"environment variable {variable} is not set, or empty; it must hold the key of endpoint "
+                f"{endpoint!r} at {address.base_url}{self._where()}{other}"
             )
         if not value.isascii() or not value.isprintable():
             raise SettingError(f"environment variable {variable} must hold printable ASCII characters")

@@ -1,6 +1,7 @@
 """Runs, libraries and agents as you name them: what is found, and what is said where it is not one."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -364,6 +365,13 @@ def test_an_id_that_fits_several_rollouts_of_a_run_lists_them(
     monkeypatch.setattr(lookup, "SHOWN", 1)
     with pytest.raises(JournalError, match=r"id:\n  run1\.e1\.[a-z.]*words\.r1\n  \.\.\. 1 more$"):
         find_rollout(sought(tmp_path), "words.r1")
+
+
+def test_without_a_run_a_rollout_cannot_be_found_and_the_way_to_one_is_named(tmp_path: Path) -> None:
+    project = sought(tmp_path)
+    shutil.rmtree(project.out)
+    with pytest.raises(JournalError, match="plain pytest keeps none; run pytest --tfgrpo, or"):
+        find_rollout(project, "six-seven")
 
 
 @pytest.mark.parametrize("wanted", ["ords.r0", "run1.e1", "killed.r1"])

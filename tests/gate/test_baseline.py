@@ -225,6 +225,9 @@ def test_a_name_never_becomes_a_path(name: str) -> None:
 def test_a_missing_baseline_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match=r"nope\.json: there is no such baseline.*tfgrpo baseline save"):
         load(tmp_path / "nope.json")
+    (tmp_path / "main.json").touch()
+    with pytest.raises(BaselineError, match=r"did you mean 'main'\?; .*`tfgrpo baseline save mian`"):
+        load(tmp_path / "mian.json")
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,8 @@ def _open_actor(root: Path, settings: Settings, supplied: Actor | None, shared: 
             raise SettingError(f"actor: {error} ({settings.origins['actor']})") from error
     if actor.paid and not settings.learning and not ALLOW_PAID.of(settings):
         raise SettingError(
-            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true to allow it without --tfgrpo"
+            f"actor {spec!r} costs money; set tfgrpo_allow_paid = true, or --tfgrpo-allow-paid=true, to "
+            "allow it without --tfgrpo"
         )
     return actor
 

@@ -110,7 +110,8 @@ def fail_marked(
 
     def about() -> str:
         command, recorded = rerun_command(item.config, item.nodeid), _is_recorded(item.config)
-        return "\n".join(_texts().about(scenario, rollout, command, recorded=recorded))
+        lines = _texts().about(scenario, rollout, command, recorded=recorded)
+        return "\n".join([*lines, *_late(item, rollout)])
 
     if rollout.status != "ok":
         why = _texts().fault(rollout)
@@ -118,6 +119,19 @@ def fail_marked(
         item.stash[ABOUT] = about
         raise error
     raise MarkedFailed(f"{why}\n{about()}", why)
+
+
+def _late(item: pytest.Item, rollout: Rollout) -> list[str]:
+    """Return a hint where a marked test patches what the agent, which failed before, may have needed."""
+    mark = item.get_closest_marker("tfgrpo")
+    named = mark is not None and mark.kwargs.get("fixtures")
+    patches = sorted({"mocker", "monkeypatch"}.intersection(getattr(item, "fixturenames", ())))
+    if rollout.status == "ok" or named or not patches:
+        return []
+    return [
+        f"the agent ran before the body of this function, which uses {' and '.join(patches)}: patch in a "
+        "fixture, and name it in the mark, fixtures=[...]"
+    ]
 
 
 def _texts() -> ModuleType:

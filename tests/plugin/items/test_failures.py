@@ -73,6 +73,32 @@ def test_a_group_fails_below_the_least_of_its_scenario_or_where_all_of_it_errore
         failures.judge_group(configured(tmp_path), scenario, group, "a::a", why="", least=least)
 
 
+@pytest.mark.parametrize(
+    ("uses", "mark", "status", "told"),
+    [
+        (["rollout", "monkeypatch"], {}, "failed", True),
+        (["rollout", "mocker"], {}, "failed", True),
+        (["rollout", "monkeypatch"], {"fixtures": ["db"]}, "failed", False),
+        (["rollout"], {}, "failed", False),
+        (["rollout", "monkeypatch"], {}, "ok", False),
+    ],
+)
+def test_a_patch_that_comes_after_the_agent_is_told(
+    tmp_path: Path, uses: list[str], mark: dict[str, Any], status: Any, told: bool
+) -> None:
+    item: Any = SimpleNamespace(
+        config=configured(tmp_path),
+        nodeid="test_a.py::test_a",
+        fixturenames=uses,
+        get_closest_marker=lambda _: pytest.mark.tfgrpo(**mark).mark,
+    )
+    fault = Failure(code="crash", message="boom") if status == "failed" else None
+    rollout = make_rollout(status=status, failure=fault)
+    with pytest.raises(failures.MarkedFailed) as failed:
+        failures.fail_marked(item, make_scenario(), rollout, "why", None)
+    assert told == ("the agent ran before the body of this function" in str(failed.value))
+
+
 def test_a_scenario_without_a_group_did_not_run_and_says_why(tmp_path: Path) -> None:
     with pytest.raises(ItemNotRun, match=r"^count-words did not run to the end: the budget is used up$"):
         failures.judge_group(configured(tmp_path), make_scenario(), None, "a::a", why="the budget is used up")
