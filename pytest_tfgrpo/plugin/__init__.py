@@ -101,13 +101,13 @@ def _is_mentioned(config: pytest.Config) -> bool:
         return True
     words = [os.environ.get("PYTEST_ADDOPTS", ""), *addopts, *map(os.fspath, config.invocation_params.args)]
     ini = b"" if config.inipath is None else config.inipath.read_bytes()
-    return any(map(_may_set, words)) or b"tfgrpo_" in ini
+    return any(map(_may_set, words)) or b"tfgrpo_" in ini or b"\ntfgrpo-" in ini
 
 
 def _may_set(word: str) -> bool:
     """Return whether a word may be or hold a flag or key, name a file of flags, or ask for help."""
     short = word.startswith("-") and not word.startswith("--")
-    held = "--tfgrpo" in word or "tfgrpo_" in word
+    held = "--tfg" in word or "tfgrpo_" in word
     return held or word.startswith("@") or word == "--help" or (short and "h" in word)  # -vh
 
 
