@@ -42,6 +42,7 @@ NAMES = (
     "library_cap",
     "eval_mode",
     "baseline_sweep",
+    "placebo_sweep",
     "evidence",
     "untested",
     "headroom",
