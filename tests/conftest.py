@@ -132,7 +132,11 @@ def lean_runs() -> Iterator[None]:
     from support.disk import unsynced
     from support.inner_runs import lean
 
-    with lean(), unsynced():
+    from pytest_tfgrpo.gate import sample_size
+
+    with lean(), unsynced(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample_size, "DRAWS", 20)  # a baseline that is saved simulates a second of builds
+        patch.setattr(sample_size, "FEWER_DRAWS", 20)
         yield
 
 

@@ -25,8 +25,10 @@ MOST_RED = 0.04
 """Of unchanged builds; *worse* alone may be wrong in 2.5 % of them."""
 _MORE_SWEEPS = (1, 2, 4, 9)
 _MORE_SCENARIOS = (2, 3, 4, 6)
-_DRAWS = 200
-"""Builds by which a remedy is judged."""
+DRAWS = 500
+"""Simulated builds by which a baseline is judged."""
+FEWER_DRAWS = 200
+"""Those by which a remedy is."""
 
 
 def settling_advice(
@@ -94,7 +96,7 @@ def red_builds(
     )
     families = [row.family or f"scenario {id_}" for id_, row in scored.items()]
     stored = StoredSweep(list(scored.values()), families)
-    share = red_share(stored, looks, limits)
+    share = red_share(stored, looks, limits, draws=DRAWS)
     said = f"without a change the gate will be red in {_of_100(share)} of 100 builds"
     if share <= MOST_RED:
         return said
@@ -111,13 +113,13 @@ def _remedy(stored: StoredSweep, looks: list[LookPlan], limits: Limits, sweeps: 
     if limits.strict:
         return f"add eval scenarios, {larger}, or unset gate_strict"
     for more in _MORE_SWEEPS:
-        share = red_share(stored._replace(more=more / sweeps), looks, limits, draws=_DRAWS)
+        share = red_share(stored._replace(more=more / sweeps), looks, limits, draws=FEWER_DRAWS)
         if share <= MOST_RED:
             runs = "one more run" if more == 1 else f"{more} more runs"
             seed = "another seed" if more == 1 else "other seeds"
             return f"after {runs} like this with {seed} save it again: then in {_of_100(share)}"
     for times in _MORE_SCENARIOS:
-        share = red_share(stored._replace(times=times), looks, limits, draws=_DRAWS)
+        share = red_share(stored._replace(times=times), looks, limits, draws=FEWER_DRAWS)
         if share <= MOST_RED:
             wanted = times * len(stored.rows)
             return f"with about {wanted} eval scenarios in {_of_100(share)}"

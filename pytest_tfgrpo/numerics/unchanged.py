@@ -54,7 +54,7 @@ class StoredSweep(NamedTuple):
     """How many scenarios there will be like each; the copies have as many rollouts."""
 
 
-def red_share(stored: StoredSweep, looks: Sequence[LookPlan], limits: Limits, *, draws: int = 500) -> float:
+def red_share(stored: StoredSweep, looks: Sequence[LookPlan], limits: Limits, *, draws: int) -> float:
     """Return the share of builds without a change for which the gate would be red, of so many `draws`.
 
     Errors are left out. At least one scenario has a rollout.

@@ -117,23 +117,23 @@ def test_each_way_settles_and_a_little_less_does_not(drawn) -> None:
     margin = 0.05
     ways = settling(Interval(n, mean, parts.std(rollouts), None, None, "bca"), parts, rollouts, margin)
 
-    def settles(scenarios: int, each: float) -> bool:
+    def settles(scenarios: int, each: float, slack: float = 0.005) -> bool:  # the expansion's error at nu = 7
         nu = max(scenarios, 8) - 1
         quantile = student_quantile(0.975, nu) * math.sqrt((nu + 1) / nu) + 0.8416212335729143
-        half = quantile * parts.std(each) / math.sqrt(scenarios)
+        half = (1 - slack) * quantile * parts.std(each) / math.sqrt(scenarios)
         return mean - half > -margin or mean + half < 0
 
     reached("more rollouts" if ways.same_scenarios is not None else "not by rollouts")
     for scenarios, each in ways.options:
         reached("more scenarios")
         assert settles(scenarios + 1, each)
-        assert scenarios == n + 1 or scenarios <= 9 or not settles(scenarios - 2, each)
+        assert scenarios == n + 1 or scenarios <= 9 or not settles(scenarios - 2, each, -0.005)
         assert scenarios > n
     if ways.same_scenarios is not None:
         assert settles(n, ways.same_scenarios + 0.01)
-        assert ways.same_scenarios == 1 or not settles(n, ways.same_scenarios - 1.01)
+        assert ways.same_scenarios == 1 or not settles(n, ways.same_scenarios - 1.01, -0.005)
     else:
-        assert not settles(n, 99)
+        assert not settles(n, 99, -0.005)
 
 
 def test_rollouts_alone_do_not_settle_what_differs_between_scenarios() -> None:
