@@ -255,7 +255,7 @@ def load(path: Path) -> Baseline:
     except FileNotFoundError:
         hint = nearest(path.stem, (one.stem for one in path.parent.glob("*.json")))
         raise BaselineError(
-            f"{path}: there is no such baseline{hint}; create it with `tfgrpo baseline save {path.stem}`"
+            f"{path}: there is no such baseline; create it with `tfgrpo baseline save {path.stem}`{hint}"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise BaselineError(f"{path}: cannot read the baseline: {error}") from error

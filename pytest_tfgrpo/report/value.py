@@ -110,8 +110,6 @@ def build(
     }
     _add_blocks(value, BlockSources(run, sweeps, compared, verdict, value))
     value["warnings"] += _warnings(run, sweeps)
-    if (failures := failures_report(run)) is not None:
-        value["failures"] = failures
     return value
 
 
@@ -124,6 +122,8 @@ def _add_blocks(value: Report, at: BlockSources) -> None:
             value["warnings"] += block.warnings(found)
     if value["gain"] is not None and "claim" in value["gain"]:
         value["gain"]["claim"] = held_to_placebo(value["gain"]["claim"], PLACEBO.of(value))
+    if (failures := failures_report(at.run)) is not None:
+        value["failures"] = failures
 
 
 def _gate(verdict: Verdict) -> GateBlock:
