@@ -80,7 +80,7 @@ def test_six_fixes_become_tasks_whose_own_scripts_give_1_to_the_solution_and_0_t
         for script, reward in (("/solution/solve.sh", "1\n"), ("true", "0\n")):
             given, output = attempt(task, tmp_path / f"{task.name}-{reward.strip()}", script)
             assert given == reward, output
-    assert tfgrpo("import", "harbor", str(tasks), "--into", str(back)).count("\n") == 2
+    assert tfgrpo("import", "harbor", str(tasks), "--into", str(back)).count("\n") == 3
     assert scenarios_in(back) == scenarios_in(suite)
     kept = {name: data for name, data in other_files(suite).items() if name != "harvest.jsonl"}
     assert other_files(back) == kept

@@ -104,5 +104,5 @@ def test_the_bus_may_be_a_nats_server(tmp_path: Path, on_nats: NatsPlace) -> Non
     assert "none is kept" in text
     check_learned(text, tmp_path)
     assert decisions(text) == [f"v{int(one[1]) + 1}{one[2:]}" for one in DECISIONS], "v2 is what it learned"
-    assert "\nv2: 19 lessons, 19 new\n" in page
+    assert re.search(r"\nv2: (\d+) lessons, \1 new\n", page)
     assert "\nv4 rolled back 20" in page
