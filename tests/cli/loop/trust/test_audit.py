@@ -118,7 +118,7 @@ def test_verify_prints_the_head_and_names_the_first_record_that_was_changed(bus:
         query = "SELECT first, body FROM stream_rl_audit WHERE first = 2"
         ((first, body),) = file.execute(query.replace("stream_rl_audit", table_of(file))).fetchall()
         file.execute(
-            f"UPDATE {table_of(file)} SET body = ? WHERE first = ?", (body.replace(b"ada", b"eve"), first)
+            f"UPDATE {table_of(file)} SET body = ? WHERE first = ?", (body.replace(b'"ada"', b'"eve"'), first)
         )
     error = tfgrpo("loop", "audit", "verify", code=1)
     assert f"is broken: audit record 2 ({records[1].id}, {records[1].time}) is not the one" in error
