@@ -80,7 +80,7 @@ def refuse_repeated(args: Iterable[str]) -> None:
     """Raise pytest.UsageError on two values of a flag that takes several in one: pytest uses the last."""
     given: dict[str, list[str]] = {setting.flag: [] for setting in (ACTOR, TOOLS)}
     ours = [*takewhile(lambda word: word != "--", map(str, args))]
-    for word, after in zip(ours, [*ours[1:], ""], strict=True):
+    for word, after in zip(ours, [*ours, ""][1:], strict=True):
         flag, equals, value = word.partition("=")
         if flag in given:
             given[flag].append(value if equals else after)

@@ -64,6 +64,8 @@ def test_a_flag_that_is_nearly_one_is_refused_and_others_may_be_somebody_elses(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
+        ([], ""),
+        (["--", "--tfgrpo-actor"], ""),
         (["--tfgrpo-actor=offline", "--tfgrpo-actor", "offline", "--tfgrpo-seed=1"], ""),
         (["--tfgrpo-seed=1", "--tfgrpo-seed=2", "--tfgrpo-actor=offline", "--", "--tfgrpo-actor=x"], ""),
         (["--tfgrpo-actor=offline", "--tfgrpo-actor", "nothing"], "write one: .*actor=offline,nothing$"),
