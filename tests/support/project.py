@@ -31,6 +31,8 @@ from pytest_tfgrpo.report.page import html
 def import_everything() -> None:
     """Import the whole package: pytest's in-process runs forget modules that they are the first to import."""
     for name in (
+        "genai_prices.data",
+        "genai_prices.data_snapshot",
         "hypothesis",
         "jinja2",
         "jsonschema",
