@@ -11,12 +11,12 @@ from support.guard import Counts, broken_rules, over_budget, read_budget, room
     ("counts", "cpu_s", "says"),
     [
         (Counts(), 0.4, []),
-        (Counts(runs=4, sleep_s=0.04), 1.4, []),
+        (Counts(runs=4, sleep_s=0.04), 5.9, []),
         (Counts(children=["python", "node", "python"]), 0.0, ["starts a process (node, python)"]),
         (Counts(sleep_s=0.06), 0.0, ["sleeps 0.06 s"]),
         (Counts(runs=5), 0.0, ["runs pytest 5 times"]),
         (Counts(runs=9, shared_runs=5), 0.0, []),
-        (Counts(), 1.6, ["takes 1.6 s of processor time"]),
+        (Counts(), 6.1, ["takes 6.1 s of processor time"]),
     ],
 )
 def test_what_a_default_test_may_do_is_counted(
@@ -29,7 +29,7 @@ def test_what_a_default_test_may_do_is_counted(
 def test_a_processor_that_is_slow_at_the_time_gives_a_test_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert guard.slowness() >= 1.0
     monkeypatch.setattr(guard, "PACE_S", 1e-9)
-    assert broken_rules(Counts(), 1.6) == []
+    assert broken_rules(Counts(), 6.1) == []
 
 
 def test_a_folder_with_more_runs_than_its_budget_is_named_and_one_without_a_row_has_none() -> None:
