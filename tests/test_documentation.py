@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,14 @@ def test_the_site_has_every_page() -> None:
 def test_the_api_reference_has_every_public_name() -> None:
     named = re.findall(r"^::: pytest_tfgrpo\.(\w+)$", text_of(ROOT / "docs" / "api.md"), re.MULTILINE)
     assert sorted(named) == sorted({*pytest_tfgrpo.__all__} - {"__version__"})
+
+
+def test_each_decision_that_the_code_cites_is_explained() -> None:
+    known = re.findall(r"^\* \*\*(\d+a?)\*\* ", text_of(ROOT / "docs" / "design-decisions.md"), re.MULTILINE)
+    sources = chain(*((ROOT / folder).rglob("*.py") for folder in ("pytest_tfgrpo", "benchmarks")))
+    cited = {n for file in sources for n in re.findall(r"\bdecisions? (\d+a?)\b", text_of(file))}
+    assert len(cited) > 20
+    assert sorted(cited - set(known)) == []
 
 
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
