@@ -15,7 +15,7 @@ from pytest_tfgrpo.report.attribution import attribution_lines
 from pytest_tfgrpo.report.comparison.compare_lines import SHORT, apart
 from pytest_tfgrpo.report.cost import budget
 from pytest_tfgrpo.report.gates import gate_lines
-from pytest_tfgrpo.report.page.figures import settings_rows
+from pytest_tfgrpo.report.page.page_tables import settings_rows
 from pytest_tfgrpo.report.replication import _side
 from pytest_tfgrpo.report.rollout import rollout_text
 from pytest_tfgrpo.report.rollout_summary import summarise

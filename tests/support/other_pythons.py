@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.harvest.recipe.machine_pythons import find_interpreters
 from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
 from support.tools import missing_tool
 

@@ -17,7 +17,7 @@ from pytest_tfgrpo.harvest.history.tree_files import read_file
 from pytest_tfgrpo.harvest.job.plan import HarvestTools
 from pytest_tfgrpo.harvest.prompt.secrets_found import SecretSearch, secrets_in_text
 from pytest_tfgrpo.harvest.prompt.statement import Rewrite, statement_of
-from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.harvest.recipe.machine_pythons import find_interpreters
 from pytest_tfgrpo.harvest.recipe.manifests import python_project
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.harvest.recipe.recipe import RecipeKnowledge, recipe_of

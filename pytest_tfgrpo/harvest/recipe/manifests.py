@@ -106,7 +106,7 @@ def _poetry(project: PythonProject, told: dict[str, Json]) -> None:
             project.take(name, told[name], where + name)
     needed = within(told, "dependencies")
     if isinstance(needed.get("python"), str):
-        project.take("requires_python", needed["python"].split("||")[0], where + "dependencies.python")
+        project.take("requires_python", needed["python"], where + "dependencies.python")
     project.take("pythons", _classified(words(told.get("classifiers"))), where + "classifiers")
     project.take("dependencies", _poetry_list(needed), where + "dependencies")
     groups = {"dev": told.get("dev-dependencies")}

@@ -17,7 +17,6 @@ from pytest_tfgrpo.harvest.recipe.node_recipe import NodeRecipe, node_recipe
 from pytest_tfgrpo.harvest.recipe.project_files import ProjectFiles
 from pytest_tfgrpo.harvest.recipe.recipe_file import RECIPE_FILE, FolderRecipe
 from pytest_tfgrpo.harvest.recipe.requirement_text import (
-    allows,
     any_version,
     is_linter,
     name_of,
@@ -26,6 +25,7 @@ from pytest_tfgrpo.harvest.recipe.requirement_text import (
     unique,
 )
 from pytest_tfgrpo.harvest.recipe.undeclared import undeclared_import
+from pytest_tfgrpo.harvest.recipe.version_ranges import allows
 from pytest_tfgrpo.scoring.checks.hidden.protected import is_test
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 

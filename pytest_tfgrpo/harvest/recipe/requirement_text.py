@@ -1,16 +1,14 @@
-"""Requirements and version ranges as text: of requirements files, pip's command lines, Poetry and npm."""
+"""Requirements as text: of requirements files, pip's command lines, Poetry and npm."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.harvest.recipe.version_ranges import bounds
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _RANGE = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
@@ -21,8 +19,6 @@ REQUIREMENT = re.compile(
 """A requirement by name; none of a URL, a path or an option, which no lock with hashes can hold."""
 OWN = re.compile(r"\.(?:/)?(?:\[(?P<extras>[A-Za-z0-9._,\s-]*)\])?")
 """The project itself with extras, as pip takes it: ``.[test]``."""
-PATCHES = 50
-"""More than any minor version of Python has had."""
 DEPTH = 5
 """Requirements files that include each other."""
 LINTERS = frozenset((
@@ -179,7 +175,7 @@ def poetry(name: str, value: Json) -> str:
         return f"{text}; {joined}" if text and joined else text
     if not isinstance(value, str):
         return ""
-    ranges = [bounds for part in value.split(",") for bounds in _bounds(part.strip())]
+    ranges = [bound for part in value.split(",") for bound in bounds(part.strip())]
     return name + ",".join(ranges)
 
 
@@ -191,45 +187,12 @@ def _marker(key: str, value: Json) -> str:
         return value
     every = []
     for one in value.split("||"):
-        bounds = [bound for part in one.split(",") for bound in _bounds(part.strip())]
-        if not bounds:
+        found = [bound for part in one.split(",") for bound in bounds(part.strip())]
+        if not found:
             return ""  # any version
-        compared = [re.sub(r"^([<>=!~]+)\s*(.+)$", r'python_version \1 "\2"', bound) for bound in bounds]
+        compared = [re.sub(r"^([<>=!~]+)\s*(.+)$", r'python_version \1 "\2"', bound) for bound in found]
         every.append(" and ".join(compared))
     return every[0] if len(every) == 1 else " or ".join(f"({one})" for one in every)
-
-
-def _bounds(part: str) -> list[str]:
-    found = re.fullmatch(r"([\^~])\s*([0-9]+(?:\.[0-9]+)*)(.*)", part)
-    if part in ("", "*"):
-        return []
-    if found is None:
-        return [part if part[0] in "<>=!~" else f"=={part}"]
-    kind, digits = found[1], [int(digit) for digit in found[2].split(".")]
-    first = next((place for place, digit in enumerate(digits) if digit), len(digits) - 1)
-    place = first if kind == "^" else min(1, len(digits) - 1)
-    above = [*digits[:place], digits[place] + 1]
-    return [f">={found[2]}{found[3]}", f"<{'.'.join(map(str, above))}"]
-
-
-def allows(specifier: str, version: tuple[int, int]) -> bool:
-    """Return whether a ``requires-python`` allows a release of a minor version; what is no range allows all.
-
-    Poetry's ``||`` stands between ranges of which one has to.
-    """
-    releases = ["{}.{}.{}".format(*version, patch) for patch in range(PATCHES)]
-    return any(any(map(_range(one).contains, releases)) for one in specifier.split("||"))
-
-
-def _range(text: str) -> SpecifierSet:
-    """Return what can be read of a range, ``^3.8``, ``~3.8``, ``3`` and old ``<3.9.*`` among it."""
-    found = SpecifierSet()
-    for part in re.split(r"[,\s]+", re.sub(r"([<>=!~^])\s+", r"\1", text.strip())):
-        of_major = re.sub(r"^(==)?v?([0-9]+)$", r"==\2.*", part)
-        for bound in _bounds(re.sub(r"^(<=?|>=?|~=?|\^)(.*?)(\.\*)+$", r"\1\2", of_major)):
-            with suppress(InvalidSpecifier):
-                found &= SpecifierSet(bound)
-    return found
 
 
 def _names(text: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.file_writing import write_pieces, write_text
 from pytest_tfgrpo.core.files import DETAILS, REPORT_HTML
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.report_blocks import EffectRow, Report
-from pytest_tfgrpo.report.page import draw, figures, template
+from pytest_tfgrpo.report.page import draw, page_tables, template
 from pytest_tfgrpo.report.page.beside import pack_beside, shown_first, words_beside
 from pytest_tfgrpo.report.page.history import anchored, history
 from pytest_tfgrpo.report.page.layout import Layout, layout
@@ -79,12 +79,12 @@ def _page(report: Report, laid: Layout, compare: Mapping[str, Any] | None = None
         history=[] if run is None else anchored(history(run, effects), report["library"]["lessons"]),
         evidence=laid.evidence,
         effects=effects,
-        tools=figures.tools(report),
-        tags=figures.tags(cells, run),
+        tools=page_tables.tools(report),
+        tags=page_tables.tags(cells, run),
         faults=laid.faults,
-        trusted=figures.has_caveats(report),
-        most=figures.MOST,
-        further=figures.further(report),
+        trusted=page_tables.has_caveats(report),
+        most=page_tables.MOST,
+        further=page_tables.further(report),
         style=style,
         policy=template.policy(style, script, "connect-src 'self'; " if key else "", answers=run is not None),
     )

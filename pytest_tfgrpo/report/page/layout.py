@@ -13,7 +13,7 @@ from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.report.blocks.flaky import FLAKY
 from pytest_tfgrpo.report.comparison import compare_columns
 from pytest_tfgrpo.report.comparison.compare_columns import LETTERS
-from pytest_tfgrpo.report.page import choice, figures
+from pytest_tfgrpo.report.page import choice, page_tables
 from pytest_tfgrpo.report.page.beside import Beside, beside, final_alone, final_groups
 from pytest_tfgrpo.report.page.evidence import LessonEvidence, evidence
 from pytest_tfgrpo.report.page.grid import Grid, grid, grid_of_run
@@ -54,7 +54,7 @@ def layout(
     others: Sequence[Run] = (),
 ) -> Layout:
     """Return what the page of a report is made of."""
-    cells, faults = grid(report, run), figures.faults(report, run)
+    cells, faults = grid(report, run), page_tables.faults(report, run)
     if len(cells.rows) > choice.ROWS:
         differ = [row["scenario"] for row in compare_columns.changed(compare)] if compare else []
         cells = choice.chosen(cells, choice.ROWS, [*choice.linked(report, run, faults), *differ])

@@ -27,7 +27,7 @@ from pytest_tfgrpo.report import gates, named_metrics, trust
 from pytest_tfgrpo.report.comparison import compare_columns, compare_lines
 from pytest_tfgrpo.report.gates import OUTCOMES
 from pytest_tfgrpo.report.judging import judge
-from pytest_tfgrpo.report.page import figures, headline
+from pytest_tfgrpo.report.page import headline, page_tables
 from pytest_tfgrpo.report.page.grid import final_label, phase_name
 from pytest_tfgrpo.report.tables import heat, lessons_changed, spent
 
@@ -39,7 +39,7 @@ SCRIPTS = (
     "data.js",
     "details.js",
     "sortable_table.js",
-    "columns.js",
+    "scenario_columns.js",
     "map.js",
     "export.js",
     "filter.js",
@@ -148,7 +148,7 @@ def _environment() -> Environment:
         heat=heat,
         spent=spent,
         part=lambda value: quote(str(value).encode("utf-8", "replace"), safe=""),
-        shape=figures.shape,
+        shape=page_tables.shape,
         known_in=lambda id_, known: known.get(id_, {}),
     )
     environment.globals.update(
@@ -156,9 +156,9 @@ def _environment() -> Environment:
         gates=gates,
         outcomes=OUTCOMES,
         head=headline,
-        settings_rows=figures.settings_rows,
-        effect_columns=figures.effect_columns,
-        reach_columns=figures.reach_columns,
+        settings_rows=page_tables.settings_rows,
+        effect_columns=page_tables.effect_columns,
+        reach_columns=page_tables.reach_columns,
         phase_name=phase_name,
         final_label=final_label,
         spending=spending,

@@ -185,6 +185,12 @@ def test_a_python_that_the_project_refuses_is_not_taken(bound, expected):
     assert (parts[0].python if expected else parts[0].python in (None, "3.8")) == (expected or True)
 
 
+def test_a_range_of_poetry_is_read_behind_its_bars():
+    manifest = '[tool.poetry.dependencies]\npython = "~2.7 || ^3.5"\nattrs = "*"\n'
+    parts = recipe({"pyproject.toml": manifest}, interpreters=("3.8", "3.9"), at=1600000000)
+    assert parts[0].python == "3.8"
+
+
 def test_what_is_reviewed_beats_every_guess():
     (reviewed,) = parse_recipes("""
 [folder."."]

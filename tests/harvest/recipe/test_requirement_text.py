@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.harvest.recipe.requirement_text import (
-    allows,
     beside,
     install_items,
     installed_by,
@@ -119,49 +118,6 @@ def test_no_requirement_has_lines_or_is_an_option(text):
 )
 def test_poetry_is_translated(value, expected):
     assert poetry("x", value) == expected
-
-
-@pytest.mark.parametrize(
-    ("specifier", "yes", "no"),
-    [
-        (">=3.7", ["3.7", "3.12"], ["3.6"]),
-        ("~2.7 || ^3.5", ["3.5", "3.9"], ["3.4"]),
-        (">=3.7,<4", ["3.12"], ["3.6"]),
-        ("^3.8", ["3.9"], ["3.7"]),
-        ("!=3.8.*,>=3.7", ["3.9"], ["3.8"]),
-        ("==3.9.*", ["3.9"], ["3.10"]),
-        (">=3.7, <3.11", ["3.10"], ["3.11"]),
-        ("~=3.7", ["3.11"], ["3.6"]),
-        (">=3.8.1", ["3.8", "3.9"], ["3.7"]),
-        ("<3.11.5,>3.8", ["3.11", "3.8"], ["3.7", "3.12"]),
-        ("", ["3.6"], []),
-        ("nonsense", ["3.6"], []),
-        (">=3", ["3.6"], []),
-        ("<=3.9", ["3.9"], ["3.10"]),
-        (">3.8", ["3.8"], ["3.7"]),
-        (">3.8.0", ["3.8"], ["3.7"]),
-        ("<3.9.0", ["3.8"], ["3.9"]),
-        (">2", ["3.6"], ["1.6"]),
-        ("<4", ["3.12"], ["4.0"]),
-        ("!=3.8", ["3.8"], []),
-        ("!=3.8.1", ["3.8", "3.9"], []),
-        ("==3", ["3.6"], ["4.0"]),
-        ("<=3", ["3.0"], ["3.6"]),
-        ("~=3.9.2", ["3.9"], ["3.8", "3.10"]),
-        ("~=3.9", ["3.9", "3.12"], ["3.8", "4.0"]),
-        ("~3.9", ["3.9"], ["3.8", "3.10"]),
-        ("~3.9.2", ["3.9"], ["3.10"]),
-        ("~3", ["3.12"], ["4.0"]),
-        ("<3.9.*", ["3.8"], ["3.9"]),
-        (">=3.6.*, !=3.7.*, <=3.9.*", ["3.6", "3.9"], ["3.5", "3.7", "3.10"]),
-    ],
-)
-def test_a_range_of_pythons_is_understood(specifier, yes, no):
-    def allowed(version):
-        return allows(specifier, tuple(map(int, version.split("."))))
-
-    assert all(map(allowed, yes))
-    assert not any(map(allowed, no))
 
 
 def test_the_words_of_an_installation_are_told_apart():

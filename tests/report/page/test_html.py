@@ -18,8 +18,8 @@ from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.report.comparison.compare import versus
 from pytest_tfgrpo.report.page.draw import curve
 from pytest_tfgrpo.report.page.evidence import LessonEvidence
-from pytest_tfgrpo.report.page.figures import effect_columns, reach_columns, settings_rows
 from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.page.page_tables import effect_columns, reach_columns, settings_rows
 from pytest_tfgrpo.report.value import build
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_tfgrpo.harvest.environment.package_tools import BuildTools, open_tools
 from pytest_tfgrpo.harvest.fixes import RecipePart
-from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.harvest.recipe.machine_pythons import find_interpreters
 from pytest_tfgrpo.scoring.runners.protocol import SuiteCommand
 from support.tools import require_tool
 from support.wheels import variables

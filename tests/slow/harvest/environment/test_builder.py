@@ -20,7 +20,7 @@ from support.wheels import make_sdist, make_wheel, served
 from pytest_tfgrpo.harvest.environment import builder as builder_module
 from pytest_tfgrpo.harvest.environment.builder import EnvironmentBuilder, until_of
 from pytest_tfgrpo.harvest.environment.package_tools import BuildProblem, BuildTools
-from pytest_tfgrpo.harvest.recipe.interpreters import find_interpreters
+from pytest_tfgrpo.harvest.recipe.machine_pythons import find_interpreters
 from pytest_tfgrpo.sandbox.programs.environments import BUILT, Environment, find_built, stamp_of, to_file
 
 

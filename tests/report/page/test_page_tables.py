@@ -6,9 +6,9 @@ import pytest
 from support.sweeps import make_run
 
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.report.page.figures import MAX_ROWS, effect_columns, flat, shape, tags
 from pytest_tfgrpo.report.page.grid import grid
 from pytest_tfgrpo.report.page.html import html
+from pytest_tfgrpo.report.page.page_tables import MAX_ROWS, effect_columns, flat, shape, tags
 from pytest_tfgrpo.report.value import build
 
 
