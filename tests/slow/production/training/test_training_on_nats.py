@@ -63,7 +63,10 @@ def test_services_share_a_queue_and_one_that_is_lost_is_replaced(on_nats: NatsPl
         if second.started.made:
             break
     assert len(second.started.made) == 1
-    first.go()
+    for _ in range(40):  # until the server has told it
+        first.go()
+        if first.started.made[0].signals:
+            break
     assert first.started.made[0].signals == ["kill"]
     assert second.jobs.cancel(derived_id("job", "one")) == "running"
     for _ in range(4):
