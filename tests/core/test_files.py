@@ -13,7 +13,7 @@ from support.special_files import endless, folder, huge, listening, pipe
 from support.syncs import Syncs
 
 from pytest_tfgrpo.core.file_writing import write_json
-from pytest_tfgrpo.core.files import LARGEST, open_plain, read_plain, write_atomic
+from pytest_tfgrpo.core.files import LARGEST, make_private, open_plain, read_plain, write_atomic
 
 NONE: dict[Callable[[Path], None], tuple[int, str]] = {
     pipe: (errno.EINVAL, "it is not a regular file"),
@@ -156,3 +156,17 @@ def test_a_pipe_or_device_is_never_replaced_by_a_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is not a regular file"):
         write_atomic(pipe, [b"x"])
     assert [path.is_fifo() for path in tmp_path.iterdir()] == [True]
+
+
+def test_a_file_as_large_as_it_may_be_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_plain(tmp_path / "a", 5) == b"12345"
+
+
+def test_a_private_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o277)
+    try:
+        make_private(tmp_path / "a")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600

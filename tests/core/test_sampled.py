@@ -89,3 +89,23 @@ def test_numbers_of_numpy_become_plain_ones(values: Any) -> None:
 )
 def test_a_temperature_is_a_number_from_0_on(value: object, found: float | None) -> None:
     assert temperature_of(value) == found
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "kept", "reason"),
+    [
+        ([-9998.9, -0.5], (-9998.9, -0.5), ""),
+        ([-9999.0, -0.5], None, "placeholder"),
+        ([0.001, -0.5], (0.0, -0.5), ""),
+        ([0.0011, -0.5], None, "positive"),
+    ],
+)
+def test_a_value_that_stands_for_none_is_none_and_one_rounded_up_is_0(
+    logprobs: list[float], kept: tuple[float, ...] | None, reason: str
+) -> None:
+    found = checked("raw", 1.0, logprobs, None, 2)
+    assert (found.logprobs, found.reason) == (kept, reason)
+
+
+def test_tokens_that_were_taken_out_say_so() -> None:
+    assert why_no_ratio(checked("raw", 1.0, [-0.5], [7], 1).without_tokens()) == "redacted"

@@ -671,3 +671,34 @@ def test_a_name_that_is_short_or_a_token_does_not_pass_and_old_ones_go() -> None
     assert redact("token: run-2026-first") == "token: run-2026-first"
     let_pass(*(f"run-2026-{n}" for n in range(16)))
     assert redact("token: run-2026-first") == "token: [redacted:named]"
+
+
+@pytest.mark.usefixtures("own_names")
+def test_16_names_pass_at_a_time() -> None:
+    names = [f"run-2026-{n}" for n in range(16)]
+    let_pass(*names)
+    assert [redact(f"token: {name}") for name in names] == [f"token: {name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a@b.io", "[redacted:email]"),
+        (b64encode(b"a@bcd.io").decode(), "[redacted:email]"),
+        ("+290 12 345", "[redacted:phone]"),
+    ],
+)
+def test_the_shortest_secrets_are_taken_out(text: str, shown: str) -> None:
+    assert Redactor().text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "taken"),
+    [
+        ("password", "ab1z", "named"),
+        ("password", "ab1", None),
+        ("phone", "5 - 5 - 5 - 0 - 1 - 4 - 3", "phone"),
+    ],
+)
+def test_of_values_with_a_telling_key_length_decides(key: str, text: str, taken: str | None) -> None:
+    assert Redactor().value(key, text) == (text if taken is None else f"[redacted:{taken}]")

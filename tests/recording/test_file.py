@@ -262,6 +262,31 @@ def test_a_secret_is_taken_out_and_counted() -> None:
     assert not file.REDACTED.search(encode(make_entry(frames=(make_frame(input={"redacted": 5}),))))
 
 
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        make_entry(status="error", failure=Failure(code="network", message=f"refused {SECRET}")),
+        make_entry(extra={"header": SECRET}),
+        CallEntry(fingerprint="c" * 64, model="m", purpose="learn", prompt="p", error=f"401 for {SECRET}"),
+    ],
+)
+def test_a_secret_beside_the_answer_is_taken_out(entry: RecordingEntry) -> None:
+    clean = without_secrets(entry)
+    assert SECRET.encode() not in encode(clean)
+    assert clean.redacted == 1
+
+
+def test_calls_with_equal_messages_are_kept_each(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    record(path, make_run([make_entry()], [make_call(answer="one"), make_call(answer="two")]))
+    recording = Recording.open(path)
+    found = [entry for key in recording.lines if (entry := recording.entry(key))]
+    assert [(e.take, e.answer) for e in found if isinstance(e, CallEntry)] == [(0, "one"), (1, "two")]
+
+
 def test_tokens_that_would_spell_a_secret_are_taken_out_with_it() -> None:
     sampled = Sampled(kind="raw", logprobs=(-1.0, -2.0), token_ids=(5, 6), temperature=0.7)
     entry = make_entry(answer="3", frames=(make_frame(kind="model", sampled=sampled),))

@@ -116,6 +116,13 @@ def test_what_no_run_uses_is_removed_and_named(tmp_path: Path) -> None:
     assert list(verify(path)) == []
 
 
+def test_a_line_whose_key_holds_the_checks_stays_for_a_run_that_uses_it(tmp_path: Path) -> None:
+    path = write_recording(tmp_path / "r.jsonl", [make_entry(), make_entry(scenario="old")])
+    told = list(prune(path, [use(make_run([make_entry(scenario="count-words")]))], others=False, dry=False))
+    assert told[0] == "removed 1 rollout of old"
+    assert [key[0] for key in Recording.open(path).lines] == ["count-words"]
+
+
 def test_nothing_to_remove_leaves_the_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     run = make_run([make_entry()], [make_call()])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_tfgrpo.core.keys.setting_parsers import default_task_id, is_task_id, parse_executor
+from pytest_tfgrpo.core.keys.setting_parsers import default_task_id, is_task_id, parse_executor, task_of
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,8 @@ def test_another_executor_is_refused(text: str, said: str) -> None:
 def test_the_name_of_a_folder_is_made_fit_for_a_task_id(name: str, expected: str) -> None:
     assert default_task_id(name) == expected
     assert is_task_id(expected)
+
+
+def test_the_task_of_an_agent_of_a_list_is_a_task_id_itself() -> None:
+    assert task_of("x" * 64, "small") == "x" * 58 + ".small"
+    assert task_of("suite", "small") == "suite.small"

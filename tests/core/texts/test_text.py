@@ -5,9 +5,12 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.texts.text import (
     block,
+    cost,
     count,
     cut,
     duration,
+    few,
+    gist,
     interval,
     line,
     money,
@@ -82,6 +85,35 @@ def test_a_line_that_is_wrapped_starts_with_no_command_either() -> None:
     assert [text.strip() for text in shown] == ["x" * 20, "\\x3a:error::red"]
 
 
+def test_a_line_shows_no_half_of_a_secret_that_its_cut_goes_through() -> None:
+    secret = "wJ4lrX7tnF9MIk3MDENG"
+    assert secret[:6] not in line(" " * 70 + secret, 10)
+
+
+@pytest.mark.parametrize("limit", [None, 100])
+def test_a_short_block_is_printable_too(limit: int | None) -> None:
+    assert block("a\x1b[2Jb token=hunter22!", limit) == "a\\x1b[2Jb token=[redacted:named]"
+
+
+def test_of_several_exceptions_the_last_one_is_the_gist() -> None:
+    start = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
+    assert gist(f"{start}KeyError: 'a'\n\nDuring handling:\n\n{start}OSError: disk full\n") == "OSError: disk full"
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (few("abcde"), "a, b, c, d, e"),
+        (few("abcdef"), "a, b, c, d, e, ..."),
+        (cost({"sum": 0.5, "n": 2}, 2), "$0.50"),
+        (cost({"sum": 0.5, "n": 1}, 2), "$0.50+"),
+        (cost({"sum": None, "n": 0}, 2), "?"),
+    ],
+)
+def test_what_is_left_out_is_marked_and_nothing_else(shown: str, text: str) -> None:
+    assert shown == text
+
+
 def test_a_megabyte_is_cut_to_its_start() -> None:
     assert line(" " * 1_000_000 + "x", 10) == "..."
     assert line("x" * 1_000_000, 10) == "xxxxxxx..."
@@ -109,6 +141,7 @@ def test_counts_are_short(value: float | None, shown: str) -> None:
         (None, "?"),
         (0.0, "$0.00"),
         (0.000012, "<$0.0001"),
+        (0.0001, "$0.0001"),
         (0.0012, "$0.0012"),
         (0.5, "$0.50"),
         (12.345, "$12.35"),
