@@ -191,6 +191,7 @@ EXAMPLES = {
         ("my PIN is ", "4821", ""),
         ("passcode was ", "998877", ""),
         ("my password is now ", "p@ssword", ""),
+        ("password for printer-on-the-third-floor-of-our-office is ", "hunter2", ""),
     ],
 )
 def test_a_password_in_a_sentence_is_taken_out_and_the_sentence_stays(before, secret, after) -> None:
@@ -702,3 +703,10 @@ def test_the_shortest_secrets_are_taken_out(text: str, shown: str) -> None:
 )
 def test_of_values_with_a_telling_key_length_decides(key: str, text: str, taken: str | None) -> None:
     assert Redactor().value(key, text) == (text if taken is None else f"[redacted:{taken}]")
+
+
+def test_base64_within_base64_hides_nothing() -> None:
+    text = "me@example.org"
+    for _ in range(3):
+        text = b64encode(text.encode()).decode()
+    assert Redactor().text(text) == "[redacted:email]"

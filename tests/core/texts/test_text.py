@@ -97,7 +97,10 @@ def test_a_short_block_is_printable_too(limit: int | None) -> None:
 
 def test_of_several_exceptions_the_last_one_is_the_gist() -> None:
     start = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
-    assert gist(f"{start}KeyError: 'a'\n\nDuring handling:\n\n{start}OSError: disk full\n") == "OSError: disk full"
+    assert (
+        gist(f"{start}KeyError: 'a'\n\nDuring handling:\n\n{start}OSError: disk full\n")
+        == "OSError: disk full"
+    )
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_further_keys_do_not_matter(wanted, more):
         (False, 0, "expected False, got 0"),
         (0.3, 0.1 + 0.2, None),
         (0.3, 0.31, "expected 0.3, got 0.31"),
+        (0.3, 0.30000001, "expected 0.3, got 0.30000001"),
         (None, 0, "expected None, got 0"),
         ({}, [], "expected {}, got []"),
         ("a", {"a": 1}, "expected 'a', got {'a': 1}"),
@@ -155,6 +156,12 @@ def test_further_keys_do_not_matter(wanted, more):
 )
 def test_a_mismatch_is_told_with_its_place(judge, wanted, got, reason):
     assert judge("json", json.dumps(got), value=wanted).reason == (reason or "")
+
+
+@pytest.mark.parametrize(("levels", "passed"), [(100, True), (101, False)])
+def test_json_may_be_nested_100_levels_deep(judge, levels, passed):
+    answer = "[" * levels + "7" + "]" * levels
+    assert judge("json", answer, value=json.loads(answer)).passed is passed
 
 
 def test_the_leaves_of_the_expected_value_are_answers(load):

@@ -53,5 +53,5 @@ def test_what_the_agent_does_not_report_gives_no_credit_either_way(judge, opposi
 
 def test_turns_of_a_conversation_are_what_its_user_said(judge):
     frames = [make_frame("user", kind=USER), *FRAMES, make_frame("user", kind=USER), *FRAMES]
-    assert judge("limits", frames=frames, turns=2).passed
+    assert judge("limits", frames=frames, turns=2, steps=6).passed
     assert judge("limits", frames=frames, turns=1).reason == "took too much: turns 2 of at most 1"

@@ -24,6 +24,16 @@ def test_numerals_are_compared_as_they_are_read(judge, monkeypatch):
     assert judge("math", "it is -€1.234,50", value=-1234.5).passed
 
 
+def test_of_a_long_answer_the_end_is_read(judge, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        math, "_compare", lambda params, answer: seen.append(answer) or {"found": True, "equal": True}
+    )
+    judge("math", "first " + "x " * 10_000 + "last", value=5)
+    assert seen[0].endswith("x last")
+    assert len(seen[0]) <= math.ANSWER_MAX_CHARACTERS
+
+
 def test_there_are_many_pairs():
     pairs = EQUAL + DIFFERENT
     assert len(EQUAL) >= 80

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from support.builders import make_rollout, make_scenario
+from support.builders import make_frame, make_rollout, make_scenario
 from support.completers import Answer, ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ModelError, RecordingError
@@ -75,7 +75,7 @@ async def test_the_sweeps_over_the_dev_split_after_an_epoch_have_calls_of_their_
 
 
 async def test_one_vote_is_cast_cold_and_several_are_not():
-    for count, cold in ((1, True), (3, False)):
+    for count, cold in ((1, True), (2, False), (3, False)):
         completer = ScriptedCompleter(lambda _: votes(True, True))
         await open_judge(completer, votes=count, seed=7).ask_judge(SCENARIO, ROLLOUT, make_calls())
         assert all((request.temperature == 0) is cold for request in completer.requests)
@@ -110,6 +110,25 @@ async def test_a_malformed_vote_is_repaired_once_and_the_repair_shows_the_error(
     ]
     assert "it is not JSON" in written[1].prompt
     assert "[assistant]\nI say yes" in written[1].prompt
+
+
+async def test_a_repair_is_drawn_with_a_seed_of_its_own():
+    completer = ScriptedCompleter(lambda _: "nonsense")
+    await open_judge(completer, votes=1, seed=7).ask_judge(SCENARIO, ROLLOUT, make_calls())
+    first, repair = completer.requests
+    assert first.seed != repair.seed
+
+
+@pytest.mark.parametrize("part", ["task", "steps", "answer", "none"])
+async def test_a_vote_that_any_part_of_what_is_judged_holds_may_be_quoted_and_is_none(part: str):
+    quoted = votes(True, True)
+    scenario = replace(SCENARIO, prompt=quoted) if part == "task" else SCENARIO
+    frames = (make_frame("look", input=json.loads(quoted)),) if part == "steps" else ()
+    rollout = replace(ROLLOUT, frames=frames, answer=quoted if part == "answer" else "Hello")
+    reply = f"```json\n{quoted}\n```\nas I said"
+    judge = open_judge(ScriptedCompleter(lambda _: reply), votes=1, seed=7)
+    opinion = await judge.ask_judge(scenario, rollout, make_calls())
+    assert (opinion.score is None) is (part != "none")
 
 
 async def test_nonsense_is_no_verdict():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from support.builders import make_frame, make_rollout, make_scenario
 from support.texts import common_start
 
+from pytest_tfgrpo.core.conversations import USER
 from pytest_tfgrpo.core.scenarios import Check, Criterion
 from pytest_tfgrpo.core.voices import legible, said
 from pytest_tfgrpo.scoring.judge.prompt import (
@@ -127,6 +128,22 @@ def test_of_many_steps_the_middle_is_left_out():
     assert lines[0].startswith("1. t1(")
     assert lines[STEPS_MAX // 2] == "(60 steps are left out here)"
     assert lines[-1].startswith("100. t100(")
+
+
+def test_prompt_and_data_share_the_room_of_a_task():
+    both = fenced(asked(scenario={"prompt": "p" * 2 * TEXT_MAX, "input": "d" * 2 * TEXT_MAX}))["task"]
+    assert abs(both.count("p") - both.count("d")) < 100
+    assert TEXT_MAX - 100 < len(both) < TEXT_MAX + 300
+    alone = fenced(asked(scenario={"prompt": "p" * 2 * TEXT_MAX}))["task"]
+    assert TEXT_MAX - 100 < len(alone) < TEXT_MAX + 300
+
+
+def test_of_a_long_conversation_fewer_steps_are_shown_of_each_turn():
+    steps = tuple(make_frame(f"t{n}", output="x" * OUTPUT_MAX) for n in range(40))
+    turn = (make_frame("user", kind=USER, output="go " * 300), *steps)
+    text = fenced(asked(frames=turn * 6))["steps"]
+    assert len(text) <= 2 * TEXT_MAX
+    assert "steps are left out here" in text
 
 
 def test_the_templates_have_just_the_places_that_are_filled():

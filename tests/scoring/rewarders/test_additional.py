@@ -173,3 +173,20 @@ def test_whatever_the_form_scores_lie_in_their_range_and_have_the_reasons_that_w
         if isinstance(result, dict):
             reached("parts", result)
             assert list(found.extra) == ["style", *(f"style.{name}" for name in result)]
+
+
+def test_a_secret_at_the_cut_of_a_reason_leaves_no_part_of_it() -> None:
+    reason = "x" * (MAX_EVIDENCE - MAX_EVIDENCE // 3 - 20) + f" {KEY} " + "y" * MAX_EVIDENCE
+    (found,) = scored((0.5, reason))
+    assert KEY[:12] not in found.evidence["style"]
+
+
+def test_as_many_parts_as_there_may_be_are_kept() -> None:
+    (found,) = scored({f"p{n}": 0.5 for n in range(MAX_PARTS)})
+    assert len(found.extra) == MAX_PARTS + 1
+
+
+@pytest.mark.parametrize("whole", [0, 1, True])
+def test_a_whole_number_with_a_reason_is_a_score(whole: Any) -> None:
+    (found,) = scored((whole, "all of it"))
+    assert found.extra == {"style": float(whole)}

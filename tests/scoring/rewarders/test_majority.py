@@ -159,3 +159,7 @@ def test_normalising_takes_any_text_and_settles_at_once(text):
 
 def test_spellings_of_unicode_and_colours_are_no_other_answer() -> None:
     assert normalised("\x1b[1mCafe\u0301\x1b[0m") == normalised("Caf\u00e9")
+
+
+def test_a_box_far_before_the_end_of_a_long_answer_is_its_answer():
+    assert normalised("so \\boxed{7} as " + "I said " * 2_000) == "7"

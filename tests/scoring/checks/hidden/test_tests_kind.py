@@ -230,6 +230,15 @@ def test_too_much_is_not_copied(tmp_path, monkeypatch, limit, value):
         fill(tmp_path, left)
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MAX_FILES", 4), ("MAX_BYTES", 4), ("DEEPEST", 3)])
+def test_as_much_as_may_be_is_copied(tmp_path, monkeypatch, limit, value):
+    left = tmp_path / "left"
+    (left / "a" / "b" / "c").mkdir(parents=True)
+    (left / "a" / "b" / "c" / "large.txt").write_text("four")
+    monkeypatch.setattr(fresh_tree, limit, value)
+    assert "a/b/c/large.txt" in fill(tmp_path, left)
+
+
 def test_a_copy_for_which_there_is_no_time_scores_nothing(fix):
     result = fix.attempt({}, sandbox="none", timeout_s=1e-9)
     assert (result.credit, result.reason) == (0, "there are more files than can be copied in time")
