@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support.sweeps import SETTINGS, rule, swept
 
+from pytest_tfgrpo.gate import pooling
 from pytest_tfgrpo.gate.baseline import Baseline, SweepSums, from_run, load, save
+from pytest_tfgrpo.gate.difference import MIN_SCENARIOS, _together
 from pytest_tfgrpo.gate.pooling import _within, drift_of, pooled, sweeps_of
 from pytest_tfgrpo.gate.verdict import judge
 from pytest_tfgrpo.metrics.comparison import Tally
@@ -28,6 +31,27 @@ def test_all_sweeps_of_a_build_are_summed_each_once_whatever_their_gates_said() 
     assert whole.scenarios["s0"].n == 20
     assert whole.scenarios["s0"].sum == sum(one.scenarios["s0"].sum for one in made)
     assert pooled(whole, made) == whole
+
+
+def test_the_latest_sweeps_are_kept_by_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [sweep(n) for n in (9, 10, 11)]
+    assert list(pooled(made[0], made).sweeps) == ["run9", "run10", "run11"]
+    monkeypatch.setattr(pooling, "MOST_SWEEPS", 2)
+    assert list(pooled(made[0], made).sweeps) == ["run10", "run11"]
+
+
+@pytest.mark.parametrize(("scenarios", "outcome"), [(MIN_SCENARIOS - 1, "fail"), (MIN_SCENARIOS, "pass")])
+def test_from_so_many_scenarios_on_a_gate_passes(scenarios: int, outcome: str) -> None:
+    run = swept({f"s{i}": [1.0] * 5 for i in range(scenarios)})
+    found = rule(
+        judge(run, baseline=from_run(run, "main"), settings=SETTINGS | {"gate_margin": 0.5}), "baseline"
+    )
+    assert found.outcome == outcome
+
+
+def test_of_two_readings_the_smaller_p_counts_twice() -> None:
+    assert _together([SimpleNamespace(p_worse=p) for p in (0.03, 0.02)]) == 0.04
+    assert _together([SimpleNamespace(p_worse=p) for p in (0.6, 0.7)]) == 1.0
 
 
 def test_another_build_another_task_and_a_repetition_are_not_pooled() -> None:

@@ -419,3 +419,20 @@ def test_p_at_a_look_with_a_part_of_the_level_counts_for_that_part() -> None:
     )
     assert 0 < alone < 0.05
     assert shared == pytest.approx(4 * alone)
+
+
+@pytest.mark.parametrize(
+    ("difference", "bounds", "state"),
+    [
+        (False, (0.8, 1.0), "pass"),
+        (False, (0.0, 0.8), "open"),
+        (False, (0.0, 0.79), "fail"),
+        (True, (-0.79, 0.5), "pass"),
+        (True, (-0.8, 0.0), "open"),
+        (True, (-0.9, -0.01), "fail"),
+    ],
+)
+def test_a_bound_on_the_bar_decides_as_the_whole_sweep_would(
+    difference: bool, bounds: tuple[float, float], state: str
+) -> None:
+    assert WatchedBar(at=0.8, difference=difference).judge(*bounds) == state

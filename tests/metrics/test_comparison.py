@@ -105,10 +105,10 @@ def test_swapping_the_sweeps_turns_the_difference_around(before: dict, after: di
 
 
 def test_a_control_is_cut_where_the_sweep_beside_it_was() -> None:
-    run = make_run({"a": [1, 0, 1, 0]}, {"a": [0] * 8})
+    run = make_run({"a": [1, 1, 0, 0]}, {"a": [0] * 8})
     row = Sweeps(run).control_until(4)
     assert row is not None
-    assert (row["a"].n, row["a"].sum) == (2, 1)
+    assert (row["a"].n, row["a"].sum) == (2, 2)
     before, after = run.phases
     alone = replace(before, phase=replace(before.phase, concurrent=False))
     for phases in ((alone, after), (after,), (before,)):

@@ -129,6 +129,15 @@ def test_without_chance_there_is_nothing_to_learn_from(made: tuple[Path, Run]) -
     assert record_of(replace(run, phases=certain)).rows == ()
 
 
+@pytest.mark.parametrize(("truth", "known"), [("checks", True), ("judge", True), ("majority", False)])
+def test_a_vote_of_the_majority_shows_nothing_of_a_lesson(
+    made: tuple[Path, Run], truth: Any, known: bool
+) -> None:
+    _, run = made
+    told = replace(run, scenarios=tuple(replace(s, truth=truth) for s in run.scenarios))
+    assert {row.reward is not None for row in record_of(told).rows} == {known}
+
+
 def test_the_file_follows_from_the_run_and_from_its_journal(made: tuple[Path, Run]) -> None:
     folder, run = made
     record = record_of(run)

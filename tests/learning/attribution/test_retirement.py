@@ -121,6 +121,11 @@ def test_a_lesson_tried_too_little_or_good_so_far_does_not_give_way(known: Lesso
     assert removed(retired({0: known}, operations=[add(5)])) == []
 
 
+def test_from_as_many_groups_on_as_are_set_a_lesson_gives_way() -> None:
+    known = {0: standing(0.0, groups=200)}
+    assert removed(retired(known, operations=[add(5)])) == [lesson(0).id]
+
+
 def test_a_lesson_that_the_optimizer_changes_is_left_to_it() -> None:
     update = Operation(kind="update", experience=lesson(5), targets=(lesson(0).id,))
     merge = Operation(kind="merge", experience=lesson(6), targets=(lesson(1).id, lesson(2).id))

@@ -34,6 +34,12 @@ times = st.sampled_from(
 )
 
 
+def test_the_largest_number_is_stored() -> None:
+    lesson = make_experience(epoch=10**15)
+    assert read_line(encode(lesson)) == lesson.id
+    check(lesson)
+
+
 @st.composite
 def experiences(draw: st.DrawFn) -> Experience:
     quantity = draw(st.sampled_from(["gt_score", "total_reward"]))

@@ -120,6 +120,17 @@ def test_an_id_once_used_is_not_used_again() -> None:
     assert [r.code for r in revision.refused] == ["duplicate"]
 
 
+def test_an_id_of_a_lesson_that_came_and_went_is_not_used_again() -> None:
+    revision = revise(of([]), add(lesson(1)), remove(id_of(1)), add(lesson(1, summary32="Something else.")))
+    assert [r.code for r in revision.refused] == ["duplicate"]
+
+
+def test_a_secret_in_the_reason_of_an_operation_is_taken_out() -> None:
+    operation = Operation(kind="add", experience=lesson(1), reason="the user said password=hunter2hunter2")
+    (applied,) = revise(of([]), operation).applied
+    assert applied.reason == "the user said password=[redacted:named]"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "alike"),
     [

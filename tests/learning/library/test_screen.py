@@ -1,12 +1,15 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.builders import make_experience, make_pack, make_scenario
+from support.recordings import make_entry, make_run
 
 from pytest_tfgrpo.core.lessons import Reward
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.learning.library.library import of
-from pytest_tfgrpo.learning.library.screen import Screen, contaminated
+from pytest_tfgrpo.learning.library.screen import Screen, contaminated, leaked_answers
+from pytest_tfgrpo.scoring.checks.registry import KINDS
 
 
 def answers(scenario: Scenario) -> tuple[str, ...]:
@@ -246,6 +249,21 @@ def test_a_library_that_contains_an_answer_of_an_eval_scenario_is_contaminated()
     assert (found.experience_id, found.scenario_id) == (f"{1:016x}", "e1")
     assert contaminated(library, [held_out], answers, tools=["tangerine"]) == []
     assert contaminated(of([make_experience(0)]), [held_out], answers) == []
+
+
+def test_of_a_run_the_answers_of_the_eval_split_alone_contaminate() -> None:
+    run = make_run([make_entry()])
+    library = of([make_experience(0, summary32="Choose the tangerine.")])
+    for split in ("train", "dev", "eval"):
+        held = replace(run, library=library, scenarios=(scenario_with("tangerine", id="x", split=split),))
+        assert len(leaked_answers(held, KINDS)) == (split == "eval")
+
+
+def test_a_refusal_names_the_first_scenarios_of_many() -> None:
+    many = [scenario_with("tangerine", id=f"s{n}") for n in range(7)]
+    refused = screen(*many).refuse(make_experience(0, summary32="Choose the tangerine."))
+    assert refused is not None
+    assert "'s0'" in refused[1]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from support.completers import ScriptedCompleter
 from support.teachers import context_of, learn, operation, question, says, scored, staged, suite
 
 from pytest_tfgrpo.core.files import WORKSPACES_PREFIX
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.llm.fingerprint import fingerprint
 
 LINE = re.compile(r"^\[(begin|end) (.+) ([0-9a-f]{16})\]$", re.MULTILINE)
@@ -64,6 +65,18 @@ def test_secrets_control_characters_and_half_characters_are_not_sent_to_the_teac
     assert "hunter2" not in text
     assert "\x1b" not in text
     text.encode()
+
+
+def test_secrets_of_a_task_and_its_checks_are_not_sent_to_the_teacher() -> None:
+    secret = "sk-" + "a1B2c3D4" * 6
+    check = Check(kind="exact", params={"value": f"it is {secret}"})
+    scenarios = suite(1, prompt=f"Use {secret} to log in.", checks=(check,))
+    teacher = ScriptedCompleter(staged(critique=says()))
+    learn(context_of([scored(scenarios[0])], scenarios), teacher)
+    text = "\n".join(map(question, teacher.requests))
+    assert "Use [redacted:" in text
+    assert "it is [redacted:" in text
+    assert "a1B2c3D4" not in text
 
 
 def test_a_secret_across_a_cut_is_not_sent_either() -> None:
