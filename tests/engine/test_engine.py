@@ -403,6 +403,9 @@ def test_a_run_cut_anywhere_resumes_without_repeating_a_recorded_rollout(tmp_pat
     assert comparable(load_run(folder)) == comparable(whole)
 
 
+SKIPPED = "2 malformed lines were skipped, one with password="
+
+
 def test_a_phase_taken_from_the_journal_leaves_its_library_and_what_is_wrong_with_the_store(
     tmp_path: Path,
 ) -> None:
@@ -410,13 +413,13 @@ def test_a_phase_taken_from_the_journal_leaves_its_library_and_what_is_wrong_wit
     result = make_result({}, mode="train", revision=Revision(epoch=1, library=learned))
     kept: Any = SimpleNamespace(
         retell=False,
-        writer=SimpleNamespace(revision=lambda _: ["2 malformed lines were skipped"], phase=lambda *_: None),
+        writer=SimpleNamespace(revision=lambda _: [f"{SKIPPED}hunter2hunter2"], phase=lambda *_: None),
     )
     engine = Engine(make_job(ScriptedActor(three_or_not), tmp_path), folder=None, observe=lambda _: None)
     assert asyncio.run(engine._take(result, kept)) == COMPLETE
     run = engine._run(COMPLETE)
     assert run.library == learned
-    assert run.warnings == ("2 malformed lines were skipped",)
+    assert run.warnings == (f"{SKIPPED}[redacted:named]",)
 
 
 def test_a_full_disk_stops_the_run_with_what_was_committed_intact(tmp_path: Path) -> None:

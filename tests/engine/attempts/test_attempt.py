@@ -277,3 +277,13 @@ def test_an_agent_that_only_thinks_has_not_answered(tmp_path: Path) -> None:
     outcome = ask(answer, tmp_path, part=True)
     assert code(outcome) == ("failed", "no_answer")
     assert outcome.frames[0].thoughts == "hm"
+
+
+@pytest.mark.parametrize("fault", [AgentFailure, ProviderError])
+def test_a_secret_in_the_message_of_a_failure_is_taken_out(tmp_path: Path, fault: type[Exception]) -> None:
+    async def answer(call: ActorCall) -> str:
+        raise fault("refused for password=hunter2hunter2", "refused")
+
+    outcome = ask(answer, tmp_path)
+    assert outcome.failure is not None
+    assert outcome.failure.message == "refused for password=[redacted:named]"

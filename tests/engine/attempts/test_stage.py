@@ -25,6 +25,9 @@ from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 ONE_SWEEP: dict[str, Any] = {"epochs": 0, "concurrency": 1, "baseline_sweep": "off"}
 
 
+BROKE_WITH = "broke: RuntimeError: no such world, password=[redacted:named]"
+
+
 class Toy(Stage):
     """Notes what it is asked, and raises where it should."""
 
@@ -35,7 +38,7 @@ class Toy(Stage):
     def note(self, what: str) -> None:
         self.seen.append(what)
         if what.split(" ")[0] == self.raises:
-            raise self.error("no such world")
+            raise self.error("no such world, password=hunter2hunter2")
 
     async def begin(self, workspaces: RunWorkspaces) -> None:
         self.note("begin")
@@ -108,7 +111,7 @@ def test_a_stage_that_raises_is_an_error_of_its_rollout_whose_cost_is_kept(
     run, rollouts = sweep(three_or_not, tmp_path)
     assert run.status == "complete"
     assert {(r.status, r.failure.code if r.failure else "") for r in rollouts} == {("error", "stage")}
-    assert {r.failure.message for r in rollouts if r.failure} == {"Toy broke: RuntimeError: no such world"}
+    assert {r.failure.message for r in rollouts if r.failure} == {f"Toy {BROKE_WITH}"}
     assert {r.cost_usd for r in rollouts} == {None if raises == "before" else 0.01}
     assert sum(one.startswith("after") for one in outer.seen) == len(rollouts) == 4
     assert load_run(tmp_path / "run").phases == run.phases
@@ -121,7 +124,7 @@ def test_a_stage_that_raises_where_no_rollout_is_concerned_is_a_warning(
     plug(Toy(raises))
     run, rollouts = sweep(three_or_not, tmp_path)
     assert (run.status, len(rollouts)) == ("complete", 4)
-    assert run.warnings == ("Toy broke: RuntimeError: no such world",)
+    assert run.warnings == (f"Toy {BROKE_WITH}",)
 
 
 def test_a_journal_that_a_stage_cannot_write_ends_the_run(tmp_path: Path, plug: Any) -> None:

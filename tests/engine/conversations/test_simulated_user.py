@@ -8,6 +8,7 @@ from support.builders import make_scenario
 from support.completers import ScriptedCompleter, make_calls
 
 from pytest_tfgrpo.core.conversations import SAID_MAX
+from pytest_tfgrpo.core.records import ModelCall
 from pytest_tfgrpo.core.scenarios import SimulatedUser
 from pytest_tfgrpo.engine.conversations import simulated_user
 from pytest_tfgrpo.engine.conversations.simulated_user import PlayedUser, _read
@@ -48,6 +49,23 @@ def test_a_played_user_says_as_many_messages_as_it_may_and_its_model_is_asked_no
     )
     assert asyncio.run(said(user)) == ["Hello."] + ["More."] * (max_turns - 1)
     assert len(model.requests) == max_turns - 1
+
+
+def test_a_reply_asked_for_again_is_a_call_of_its_own_in_the_journal() -> None:
+    replies = iter(["nothing usable", json.dumps({"over": False, "message": "More."})] * 2)
+    written: list[ModelCall] = []
+    user = PlayedUser(
+        ScriptedCompleter(lambda request: next(replies)),
+        make_scenario(user=SimulatedUser(goal="A table.", max_turns=3)),
+        "Hello.",
+        key="run1.e1.talk.r0",
+        epoch=1,
+        seed=1,
+        calls=make_calls(written),
+        stop=pytest.fail,
+    )
+    assert asyncio.run(said(user)) == ["Hello.", "More.", "More."]
+    assert len({call.key for call in written}) == len(written) == 4
 
 
 SAYS = '{"over": false, "message": " Two, please. "}'
