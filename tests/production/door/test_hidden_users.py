@@ -29,6 +29,14 @@ def test_ids_are_found_as_whole_words_among_few_users_and_among_many(others: int
     assert hider.without("ann-47111 xann-4711 -ann-4711") == "ann-47111 xann-4711 -ann-4711"
 
 
+@pytest.mark.parametrize("others", [0, 1000])
+def test_an_id_that_begins_with_another_is_taken_out_whole(others: int):
+    scrubber = LoopScrubber(b"k" * 32)
+    users = {"annie77", "annie77 miller-3", *(f"other-{n}" for n in range(others))}
+    shown = UserHider(scrubber, users).without("annie77 miller-3 met annie77")
+    assert shown == f"{scrubber.user_ref('annie77 miller-3')} met {scrubber.user_ref('annie77')}"
+
+
 def test_a_trace_with_a_new_user_in_each_span_takes_no_time_for_each_pair():
     class Looked(str):
         looks = 0

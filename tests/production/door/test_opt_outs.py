@@ -1,6 +1,8 @@
 """Whoever opted out, or was forgotten, is not in the bus; nor is what is private of others."""
 
 import json
+import math
+from datetime import UTC, datetime
 
 import pytest
 from support.intake import KEY, NOW, TRACE, audits, payload, span, stored
@@ -11,7 +13,7 @@ from pytest_tfgrpo.core.events import (
     derived_id,
 )
 from pytest_tfgrpo.production.door.intake import Intake
-from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, row_since
+from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, opt_out_key, put_left, row_since
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
 
@@ -112,6 +114,27 @@ def test_what_was_forgotten_does_not_come_back_and_a_user_may_start_anew(intake,
     result = intake.payloads(TRAJECTORY, values)
     assert (result.accepted, result.opted_out) == (1, 2)
     assert intake.spans([span(1, user__id="ann")]).opted_out == 1
+
+
+def test_what_happened_when_a_user_was_forgotten_is_forgotten_too(bus, scrubber):
+    ref = scrubber.user_ref("ann")
+    bus.table(STATE).put(forgotten_key("user", ref), row_since("2025-12-08T13:00:00Z"), 0)
+    at = datetime(2025, 12, 8, 13, tzinfo=UTC).timestamp()
+    opt_outs = OptOuts(bus, scrubber)
+    assert [opt_outs.reason((), ["ann"], at + late) for late in (-1, 0, 1)] == ["forgotten", "forgotten", ""]
+
+
+def test_a_session_is_kept_until_the_last_of_its_users_opts_out(bus, scrubber):
+    table = bus.table(STATE)
+    refs = [scrubber.user_ref(user) for user in ("ann", "bob")]
+    put_left(table, "talk", frozenset(refs))
+    put_left(table, "together", frozenset(refs), shared=True)
+    for hour, ref in enumerate(refs, 12):
+        assert OptOuts(bus, scrubber).since("talk") == math.inf
+        table.put(opt_out_key("user", ref), row_since(f"2025-12-08T{hour}:00:00Z"), 0)
+    known = OptOuts(bus, scrubber)
+    assert known.since("talk") == datetime(2025, 12, 8, 13, tzinfo=UTC).timestamp()
+    assert known.since("together") == known.since("unknown") == math.inf
 
 
 def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):

@@ -171,6 +171,11 @@ def user(*said: dict, **outcome: object) -> float:
     return scored(trajectory(**outcome), *said).components["user_feedback"].score
 
 
+def test_of_equal_feedback_at_one_time_the_last_counts():
+    assert user(feedback("thumbs_down", name="f"), feedback("thumbs_up", name="f")) == 1.0
+    assert user(feedback("thumbs_up", name="f"), feedback("thumbs_down", name="f")) == 0.0
+
+
 def test_the_newest_feedback_counts_and_explicit_feedback_before_implicit():
     late, later = "2025-12-08T14:00:00+00:00", "2025-12-08T14:30:00+01:00"  # in truth an hour earlier
     assert user(feedback("thumbs_down"), feedback("rating", late, rating=3)) == 0.6
