@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.builders import make_scenario
+from support.builders import make_rollout, make_scenario
 
-from pytest_tfgrpo.core.records import Phase
+from pytest_tfgrpo.core.records import CheckerResult, Failure, JudgeResult, Phase
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire.stamp import seed_of
+from pytest_tfgrpo.runs.judgement import judged
 from pytest_tfgrpo.runs.schedule import MIN_DEV, dev_phase, outline, plan, require_dev, steps_of
 from pytest_tfgrpo.runs.seeds import control_first, draw, rollout_seed
 
@@ -32,6 +33,23 @@ def test_the_last_epoch_evaluates_and_the_baseline_sweep_runs_beside_it() -> Non
     assert [[phase.label for phase in step] for step in steps] == [
         ["epoch1"], ["epoch2"], ["baseline", "epoch3-eval"],
     ]  # fmt: skip
+
+
+def test_an_epoch_of_attempts_made_elsewhere_drops_no_lesson() -> None:
+    first, second, *_ = outline(DEFAULTS | {"evidence": "attempts.jsonl"}, learning=True, sweep_rollouts=2)
+    assert (first.mode, first.lesson_dropout) == ("evidence", 0.0)
+    assert (second.mode, second.lesson_dropout) == ("train", DEFAULTS["lesson_dropout"])
+
+
+@pytest.mark.parametrize("broken", ["checker", "judge"])
+def test_a_secret_in_why_there_is_no_score_is_taken_out(broken: str) -> None:
+    reason, made = "401 for password=hunter2hunter2", make_rollout()
+    if broken == "checker":
+        found = judged(made, checker_result=CheckerResult(outcome="error", reason=reason))
+    else:
+        opinion = JudgeResult(score=None, asked=1, reason=reason)
+        found = judged(made, opinion=opinion, decisive=True)
+    assert found.failure == Failure(code=broken, message="401 for password=[redacted:named]")
 
 
 @pytest.mark.parametrize(("choice", "sides"), [("concurrent", 3), ("early", 2), ("both", 3)])

@@ -110,3 +110,10 @@ def test_a_folder_that_is_reached_through_a_link_has_its_files(tmp_path):
     (tmp_path / "b.txt").write_text("b")
     with pytest.raises(ValueError, match="is a link that leaves its folder"):
         confined(tmp_path / "link", "out.txt", 9)
+
+
+def test_a_file_as_large_as_it_may_be_is_confined(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("12345")
+    assert confined(tmp_path, "a.txt", 5).read_text() == "12345"
+    with pytest.raises(ValueError, match="has 5 bytes, more than 4"):
+        confined(tmp_path, "a.txt", 4)

@@ -149,6 +149,8 @@ def test_a_run_of_an_arm_that_another_process_has_waits_for_it_until_it_is_stale
     assert (here.executed, here.left_out, here.spent) == (False, {"unknown_arm": 6}, ())
     there, _ = update(runs, selector=12, learning=replace(LEARNING, points=others))
     assert (there.executed, len(there.used)) == (True, 6)
+    last, _ = update(runs, selector=12 + WAITS_FOR)
+    assert (last.left_out, last.spent) == ({"unknown_arm": 6}, ())
     late, _ = update(runs, selector=13 + WAITS_FOR)
     assert (late.left_out, len(late.spent)) == ({"stale": 6}, 6)
 
