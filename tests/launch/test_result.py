@@ -141,6 +141,22 @@ def test_a_secret_in_an_answer_is_in_no_row(tmp_path: Path) -> None:
     assert key not in result._repr_html_()
 
 
+def test_a_secret_in_what_a_crash_says_is_in_no_row(tmp_path: Path) -> None:
+    def crash(context: Any) -> str:
+        raise ValueError("401 for password=hunter2hunter2")
+
+    rows = tfgrpo.run(tmp_path, SUITE, actor=crash, learning=False).rows()
+    assert "hunter2" not in str(rows)
+    assert "password=[redacted:named]" in str(rows[0]["error"])
+
+
+def test_an_attempt_with_half_of_its_checks_has_not_passed(tmp_path: Path) -> None:
+    checks = [{"kind": "contains", "value": word} for word in ("amber", "birch")]
+    suite = [{"id": "half", "prompt": "?", "checks": checks}]
+    (row, *_) = tfgrpo.run(tmp_path, suite, actor=lambda context: "amber", learning=False).rows()
+    assert (row["passed"], row["score"]) == (False, 0.5)
+
+
 def test_a_result_is_a_sequence_of_rows_and_says_how_to_get_a_frame(tmp_path: Path) -> None:
     result: Any = tfgrpo.run(tmp_path, SUITE, actor="nothing", learning=False)
     assert list(result) == result.rows() != []

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -144,3 +145,20 @@ def test_who_switches_to_the_log_waits_for_a_lock_and_for_nothing_else() -> None
         with pytest.raises(sqlite3.OperationalError):
             write_ahead(refused, busy_s)  # type: ignore[arg-type]
         assert refused.errors == errors[1:]
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_damaged_file_is_refused_where_it_is_small_enough_to_be_checked(path: Path, checked: bool) -> None:
+    with closing(kind(FIRST).open(path)) as db:
+        db.executemany("INSERT INTO a VALUES (?)", [("x" * 4_000,)] * 20)
+        db.commit()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size - 4_096 * 2)
+        file.write(b"\xff" * 4_096)
+    damaged = replace(kind(FIRST), checked_bytes=size if checked else size - 1)
+    if not checked:
+        damaged.open(path).close()
+        return
+    with pytest.raises(BusError, match=r"the shelf .* is damaged"):
+        damaged.open(path)

@@ -337,3 +337,9 @@ def test_the_documented_tools_work(bench: Bench) -> None:
     specs = {spec.name: spec for spec in bench.model.requests[0].tools}
     assert specs["net_price"].description == "Look up the net price of an article, in pounds."
     assert specs["note"].parameters["properties"].keys() == {"text"}
+
+
+def test_half_a_character_in_the_name_of_a_tool_is_kept_as_a_question_mark(bench: Bench) -> None:
+    bench.tools("def note(n: int) -> str:\n    return str(n)")
+    outcome = bench.ask(script(wants(("no\ud800te", "{}")), "3"))
+    assert outcome.frames[1].name == "no?te"
