@@ -108,6 +108,14 @@ def test_a_secret_refuses_the_work_and_is_nowhere(shop: Path) -> None:
         assert path.is_dir() or TOKEN not in path.read_text()
 
 
+def test_a_secret_in_what_was_asked_for_is_taken_out(shop: Path) -> None:
+    work_on(shop)
+    job = job_of(shop, prompt=f"Log in with {TOKEN}.", criteria=f"{TOKEN} works")
+    prompt = (learning(shop) / job.job_id / "prompt.md").read_text()
+    assert prompt.count("[redacted:git_token]") == 2
+    assert TOKEN not in prompt
+
+
 def test_a_secret_that_was_there_before_refuses_nothing(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "shop")
     repository.commit({"a.py": f'TOKEN = "{TOKEN}"\n'})

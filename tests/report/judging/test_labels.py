@@ -385,8 +385,9 @@ def test_labels_of_another_run_and_of_changed_answers_are_refused() -> None:
     again = replace(run, phases=(*run.phases[:-1], replace(run.phases[-1], groups=changed)))
     with pytest.raises(JournalError, match="no longer those of the run's sweeps"):
         labels_report(again, labels)
-    with pytest.raises(JournalError, match="no longer those of the run's sweeps"):
-        labels_report(run, replace(labels, labels={"a-1": 1.0}))
+    for other in (replace(labels, labels={"a-1": 1.0}), replace(labels, sample="0" * 64)):
+        with pytest.raises(JournalError, match="no longer those of the run's sweeps"):
+            labels_report(run, other)
 
 
 # -- what if

@@ -124,3 +124,12 @@ def test_a_text_is_cut_at_its_limit(text_max: int | None, shown: str) -> None:
         "gen_ai.tool.call.arguments": '"abcd"'[: len(shown) if text_max is not None else None],
         "gen_ai.tool.call.result": shown,
     }
+
+
+@pytest.mark.parametrize("text_max", [12, 24, 40])
+def test_a_cut_leaves_no_half_of_a_secret(text_max: int) -> None:
+    secret = "wJ4lrX7tnF9MIk3MDENG"
+    content = SpanContent(on=True, text_max=text_max)
+    sent = json.dumps([content.text(f"key {secret}"), content.text(f"key {secret} and more")])
+    found: Any = dict(content.of_tool(make_frame(input={"a": secret}, output=secret)))
+    assert secret[:6] not in sent + str(found)
