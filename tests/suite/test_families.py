@@ -114,6 +114,15 @@ def test_many_tasks_that_differ_in_data_only_are_advised_a_family() -> None:
     )
 
 
+def test_three_tasks_of_one_text_are_a_kind_and_two_are_none() -> None:
+    told = [
+        task(f"name{i}", f"Please greet {name} in a friendly way.")
+        for i, name in enumerate(("Ada", "Al", "Jo"))
+    ]
+    assert ungrouped([*sums(20), *told]).startswith("23 of 23 eval scenarios")
+    assert ungrouped([*sums(20), *told[:2]]).startswith("20 of 22 eval scenarios")
+
+
 def test_conversations_that_share_a_greeting_are_not_alike() -> None:
     asked = [f"Please {' '.join(words(40)[i : i + 5])} for the garden." for i in range(20)]
     hello = "Hello there, could you please help me with something today?"

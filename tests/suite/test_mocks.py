@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.mocks.recorded_calls import read_calls
 from pytest_tfgrpo.suite.records import checked, scenario
 
 
@@ -97,3 +98,14 @@ def test_mocks_survive_a_record_and_the_wire(tmp_path: Path) -> None:
         **{name: getattr(first, name) for name in Scenario.__dataclass_fields__} | {"source": ""}
     )
     assert checked(placed, tmp_path, KINDS).mocks == first.mocks
+
+
+def test_of_equal_calls_in_several_sessions_the_first_result_counts(tmp_path: Path) -> None:
+    def session(scenario: str, *results: str) -> str:
+        frames = [{"kind": "tool", "name": "f", "input": {"n": 1}, "output": result} for result in results]
+        return json.dumps({"scenario": scenario, "frames": frames})
+
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join([session("s", "one", "two"), session("s", "late"), session("other", "wrong")]))
+    assert [call[2] for call in read_calls(path, "s", "f")] == ["one", "two"]
+    assert [call[2] for call in read_calls(path, "nobody", "*")] == ["one", "two"]

@@ -76,7 +76,7 @@ def test_the_name_of_a_tool_is_no_answer() -> None:
     assert finding.kind == "answer_in_lesson"
 
 
-@pytest.mark.parametrize("answer", [LINE, CODE, "17.23651006"])
+@pytest.mark.parametrize("answer", [LINE, CODE, "17.23651006", "17.23651"])
 def test_a_distinctive_eval_answer_in_a_train_prompt_is_found(answer: str) -> None:
     holder = one("a", "train", "7", prompt=f"Here it says: {answer}. How many words are that?")
     (finding,) = found(holder, one("b", "eval", answer))
@@ -84,7 +84,9 @@ def test_a_distinctive_eval_answer_in_a_train_prompt_is_found(answer: str) -> No
     assert finding.other_where == "fixtures/a.scenario.yaml:1"
 
 
-@pytest.mark.parametrize("answer", ["true", "2024", "Paris", "2026-04-01", "relay-two", "New York", "1,234"])
+@pytest.mark.parametrize(
+    "answer", ["true", "2024", "Paris", "2026-04-01", "relay-two", "New York", "1,234", "17.2365"]
+)
 def test_common_words_figures_and_dates_may_stand_in_another_prompt(answer: str) -> None:
     assert not found(one("a", "train", "7", prompt=f"Is {answer} right?"), one("b", "eval", answer))
 
