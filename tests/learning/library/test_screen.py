@@ -259,13 +259,6 @@ def test_of_a_run_the_answers_of_the_eval_split_alone_contaminate() -> None:
         assert len(leaked_answers(held, KINDS)) == (split == "eval")
 
 
-def test_a_refusal_names_the_first_scenarios_of_many() -> None:
-    many = [scenario_with("tangerine", id=f"s{n}") for n in range(7)]
-    refused = screen(*many).refuse(make_experience(0, summary32="Choose the tangerine."))
-    assert refused is not None
-    assert "'s0'" in refused[1]
-
-
 @pytest.mark.parametrize(
     "lesson",
     ["Say Tel-Aviv.", "Say tel_aviv.", "Say T\u0301el Aviv.", "Say Te\u034fl, Aviv.", "Say tel...AVIV."],
