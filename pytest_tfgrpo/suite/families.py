@@ -11,6 +11,7 @@ from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.metrics.values import GT
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
+from pytest_tfgrpo.suite.contamination.overlap import alike
 
 MIN_KIND, MIN_UNGROUPED = 3, 20
 """Scenarios of one text from which they are a kind, and those of all kinds from which these are many."""
@@ -85,8 +86,6 @@ def _without_data(scenario: Scenario) -> str:
 
 def tasks_of(scenarios: Sequence[Scenario]) -> dict[str, str]:
     """Return the key of each scenario's task by id; of tasks that are alike, that of the first."""
-    from pytest_tfgrpo.suite.contamination.overlap import alike
-
     own = {s.id: task_key(s) for s in scenarios}
     first: dict[str, str] = {}
 

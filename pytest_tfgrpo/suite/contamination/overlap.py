@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
+from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.suite.contamination.findings import Finding, called, excerpt
@@ -31,7 +32,7 @@ _CHARACTERS = 20_000_000
 AnswersOf = Callable[[Scenario], Collection[str]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Text:
     """The text of some scenarios, the same except for case and typography."""
 

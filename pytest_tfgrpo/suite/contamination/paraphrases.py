@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.suite.contamination.words import words
 
@@ -12,7 +12,7 @@ MIN_QUOTED = 16
 """Letters and digits that a task must quote for its data to be its own."""
 MIN_NUMBERS = 3
 """Different numbers that make data too; those of one digit mean nothing."""
-_QUOTED = re.compile(
+_QUOTED = lazy_pattern(
     r"\"([^\"]++)\"|“([^“”]++)”|„([^„“”]++)[“”]|«([^«»]++)»|(?<!`)`++([^`]++)`"
     r"|(?<!\w)'([^'\n]++)'(?!\w)|(?<!\w)‘([^‘’\n]++)’(?!\w)"
 )

@@ -32,7 +32,7 @@ _PAIRS = 4_000_000
 
 Places: TypeAlias = "npt.NDArray[np.int64]"
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
-_BASE = np.uint64(0x9E3779B97F4A7C15)
+_BASE = 0x9E3779B97F4A7C15
 
 
 class Pair(NamedTuple):
@@ -80,7 +80,7 @@ def _postings(texts: Sequence[Sequence[str]]) -> tuple[Places, Hashes]:
     mixed = _mixed(word_of + np.uint64(1))
     hashes = mixed[: mixed.size - LENGTH + 1].copy()
     for offset in range(1, LENGTH):
-        hashes = _mixed(hashes * _BASE + mixed[offset : mixed.size - LENGTH + 1 + offset])
+        hashes = _mixed(hashes * np.uint64(_BASE) + mixed[offset : mixed.size - LENGTH + 1 + offset])
     text_of = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
     within = text_of[: hashes.size] == text_of[LENGTH - 1 :]
     text_P, hash_P = text_of[: hashes.size][within], hashes[within]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-_HIDDEN = re.compile(
+from pytest_tfgrpo.core.python.lazy_pattern import lazy_pattern
+
+_HIDDEN = lazy_pattern(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]"
 )
 """Soft hyphens, joiners, marks of direction, variation selectors: nobody sees them."""
-_RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}")
+_RULE = lazy_pattern(r"([!-/:-@\[-`{-~])\1{2,}")
 """Three and more of one sign draw a line, a heading or a fence."""
-_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_THOUSANDS = lazy_pattern(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003134f"
 )
 """Scripts that part no words by spaces: Thai to Myanmar, Khmer, kana, Han. Each character is a word."""
-_WORD = re.compile(
+_WORD = lazy_pattern(
     r"[0-9]+(?:[.,:/-][0-9]+)*"  # numbers, dates, times
     rf"|[{SPACELESS}]"
     rf"|[^\W_{SPACELESS}]+"

@@ -53,7 +53,7 @@ def test_a_plain_run_of_one_scenario_loads_no_numpy_jsonschema_or_jinja2(suite: 
             "learning.library.experience_store",
             "learning.step",
             "report.page.html",
-            "suite.contamination.overlap",
+            "suite.contamination.inspection",
         )
     )
 
