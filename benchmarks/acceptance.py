@@ -38,6 +38,7 @@ from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import carry_out, empty
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.metrics.comparison import Tally
 from pytest_tfgrpo.protocols import ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.runs.job import Job
@@ -230,7 +231,7 @@ def job(world: World, seed: int, rollouts: int, temporary: Path) -> Job:
             for epoch in range(1, EPOCHS + 1)
         ),
         packs={"made": PACK}, actor=agent, optimizer=agent, kinds=KINDS, library=empty(), stamps={},
-        versions={}, temporary=temporary,
+        versions={}, temporary=temporary, budget=Budget(settings),
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 
@@ -81,6 +82,7 @@ def job(temporary: Path, solver: Callable[[AgentContext], Any] = solve) -> Job:
         stamps={},
         versions={},
         temporary=temporary,
+        budget=Budget(settings),
     )
 
 

@@ -41,6 +41,7 @@ from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.library.library import empty, of
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
 from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.metrics.comparison import Comparison, Sweeps, compare, tally
 from pytest_tfgrpo.protocols import Optimizer
 from pytest_tfgrpo.runs.job import Job
@@ -93,6 +94,7 @@ class Bench:
                 library=library,
                 stamps={},
                 versions={},
+                budget=Budget(settings),
                 temporary=Path(temporary),
             )
             return asyncio.run(Engine(job, folder=None, observe=lambda _: None).run())

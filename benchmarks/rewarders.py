@@ -30,6 +30,7 @@ from pytest_tfgrpo.core.settings import BY_NAME
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.metrics import named
 from pytest_tfgrpo.protocols import RewardBatch, Rewarder
 from pytest_tfgrpo.report.value import build
@@ -173,6 +174,7 @@ def job(temporary: Path, rewarders: Sequence[Rewarder]) -> Job:
         rewarders=tuple(rewarders),
         stamps={},
         versions={},
+        budget=Budget(settings),
         temporary=temporary,
     )
 

@@ -35,6 +35,7 @@ from pytest_tfgrpo.engine.executors.registry import require_executor
 from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 
@@ -130,6 +131,7 @@ def job(
         library=empty(),
         stamps={},
         versions={},
+        budget=Budget(settings),
         root=root,
         temporary=root,
     )

@@ -7,16 +7,12 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import CheckerResult
 from pytest_tfgrpo.core.scenarios import Scenario
-from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import FromTests
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.observers import Observers
 from pytest_tfgrpo.llm.calls import Calls
-from pytest_tfgrpo.llm.limits.budget import Budget
-from pytest_tfgrpo.protocols import Actor
 from pytest_tfgrpo.runs.job import Job
-from pytest_tfgrpo.runs.journal.stored_groups import GroupStore
 from pytest_tfgrpo.sandbox.programs.threads import DaemonThreads
 from pytest_tfgrpo.telemetry.traces.span_counts import SpanCounts
 
@@ -37,13 +33,10 @@ class RunContext:
     scenarios: Mapping[str, Scenario]
     """Scenarios of the run by id."""
     writer: RunWriter
-    budget: Budget
     calls: Calls
     """Where optimizer and judge call their models."""
-    checker_results: Deliveries[CheckerResult]
-    """What marked test functions find."""
-    agents: Deliveries[Actor]
-    """The agent, once the fixtures of a test function are set up."""
+    tests: FromTests
+    """What marked test functions deliver."""
     executor: Executor
     """Where the calls of the actor are made."""
     breaker: Breaker
@@ -52,19 +45,15 @@ class RunContext:
     decoys: Decoys
     stages: Stages
     """What surrounds attempts."""
-    groups: GroupStore
-    """Where scored groups go."""
     observe: Observers
     warn: Callable[[str], None]
     """Takes warnings of the run."""
     gauge: Gauge
-    retell: bool = True
-    """Whether observers receive rollouts and groups that a resumed run has on file."""
     check_threads: DaemonThreads = field(default_factory=lambda: DaemonThreads("tfgrpo-evaluate"))
     """Where checks run that may block."""
     span_counts: SpanCounts = field(default_factory=SpanCounts)
 
     def let_go(self) -> None:
         """Wait for no more fixtures once no agent may run: pytest, which sets them up, waits for us."""
-        if self.budget.exhausted or self.breaker.reason:
-            self.agents.close("")
+        if self.job.budget.exhausted or self.breaker.reason:
+            self.tests.agents.close("")

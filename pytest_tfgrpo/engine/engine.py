@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.records import CheckerResult, Phase, PhaseResult, Run, h
 from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.engine.attempts.decoys import clear_decoys
-from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import FromTests
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.lifetime import (
@@ -82,16 +82,14 @@ class Engine:
         if job.tracing is not None:
             job.tracing.begin(job, sent=job.resumed.traced)
             observers.insert(0, job.tracing)
-        self._observe = Observers(observers)
+        self._observe = Observers(observers, retell=retell)
         self._open_watch = watch
         self._extend = extend
-        self._checker_results = Deliveries[CheckerResult]()
-        self._agents = Deliveries[Actor]()
+        self._tests = FromTests()
         self._results: list[PhaseResult] = []
         self._library = job.library
         self._warnings = list(job.warnings)
         self._gauge = gauge or Gauge()
-        self._retell = retell
         self._reached = False
 
     async def run(self) -> Run:
@@ -106,7 +104,7 @@ class Engine:
             await remove_workspaces(open_workspaces(job, self._folder), warn)
             clear_decoys(self._folder)
             run = run_of(job.resumed, job)
-            tell_again(run, job.resumed.ungrouped(), self._observe, groups=self._retell)
+            tell_again(run, job.resumed.ungrouped(), self._observe, groups=self._observe.retell)
             return run
         async with open_run(
             job,
@@ -114,9 +112,7 @@ class Engine:
             observe=self._observe,
             warn=warn,
             gauge=self._gauge,
-            checker_results=self._checker_results,
-            agents=self._agents,
-            retell=self._retell,
+            tests=self._tests,
         ) as context:
             async with calling(context):
                 end = await self._all_phases(context)
@@ -158,21 +154,20 @@ class Engine:
             self._warnings += context.writer.revision(result.revision)
             self._library = result.revision.library
         context.writer.phase(result, self._run(RunEnd("incomplete")))
-        tell_phase(result, self._job.resumed.ungrouped() if self._retell else (), self._observe)
+        tell_phase(result, self._job.resumed.ungrouped() if self._observe.retell else (), self._observe)
         return end
 
     def judge(self, rollout_id: str, checker_result: CheckerResult) -> None:
         """Take what a marked test function found of a rollout; the first word counts."""
-        self._checker_results.settle(rollout_id, checker_result)
+        self._tests.checker_results.settle(rollout_id, checker_result)
 
     def supply(self, rollout_id: str, agent: Actor) -> None:
         """Take the agent of a rollout whose fixtures are set up now."""
-        self._agents.settle(rollout_id, agent)
+        self._tests.agents.settle(rollout_id, agent)
 
     def close_judging(self, epoch: int) -> None:
         """Say that no test function of `epoch` will run any more: what is not judged makes it incomplete."""
-        self._agents.close(f"{self._job.run_id}.e{epoch}.")
-        self._checker_results.close(f"{self._job.run_id}.e{epoch}.")
+        self._tests.close(f"{self._job.run_id}.e{epoch}.")
 
     def open_phase(self, epoch: int | None) -> None:
         """Let all phases start up to that of `epoch`, in the order of the run; None: every phase."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, OutageError
 from pytest_tfgrpo.core.files import WORKSPACES
-from pytest_tfgrpo.core.records import CheckerResult, Phase
+from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.engine.attempts.breaker import Breaker
 from pytest_tfgrpo.engine.attempts.decoys import Decoys, clear_decoys
-from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.engine.attempts.deliveries import FromTests
 from pytest_tfgrpo.engine.attempts.lag import watching_lag
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.executors.registry import open_executor
@@ -24,8 +24,6 @@ from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, incomplete, interrupt
 from pytest_tfgrpo.engine.run_writer import RunWriter
 from pytest_tfgrpo.engine.stages.registry import StageSetup, open_stages
 from pytest_tfgrpo.llm.calls import Calls
-from pytest_tfgrpo.protocols import Actor
-from pytest_tfgrpo.runs.journal.stored_groups import GroupStore
 from pytest_tfgrpo.sandbox.programs.threads import call_in_daemon
 from pytest_tfgrpo.sandbox.run_workspaces import RunWorkspaces
 
@@ -41,16 +39,14 @@ async def open_run(
     observe: Observers,
     warn: Callable[[str], None],
     gauge: Gauge,
-    checker_results: Deliveries[CheckerResult],
-    agents: Deliveries[Actor],
-    retell: bool,
+    tests: FromTests,
 ) -> AsyncIterator[RunContext]:
     """Open what a run needs from its first phase until its end is written."""
 
     def notice(text: str) -> None:
         observe(Notice(text=text))
 
-    budget = begin_budget(job, warn)
+    begin_budget(job, warn)
     async with AsyncExitStack() as stack:
         writer = RunWriter(folder, job)
         stack.callback(_close_files, writer)
@@ -61,23 +57,19 @@ async def open_run(
             job=job,
             scenarios={scenario.id: scenario for scenario in job.scenarios},
             writer=writer,
-            budget=budget,
             calls=Calls(writer.call, job.resumed.calls, None if job.replayed else notice),
             gauge=gauge,
             executor=open_executor(job),
             breaker=Breaker(notice, watching=not job.replayed),
-            checker_results=checker_results,
-            agents=agents,
+            tests=tests,
             workspaces=workspaces,
             decoys=Decoys(job, folder),
             stages=open_stages(StageSetup(job, writer, warn)),
-            groups=job.resumed.store or GroupStore(folder or job.temporary),
             observe=observe,
             warn=warn,
-            retell=retell,
         )
         stack.callback(context.check_threads.close)
-        gauge.begin(budget, context.calls, job.resumed, job.models.values())
+        gauge.begin(job.budget, context.calls, job.resumed, job.models.values())
         yield context
 
 

@@ -83,10 +83,12 @@ Observer: TypeAlias = Callable[[Record], object]
 class Observers:
     """Passes every record to all observers, in their order; one that raises breaks nothing."""
 
-    def __init__(self, observe: Observer | Sequence[Observer]) -> None:
+    def __init__(self, observe: Observer | Sequence[Observer], *, retell: bool = True) -> None:
         """`observe` is one observer or several."""
         self._observers = (observe,) if callable(observe) else tuple(observe)
         self._broken: dict[int, str] = {}
+        self.retell = retell
+        """Whether they receive the rollouts and groups that a resumed run has on file."""
 
     def __call__(self, record: Record) -> None:
         """Pass `record` to all."""

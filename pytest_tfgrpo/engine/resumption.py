@@ -14,7 +14,6 @@ from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Rollout
 from pytest_tfgrpo.engine.attempts.stage import KnownAnswer
 from pytest_tfgrpo.engine.observers import Observer, Record, tell_group
 from pytest_tfgrpo.engine.run_end import COMPLETE, RunEnd, interrupted
-from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.protocols import as_metered
 from pytest_tfgrpo.runs.journal.journal_contents import finished
 from pytest_tfgrpo.runs.schedule import group_id
@@ -32,9 +31,9 @@ GLIMPSE = 100
 """Groups on file after which the event loop may do something else."""
 
 
-def begin_budget(job: Job, warn: Callable[[str], None]) -> Budget:
-    """Return the budget of a run, which has paid for what it resumes."""
-    budget = job.budget or Budget(job.settings)
+def begin_budget(job: Job, warn: Callable[[str], None]) -> None:
+    """Begin the budget of a run, which has paid for what it resumes."""
+    budget = job.budget
     budget.begin(job.actor.bound(1))
     for rollout in chain(job.resumed.rollouts.values(), job.resumed.abandoned):
         budget.spend(rollout)
@@ -44,7 +43,6 @@ def begin_budget(job: Job, warn: Callable[[str], None]) -> Budget:
         budget.spend_call(call)
     if budget.warning and as_metered(job.actor) is None:
         warn(budget.warning)
-    return budget
 
 
 def finished_steps(job: Job, steps: Sequence[Sequence[Phase]]) -> list[PhaseResult]:
@@ -65,7 +63,7 @@ async def repeat_phase(result: PhaseResult, context: RunContext) -> RunEnd:
     """Go through the groups of a phase that had ended."""
     groups = chain(result.groups, result.dev)
     try:
-        await repeat_groups(groups, context, tell=context.observe if context.retell else None)
+        await repeat_groups(groups, context, tell=context.observe if context.observe.retell else None)
     except asyncio.CancelledError:
         return interrupted()
     return COMPLETE
@@ -89,7 +87,7 @@ async def repeat_settled(groups: Mapping[str, Group], ids: Iterable[str], contex
             context.gauge.score(record)
         context.observe(record)
 
-    await repeat_groups((groups[id_] for id_ in ids), context, tell=tell if context.retell else None)
+    await repeat_groups((groups[id_] for id_ in ids), context, tell=tell if context.observe.retell else None)
 
 
 async def repeat_groups(groups: Iterable[Group], context: RunContext, tell: Observer | None) -> None:

@@ -37,6 +37,7 @@ from pytest_tfgrpo.learning.library.registry import open_store
 from pytest_tfgrpo.metrics.epochs import MadeRows, metric_lines, per_epoch
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.journal.journal import SCHEMA, Journal
+from pytest_tfgrpo.runs.journal.stored_groups import GroupStore
 from pytest_tfgrpo.runs.output_folder import make_output
 from pytest_tfgrpo.suite.packs import packs_in_use
 
@@ -60,6 +61,8 @@ class RunWriter:
         self._metrics: TextIO | None = None
         self._store: ExperienceStore | None = None
         self._rows: MadeRows = {}
+        self.group_store: GroupStore = job.resumed.store or GroupStore(folder or job.temporary)
+        """Where scored groups go."""
         if folder is None:
             return
         make_output(folder.parent.parent.parent)

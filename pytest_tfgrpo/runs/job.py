@@ -34,8 +34,8 @@ class Job(RunHeader):
     """Who judges rollouts of scenarios with a rubric."""
     user: Completer | None = None
     """The model that plays the users of conversations; None: they say their turns."""
-    budget: Budget | None = None
-    """Where the model calls of this run reserve before they spend; None: made from the settings."""
+    budget: Budget
+    """Where the calls of this run reserve before they spend."""
     models: Mapping[str, Completer] = field(default_factory=dict)
     """Language models that the run may call, by name."""
     reach: Mapping[str, Completer] = field(default_factory=dict)

@@ -136,8 +136,8 @@ def test_a_resumed_budget_has_paid_for_all_that_is_on_file(tmp_path: Path) -> No
     resumed.settled_cost = type(resumed.settled_cost)(usd=1.0, tokens=40, unknown=2)
     resumed.calls["c"] = SimpleNamespace(cost_usd=2.0, tokens=80)
     job = small(tmp_path, job_resumed=resumed, budget_usd=100.0, budget_tokens=1000)
-    budget = begin_budget(job, lambda _: None)
-    assert budget.limits == {"usd": (3.75, 100.0), "tokens": (150.0, 1000.0)}
+    begin_budget(job, lambda _: None)
+    assert job.budget.limits == {"usd": (3.75, 100.0), "tokens": (150.0, 1000.0)}
 
 
 @pytest.mark.parametrize(

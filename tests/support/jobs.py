@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.wire.stamp import identify
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.gate.sequential import watch_for
 from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.protocols import Actor, ActorCall, LearningContext, Proposal
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.runs.schedule import outline, plan
@@ -131,6 +132,7 @@ def make_job(
         "stamps": {"settings": "s"},
         "versions": {"python": "3"},
         "temporary": temporary,
+        "budget": Budget(settings),
     }
     return Job(**values | fields)
 

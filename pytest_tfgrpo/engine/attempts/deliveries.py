@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, TypeVar
 
+from pytest_tfgrpo.core.records import CheckerResult
+from pytest_tfgrpo.protocols import Actor
+
 NOT_RUN = "its test function did not run"
 Delivered = TypeVar("Delivered")
 
@@ -50,3 +53,23 @@ class Deliveries(Generic[Delivered]):
     def _miss(self, rollout_id: str) -> None:
         self.missing = self.missing or f"{rollout_id}: {NOT_RUN}"
         self._future(rollout_id).set_result(None)
+
+
+class FromTests:
+    """What the marked test functions of a run deliver."""
+
+    def __init__(self) -> None:
+        self.agents = Deliveries[Actor]()
+        """The agent of a rollout, once the fixtures of its test function are set up."""
+        self.checker_results = Deliveries[CheckerResult]()
+        """What they find."""
+
+    def close(self, prefix: str) -> None:
+        """Say that none will run any more for rollouts whose id starts with `prefix`."""
+        self.agents.close(prefix)
+        self.checker_results.close(prefix)
+
+    @property
+    def missing(self) -> str:
+        """Why a phase is incomplete; empty if nothing is missing."""
+        return self.agents.missing or self.checker_results.missing

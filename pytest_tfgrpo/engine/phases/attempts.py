@@ -48,7 +48,7 @@ class Attempts:
         rollout = rollout_of(slot, outcome, self._context.job.run_id)
         self._context.gauge.pay(rollout)
         if not self._metered:
-            self._context.budget.spend(rollout)
+            self._context.job.budget.spend(rollout)
         return Attempted(slot, rollout, outcome, began)
 
     async def undo(self, slot: Slot) -> None:
@@ -57,7 +57,7 @@ class Attempts:
         self._context.workspaces.renew(slot.call.workspace)
 
     async def _admitted(self, slot: Slot) -> AttemptResult | None:
-        budget = self._context.budget
+        budget = self._context.job.budget
         if self._metered:  # its model calls reserve budget themselves, one by one
             return None if budget.exhausted else await self._surrounded(slot)
         if not await budget.admit():

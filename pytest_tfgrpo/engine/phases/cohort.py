@@ -49,7 +49,9 @@ class Cohort:
         """
         self._context = context
         self._phases = tuple(arm.phase for arm in arms)
-        self.groups: GroupsById = GroupsById(context.groups, earlier.groups if earlier is not None else None)
+        self.groups: GroupsById = GroupsById(
+            context.writer.group_store, earlier.groups if earlier is not None else None
+        )
         """Scored groups by their id, until the cohort has ended."""
         self._ended: dict[int, Sequence[Group]] = {}
         first = {id_: len(group.rollouts) for id_, group in self.groups.items()}
@@ -88,7 +90,7 @@ class Cohort:
     def end(self) -> None:
         """Hold no more than the groups of the phases in their order: what comes next needs room."""
         self._ended = {phase.epoch: self.groups_of(phase) for phase in self._phases}
-        self.groups = GroupsById(self._context.groups)
+        self.groups = GroupsById(self._context.writer.group_store)
 
     def result_of(self, phase: Phase, status: RunStatus, library: str) -> PhaseResult:
         """Return what came of one of the phases, whose prompts carried the library of a hash."""
@@ -145,7 +147,7 @@ class Cohort:
         done = tuple(self.groups[id_] for id_ in self._scoring.first)
         gauge.sweep(self._phases, shared=lineup.shared, settled=lineup.settled, done=done)
         if self._on_file:
-            if not context.retell:
+            if not context.observe.retell:
                 gauge.resume(sum(len(self.groups[id_].rollouts) for id_ in self._on_file))
             await repeat_settled(self.groups, self._on_file, context)
             note_answered((self.groups[id_] for id_ in self._on_file), context, lineup)
@@ -197,7 +199,7 @@ class Cohort:
     def _refuse(self, slot: Slot) -> None:
         """Say that a rollout will not be made: its test function may wait, and others for that one."""
         if slot.question.scenario.checker is not None:
-            reason = self._context.budget.exhausted or self._context.breaker.reason
+            reason = self._context.job.budget.exhausted or self._context.breaker.reason
             self._context.observe(RefusedRollout(rollout_id=slot.rollout_id, reason=reason))
 
 
@@ -210,8 +212,7 @@ async def carry_out(cohort: Cohort, context: RunContext) -> RunEnd:
         return interrupted()
     except (RewarderError, RecordingError) as error:
         return RunEnd("aborted", str(error))
-    missing = context.agents.missing or context.checker_results.missing
-    reason = context.budget.exhausted or context.breaker.reason or missing
+    reason = context.job.budget.exhausted or context.breaker.reason or context.tests.missing
     return incomplete(reason) if reason else COMPLETE
 
 

@@ -85,7 +85,7 @@ class Grader:
         if checker_result is None:
             await self._context.writer.commit()
             self._context.observe(AwaitingChecker(rollout=rollout, workspace=workspace))
-            checker_result = await self._context.checker_results.of(rollout.rollout_id)
+            checker_result = await self._context.tests.checker_results.of(rollout.rollout_id)
             if checker_result is None:
                 return None
             scores = tuple(replace(one, why=redact(one.why)) for one in checker_result.scores)

@@ -31,7 +31,7 @@ class InTurn:
         if attempted is not None and breaker.is_worth_another(attempted.outcome):
             self._ledger.forget(attempted.rollout)
             await self._attempts.undo(slot)
-            self._context.agents.await_again(slot.rollout_id)
+            self._context.tests.agents.await_again(slot.rollout_id)
             self._context.observe(LostRollout(rollout_id=slot.rollout_id))
             attempted = await self._once(slot)
         if attempted is not None:  # its item waits for it, so it is not held back
@@ -39,7 +39,7 @@ class InTurn:
         return attempted
 
     async def _once(self, slot: Slot) -> Attempted | None:
-        agent = await self._context.agents.of(slot.rollout_id)
+        agent = await self._context.tests.agents.of(slot.rollout_id)
         if agent is None or not await self._context.breaker.passing():
             return None
         with self._context.breaker.attempting():

@@ -38,6 +38,7 @@ from pytest_tfgrpo.protocols import Actor, Judge, Optimizer
 if TYPE_CHECKING:
     from pytest_tfgrpo.engine.conversations.simulated_user import UserModel
     from pytest_tfgrpo.engine.request import RunRequest
+    from pytest_tfgrpo.llm.limits.budget import Budget
     from pytest_tfgrpo.llm.models import Models
     from pytest_tfgrpo.recording.replay import Replay
 
@@ -52,6 +53,8 @@ class Components:
     actor: Actor
     optimizer: Optimizer
     judge: Judge | None
+    budget: Budget
+    """What they may spend."""
     closing: tuple[Callable[[], Awaitable[None]], ...]
     """Release what they share."""
     models: Mapping[str, Completer]
@@ -77,16 +80,17 @@ class Components:
         return {role: {"name": one.name, "identity": dict(one.identity)} for role, one in roles.items()}
 
 
-def open_components(request: RunRequest, spending: Spending) -> Components:
+def open_components(request: RunRequest, budget: Budget) -> Components:
     """Return who takes part; raises SettingError, RecordingError, PackError. No call is made yet."""
     root, settings, supplied = request.root, request.settings, request.supplied
-    shared = _Shared(request, spending)
+    shared = _Shared(request, budget)
     actor = _open_actor(root, settings, supplied.actor, shared)
     return Components(
         actor=actor,
         optimizer=supplied.optimizer or _open_optimizer(root, settings, shared, actor.name),
         judge=_open_judge(settings, shared),
         user=_open_user(settings, shared),
+        budget=budget,
         closing=shared.closing(),
         models=shared.models,
         keep_batches=shared.keep_batches,

@@ -77,9 +77,7 @@ class Prepared:
 
 def prepare(request: RunRequest) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written."""
-    budget = request.budget or Budget(request.settings.values)
-    request = replace(request, budget=budget)
-    people = open_components(request, budget)
+    people = open_components(request, request.budget or Budget(request.settings.values))
     if people.replay is not None:
         request = replace(request, scenarios=people.replay.as_recorded(request.scenarios))
     _require_fit(request, people)
@@ -240,7 +238,7 @@ def _job(
         rewarders=opened.rewarders,
         judge=people.judge,
         user=None if people.user is None else people.user.completer,
-        budget=request.budget,
+        budget=people.budget,
         models=people.models,
         reach=reached_first(people, scenarios, request.phases, log.complete_phases),
         tracing=supplied.tracing,

@@ -17,7 +17,9 @@ def test_a_refused_rollout_says_what_refused_it(spent: str, away: str, reason: s
     told: list[Any] = []
     cohort: Any = Cohort.__new__(Cohort)
     cohort._context = SimpleNamespace(
-        budget=SimpleNamespace(exhausted=spent), breaker=SimpleNamespace(reason=away), observe=told.append
+        job=SimpleNamespace(budget=SimpleNamespace(exhausted=spent)),
+        breaker=SimpleNamespace(reason=away),
+        observe=told.append,
     )
     for checker in ("test_a.py::test_x", None):
         scenario = SimpleNamespace(checker=checker)

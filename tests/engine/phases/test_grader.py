@@ -43,7 +43,8 @@ class World:
         context: Any = SimpleNamespace(
             job=SimpleNamespace(resumed=resumed, judge=self), writer=writer, calls=None,
             observe=lambda record: self.told.append(type(record).__name__),
-            checker_results=SimpleNamespace(of=of), breaker=SimpleNamespace(stop=self.stopped.append),
+            tests=SimpleNamespace(checker_results=SimpleNamespace(of=of)),
+            breaker=SimpleNamespace(stop=self.stopped.append),
         )  # fmt: skip
         self.grader = Grader(context)
 

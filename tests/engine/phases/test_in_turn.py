@@ -89,7 +89,7 @@ def test_an_attempt_is_made_once_or_twice_and_its_item_is_never_held_back(
         first=SimpleNamespace(holds=lambda outcome, id_: said.append(f"holds {outcome} {id_}")),
     )
     again = SimpleNamespace(of=agent_of, await_again=lambda id_: said.append(f"again {id_}"))
-    context: Any = SimpleNamespace(breaker=breaker, agents=again, observe=observe)
+    context: Any = SimpleNamespace(breaker=breaker, tests=SimpleNamespace(agents=again), observe=observe)
     attempts: Any = SimpleNamespace(make=make, undo=undo)
     ledger: Any = SimpleNamespace(forget=lambda rollout: said.append(f"forget {rollout}"))
     found = asyncio.run(InTurn(context, attempts, ledger).make(SLOT))
