@@ -24,8 +24,10 @@ from pytest_tfgrpo.production.report.dead_codes import DEAD_CODES
 from pytest_tfgrpo.production.report.figure_lines import report_lines
 from pytest_tfgrpo.production.report.figures import (
     LoopReport,
+    NewestTrajectories,
     ShownTrajectory,
     find_shown,
+    flat_figures,
     report_of,
     tasks_of,
     versions_of,
@@ -104,15 +106,17 @@ MISSING = LoopReport(
     rewards=1,
     revisions=1,
     unrewarded=1,
-    looked_at=1234,
-    versions=(),
-    worst=(),
-    mixed=(),
-    failed=34,
-    one_failed="7f20993f-7ec6-5fa2-b2c6-3e17c06728a4",
-    without_task=1,
-    without_texts=1000,
-    without_session=12,
+    newest=NewestTrajectories(
+        looked_at=1234,
+        versions=(),
+        worst=(),
+        mixed=(),
+        failed=34,
+        one_failed="7f20993f-7ec6-5fa2-b2c6-3e17c06728a4",
+        without_task=1,
+        without_texts=1000,
+        without_session=12,
+    ),
     late=1700,
     trajectory_revisions=3,
 )
@@ -120,11 +124,19 @@ MISSING = LoopReport(
 
 def test_a_report_says_what_is_missing_and_what_to_do(golden: Callable[[str, str], None]) -> None:
     golden("loop-report-missing.txt", "\n".join(report_lines(MISSING)) + "\n")
-    whole = replace(MISSING, dead={}, failed=0, without_texts=0, without_session=0, late=0,
-                    trajectory_revisions=0)  # fmt: skip
+    newest = replace(MISSING.newest, failed=0, without_texts=0, without_session=0)
+    whole = replace(MISSING, dead={}, newest=newest, late=0, trajectory_revisions=0)
     labels = [text.split()[0] for text in report_lines(whole)]
     assert not {"failed", "texts", "sessions", "late"} & set(labels)
     assert "dead       none" in report_lines(whole)
+
+
+def test_figures_as_json_stand_side_by_side() -> None:
+    assert list(flat_figures(MISSING)) == [
+        *("published", "redacted", "opted_out", "forgotten", "dead", "rewards", "revisions", "unrewarded"),
+        *("looked_at", "versions", "worst", "mixed", "failed", "one_failed"),
+        *("without_task", "without_texts", "without_session", "late", "trajectory_revisions"),
+    ]
 
 
 def test_every_code_of_a_dead_letter_has_a_meaning() -> None:
@@ -150,10 +162,11 @@ def test_what_is_missing_is_counted_from_the_streams(bus: Bus, tmp_path: Path) -
     with closing(LoopView(tmp_path / "view.db")) as view:
         view.catch_up(bus)
         found = report_of(bus, view, 10)
-        assert (found.without_texts, found.without_session, found.looked_at) == (1, 1, 2)
+        newest = found.newest
+        assert (newest.without_texts, newest.without_session, newest.looked_at) == (1, 1, 2)
         assert (found.late, found.trajectory_revisions) == (4, 2)
-        assert (found.failed, found.one_failed) == (1, derived_id("b"))
-        assert report_of(bus, view, 1).without_texts == 0
+        assert (newest.failed, newest.one_failed) == (1, derived_id("b"))
+        assert report_of(bus, view, 1).newest.without_texts == 0
 
 
 HOSTILE = "\x1b]0;owned\x07\u202e\x00\ud800 ::error::x\r\n" + "x" * 300 + "\t" + "\U0001f600" * 100
@@ -180,15 +193,15 @@ def test_no_text_from_outside_reaches_the_terminal_as_it_is_or_is_wider_than_80_
             {"total_reward": HOSTILE, "reward_components": {HOSTILE: {"reasoning": HOSTILE}, "a": None}},
         ),
     )
-    report = replace(
-        MISSING,
-        dead={HOSTILE: 1},
+    newest = replace(
+        MISSING.newest,
         versions=tuple(versions_of([row("3f2504e0-4f89", 0.1, version=HOSTILE)])),
         worst=tuple(tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE)])),
         mixed=tuple(
             tasks_of([row("3f2504e0-4f89", 0.1, task=HOSTILE), row("3f2504e0-4f89", 0.9, task=HOSTILE)])
         ),
     )
+    report = replace(MISSING, dead={HOSTILE: 1}, newest=newest)
     for limit in (600, None):
         lines = [*shown_lines(hostile, limit), *report_lines(report)]
         for line in lines:

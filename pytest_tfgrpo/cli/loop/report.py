@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from pytest_tfgrpo.cli.page_file import write
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.core.file_writing import write_text
 from pytest_tfgrpo.production.report.figure_lines import report_lines
-from pytest_tfgrpo.production.report.figures import LoopReport, report_of
+from pytest_tfgrpo.production.report.figures import LoopReport, flat_figures, report_of
 from pytest_tfgrpo.production.report.page.page import loop_page, story_of
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def report(arguments: Arguments) -> Iterator[str]:
     with existing_bus(arguments.config) as (config, bus), current_view(config, bus) as view:
         found = report_of(bus, view, arguments.last)
         page = arguments.html and page_of(config, bus, found)
-    yield from [json.dumps(asdict(found), indent=1)] if arguments.json else report_lines(found)
+    yield from [json.dumps(flat_figures(found), indent=1)] if arguments.json else report_lines(found)
     if page:
         yield write(Path(arguments.html), lambda: write_text(Path(arguments.html), page))
 

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_tfgrpo.core.texts.text import interval, line, number, plural, table, wrapped
 from pytest_tfgrpo.production.bus.streams import DEAD
 from pytest_tfgrpo.production.report.dead_codes import DEAD_CODES
-from pytest_tfgrpo.production.report.figures import BAD, GOOD, LoopReport, TaskReward, VersionReward
+from pytest_tfgrpo.production.report.figures import (
+    BAD,
+    GOOD,
+    LoopReport,
+    NewestTrajectories,
+    TaskReward,
+    VersionReward,
+)
 from pytest_tfgrpo.production.view.view import DEPLOYMENTS, TRAINING
 
 RECORDS_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
@@ -69,14 +76,15 @@ def report_lines(report: LoopReport) -> Iterator[str]:
     have = "trajectory has" if report.rewards == 1 else "trajectories have"
     rewarded = f"{report.rewards:,} {have} one, and {plural(report.revisions, 'revision')} came later"
     yield from labelled("rewards", f"{rewarded}; of {report.unrewarded:,} too little is known")
-    if not report.versions:
+    newest = report.newest
+    if not newest.versions:
         return
     yield ""
-    yield from _versions(report.versions)
+    yield from _versions(newest.versions)
     yield ""
-    yield from _worst(report)
+    yield from _worst(newest)
     yield ""
-    yield from _mixed(report.mixed)
+    yield from _mixed(newest.mixed)
 
 
 def _dead(dead: Mapping[str, int]) -> Iterator[str]:
@@ -92,15 +100,16 @@ def _dead(dead: Mapping[str, int]) -> Iterator[str]:
 
 def _missing(report: LoopReport) -> Iterator[str]:
     """Yield how many runs failed, what the spans lack, or brought too late, with what to do."""
-    if report.failed:
-        text = f"{report.failed:,} of {report.looked_at:,} runs failed"
-        yield from labelled("failed", f"{text}; see one with: tfgrpo loop show {report.one_failed}")
-    if report.without_texts:
-        text = f"{_runs(report.without_texts, report)} no texts, neither question nor answer nor arguments: "
+    newest = report.newest
+    if newest.failed:
+        text = f"{newest.failed:,} of {newest.looked_at:,} runs failed"
+        yield from labelled("failed", f"{text}; see one with: tfgrpo loop show {newest.one_failed}")
+    if newest.without_texts:
+        text = f"{_runs(newest.without_texts, newest)} no texts, neither question nor answer nor arguments: "
         text += f"switch on recording of content, for many frameworks with {RECORDS_CONTENT}"
         yield from labelled("texts", f"{text}; {TABLE} lists the others")
-    if report.without_session:
-        text = f"{_runs(report.without_session, report)} no session of their own: set session.id on a span of"
+    if newest.without_session:
+        text = f"{_runs(newest.without_session, newest)} no session of their own: set session.id on a span of"
         yield from labelled("sessions", f"{text} the run, since intervals count conversations")
     if report.late or report.trajectory_revisions:
         revisions = f"{report.trajectory_revisions:,} revisions of trajectories"
@@ -108,8 +117,8 @@ def _missing(report: LoopReport) -> Iterator[str]:
         yield from labelled("late", f"{text} for them; if these are many, raise [assembler] settle_s")
 
 
-def _runs(count: int, report: LoopReport) -> str:
-    return f"{count:,} of {report.looked_at:,} runs have"
+def _runs(count: int, newest: NewestTrajectories) -> str:
+    return f"{count:,} of {newest.looked_at:,} runs have"
 
 
 def _versions(versions: Sequence[VersionReward]) -> Iterator[str]:
@@ -129,18 +138,18 @@ def _versions(versions: Sequence[VersionReward]) -> Iterator[str]:
         yield "no interval: it takes runs of 8 sessions with like numbers of runs, or more"
 
 
-def _worst(report: LoopReport) -> Iterator[str]:
+def _worst(newest: NewestTrajectories) -> Iterator[str]:
     yield "worst kinds of task; see one with: tfgrpo loop show ID"
-    if not report.worst:
+    if not newest.worst:
         yield "none: no trajectory has task_context.task_key and a reward"
         return
     rows = [
         [line(one.task_key, 26), line(one.domain, 14), f"{one.runs:,}", number(one.mean), *_ids(one)]
-        for one in report.worst
+        for one in newest.worst
     ]
     yield from table(["task", "domain", "runs", "reward", "worst ids"], rows, left=2)
-    if report.without_task:
-        yield f"trajectories without task_key, which are in none of them: {report.without_task:,}"
+    if newest.without_task:
+        yield f"trajectories without task_key, which are in none of them: {newest.without_task:,}"
 
 
 def _ids(task: TaskReward) -> list[str]:

@@ -6,7 +6,8 @@ Everything follows from the streams, so a process that was killed changes no fig
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from statistics import fmean
 
 from pytest_tfgrpo.core.errors import StoreError
@@ -64,6 +65,28 @@ class TaskReward:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NewestTrajectories:
+    """Means, tasks and gaps of the trajectories that came last."""
+
+    looked_at: int
+    """How many there are."""
+    versions: tuple[VersionReward, ...]
+    worst: tuple[TaskReward, ...]
+    mixed: tuple[TaskReward, ...]
+    """With good and with bad attempts, most of both first."""
+    failed: int
+    """How many ended in an error, or were noted as failed."""
+    one_failed: str | None
+    """Id of one of these."""
+    without_task: int
+    """How many name no kind of task."""
+    without_texts: int
+    """Of how many no question, answer, or argument or result of a tool was recorded."""
+    without_session: int
+    """How many have only the id of their trace as session."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LoopReport:
     """The figures of the loop."""
 
@@ -81,22 +104,7 @@ class LoopReport:
     """Later rewards that take the place of an earlier one."""
     unrewarded: int
     """Trajectories of which too little is known."""
-    looked_at: int
-    """The newest trajectories, of which the fields below speak."""
-    versions: tuple[VersionReward, ...]
-    worst: tuple[TaskReward, ...]
-    mixed: tuple[TaskReward, ...]
-    """With good and with bad attempts, most of both first."""
-    failed: int
-    """Trajectories that ended in an error, or were noted as failed."""
-    one_failed: str | None
-    """Id of one of these."""
-    without_task: int
-    """Trajectories that name no kind of task."""
-    without_texts: int
-    """Trajectories of which no question, answer, or argument or result of a tool was recorded."""
-    without_session: int
-    """Trajectories whose session is only the id of their trace."""
+    newest: NewestTrajectories
     late: int
     """Spans that came after the trajectory of their trace, so far."""
     trajectory_revisions: int
@@ -126,8 +134,6 @@ def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
         newest.append(one)
     rewards, revisions = queries.rewarded(view)
     audited = queries.audited(view)
-    tasks = tasks_of(newest)
-    mixed = [task for task in tasks if task.good and task.bad]
     return LoopReport(
         published=queries.stored(view),
         redacted=queries.redacted(view),
@@ -137,17 +143,33 @@ def report_of(bus: Bus, view: LoopView, last: int) -> LoopReport:
         rewards=rewards,
         revisions=revisions,
         unrewarded=unrewarded,
-        looked_at=len(newest),
-        versions=tuple(versions_of(newest)),
-        worst=tuple(tasks[:WORST]),
-        mixed=tuple(sorted(mixed, key=lambda one: -min(one.good, one.bad))),
-        failed=sum(one.failed for one in newest),
-        one_failed=min((one.id for one in newest if one.failed), default=None),
-        without_task=sum(one.task_key is None for one in newest),
-        without_texts=sum(one.silent for one in newest),
-        without_session=sum(one.session == one.trace_id for one in newest),
+        newest=_newest(newest),
         late=AssemblyState.of(lease_state(bus.table(STATE), ASSEMBLER)).late,
         trajectory_revisions=queries.revised(view),
+    )
+
+
+def flat_figures(report: LoopReport) -> dict[str, Json]:
+    """Return the figures by name, those of the newest trajectories among the others."""
+    found: dict[str, Json] = {}
+    for name, value in asdict(report).items():
+        found |= value if name == "newest" else {name: value}
+    return found
+
+
+def _newest(trajectories: Collection[LoopTrajectory]) -> NewestTrajectories:
+    tasks = tasks_of(trajectories)
+    mixed = [task for task in tasks if task.good and task.bad]
+    return NewestTrajectories(
+        looked_at=len(trajectories),
+        versions=tuple(versions_of(trajectories)),
+        worst=tuple(tasks[:WORST]),
+        mixed=tuple(sorted(mixed, key=lambda one: -min(one.good, one.bad))),
+        failed=sum(one.failed for one in trajectories),
+        one_failed=min((one.id for one in trajectories if one.failed), default=None),
+        without_task=sum(one.task_key is None for one in trajectories),
+        without_texts=sum(one.silent for one in trajectories),
+        without_session=sum(one.session == one.trace_id for one in trajectories),
     )
 
 
