@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_tfgrpo import hookspecs
+import pytest_tfgrpo.hookspecs  # `from` asks the package for the name first, which looks for one alike
 from pytest_tfgrpo.core.files import SCENARIO_SUFFIXES, scenario_name
 from pytest_tfgrpo.plugin.start import agent_folders, own_modules, unset_options
 
@@ -32,7 +32,7 @@ own_modules.load_as_they_are()
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the ``pytest_tfgrpo_*`` hooks."""
-    pluginmanager.add_hookspecs(hookspecs)
+    pluginmanager.add_hookspecs(pytest_tfgrpo.hookspecs)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:

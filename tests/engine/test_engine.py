@@ -412,10 +412,8 @@ def test_a_phase_taken_from_the_journal_leaves_its_library_and_what_is_wrong_wit
     learned = replace(empty(), hash="c" * 64)
     result = make_result({}, mode="train", revision=Revision(epoch=1, library=learned))
     kept: Any = SimpleNamespace(
-        retell=False,
         writer=SimpleNamespace(revision=lambda _: [f"{SKIPPED}hunter2hunter2"], phase=lambda *_: None),
         observe=SimpleNamespace(retell=False),
-        writer=SimpleNamespace(revision=lambda _: ["2 malformed lines were skipped"], phase=lambda *_: None),
     )
     engine = Engine(make_job(ScriptedActor(three_or_not), tmp_path), folder=None, observe=lambda _: None)
     assert asyncio.run(engine._take(result, kept)) == COMPLETE
