@@ -19,13 +19,14 @@ OF_A_RUN = (
     *("learning", "features", "estimate", "engine", "export", "report", "review", "launch"),
 )
 FACES = ("hookspecs", "plugin", "api", "cli", "")
-ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", "patterns", *FACES)
+ROOMS = (*GROUND, *OF_A_RUN, "production", "harvest", "patterns", "arena", *FACES)
 """The rooms of the package, bottom to top: each may import only those before it. The empty name is the
 package itself, which only names what others hold."""
 WINGS = {
     "production": ("demo", "loop", "live"),
     "harvest": ("harvest", "learn", "patterns"),
     "patterns": ("learn", "patterns"),
+    "arena": ("arena",),
 }
 """Rooms that can be taken away, with their folders of the command line."""
 BESIDE = {"harvest": ("patterns",)}
@@ -57,6 +58,7 @@ MAY_NOT_SEE = {
     "production.live": {f"production.{room}" for room in LOOP},
     "harvest": {"production", "telemetry.sinks"},
     "patterns": {"production", "telemetry.sinks"},
+    "arena": {"production", "harvest", "patterns", "telemetry.sinks"},
     **{room: {"storage", "telemetry.sinks"} for room in OF_A_RUN},
     "cli": {"plugin"},
 }

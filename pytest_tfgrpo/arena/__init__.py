@@ -1,0 +1,1 @@
+"""The arena: prompt optimizers on one budget, measured side by side."""

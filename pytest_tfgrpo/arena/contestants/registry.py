@@ -1,0 +1,19 @@
+"""The contestants that the arena knows by name; optimizers by hook compete under their own names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from pytest_tfgrpo.arena.contestants.learned import Learned, Untrained
+from pytest_tfgrpo.arena.protocol import Contestant
+
+PLACEBO: Final = "placebo"
+"""The side that trains nothing: texts of another one's lessons in the wrong places."""
+
+CONTESTANTS: Mapping[str, Callable[[], Contestant]] = {
+    "none": Untrained,
+    "heuristic": partial(Learned, "heuristic"),
+    "llm": partial(Learned, "llm"),
+}
