@@ -98,6 +98,8 @@ class Contestant(Protocol):
     """As in ``--optimizers``."""
     identity: Mapping[str, Json]
     """What identifies it (library, version, settings): an arena goes on only with equal ones."""
+    needs_teacher: bool
+    """Without a teacher it is refused before any call."""
 
     async def train(self, ring: Ring) -> Trained:
         """Spend the budget, and return what it came to."""

@@ -25,7 +25,11 @@ class Side:
 
     name: str
     scores: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict, metadata=SHARES)
-    """gt_score by scenario id; place i of every side ran together. None: an error, which is no result."""
+    """gt_score by scenario id; place i of every side ran together. None: an error, which is no result.
+
+    Empty where the side did not compete, as `note` says."""
+    same_as: str = ""
+    """An earlier side whose prompts are all equal to its own, so that they ran once for both."""
     rollouts: int = field(default=0, metadata=AMOUNTS)
     """Spent on training; the final sweep is no part of it."""
     teacher_calls: int = field(default=0, metadata=AMOUNTS)
@@ -53,6 +57,8 @@ class ArenaResult:
     """Family of each eval scenario by id, in the order of the suite."""
     budget_rollouts: int
     """That each side might spend."""
+    margin: float = field(metadata=SHARES)
+    """Sides that differ by less are as good as equal: ``gate_margin``."""
     seed: int
     actor: str
     teacher: str | None

@@ -13,8 +13,9 @@ class Untrained:
 
     name = "none"
     identity: Mapping[str, Json] = {}
+    needs_teacher = False
 
-    async def train(self, ring: Ring) -> Trained:
+    async def train(self, _ring: Ring) -> Trained:
         """Spend nothing."""
         return Trained()
 
@@ -22,8 +23,9 @@ class Untrained:
 class Learned:
     """The library of a learning run with one optimizer, built in or by hook."""
 
-    def __init__(self, optimizer: str) -> None:
+    def __init__(self, optimizer: str, *, needs_teacher: bool = False) -> None:
         self.name = optimizer
+        self.needs_teacher = needs_teacher
         self.identity: Mapping[str, Json] = {"optimizer": optimizer}
 
     async def train(self, ring: Ring) -> Trained:

@@ -15,5 +15,5 @@ PLACEBO: Final = "placebo"
 CONTESTANTS: Mapping[str, Callable[[], Contestant]] = {
     "none": Untrained,
     "heuristic": partial(Learned, "heuristic"),
-    "llm": partial(Learned, "llm"),
+    "llm": partial(Learned, "llm", needs_teacher=True),
 }
