@@ -12,6 +12,7 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Rollout, Score
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.library.screen import Screen
 
 
 class RolloutsSpent(BudgetError):
@@ -42,6 +43,10 @@ class Ring(Protocol):
     """Prompt packs by domain, as the run has them; ``*`` serves every domain without one of its own."""
     library: Library
     """The library of the start."""
+    actor: str
+    """Name of the agent, for lessons that come from its attempts."""
+    screen: Screen
+    """Refuses texts that no prompt may carry, such as answers of the suite."""
 
     @property
     def left(self) -> int:
