@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -113,6 +114,55 @@ def load_pack(folder: Path) -> PromptPack:
     )
 
 
+def rewritten(pack: PromptPack, system: str) -> PromptPack:
+    """Return `pack` with another system text, under the stamp that it has then; all else stays.
+
+    Raises PackError where the text cannot be that of a pack.
+    """
+    text = _with_plain_ends(system.removeprefix("\ufeff"))
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise PackError(f"the text holds half a surrogate pair at character {error.start}") from None
+    if size > MAX_BYTES:
+        raise PackError(f"the text has {size} bytes; that of a pack has at most {MAX_BYTES}")
+    changed = replace(pack, system=text, version="")
+    return replace(changed, stamp=_sources_of(changed).stamp())
+
+
+def write_pack(folder: Path, pack: PromptPack) -> Path:
+    """Write a stamped pack into a folder of its id in `folder`, and return that; raises PackError."""
+    sources, place = _sources_of(pack), folder / pack.id
+    written = {**sources.manifest, "stamp": pack.stamp, "sources": sources.digests()}
+    files = {**sources.texts, MANIFEST: json.dumps(written, indent=2, ensure_ascii=False) + "\n"}
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_atomic(place / name, [text.encode()])
+    except OSError as error:
+        raise PackError(f"{place} cannot be written: {error.strerror}") from error
+    return place
+
+
+def _sources_of(pack: PromptPack) -> Sources:
+    """Return manifest and texts of a pack, in files that are named by their places."""
+    inject = {f"inject-{n}.md": text for n, text in enumerate(pack.inject, 1)}
+    manifest: dict[str, Json] = {
+        "id": pack.id,
+        "domain": pack.domain,
+        **({"version": pack.version} if pack.version else {}),
+        "system": "system.md",
+        "inject": list(inject),
+        "experience_slots": pack.experience_slots,
+        "policy": {
+            "retrieval": pack.retrieval,
+            "min_reward": pack.min_reward,
+            "weights": list(pack.weights),
+        },
+    }
+    return Sources(manifest, {"system.md": pack.system, **inject})
+
+
 def _changed(folder: Path, sources: Sources) -> str:
     recorded = sources.manifest.get("sources", {})
     changed = [name for name, digest in sources.digests().items() if recorded.get(name) != digest]
@@ -164,6 +214,10 @@ def _source(folder: Path, name: str) -> str:
         raise PackError(f"{folder / name}:{error.problem.line}: {error}") from None
     except ValueError as error:
         raise PackError(f"{folder / MANIFEST}: {error}") from None
+    return _with_plain_ends(text)
+
+
+def _with_plain_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -16,6 +16,8 @@ from pytest_tfgrpo.suite.packs import (
     load_packs,
     pack_folders,
     pack_for,
+    rewritten,
+    write_pack,
     write_pack_stamp,
 )
 
@@ -273,3 +275,35 @@ def test_a_domain_gets_its_own_pack_else_that_of_every_domain_else_the_packaged_
     write(tmp_path / "b", domain="*")
     packs = load_packs(tmp_path)
     assert (pack_for(packs, "text").id, pack_for(packs, "dates").id) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"inject": None}, {"domain": "*", "experience_slots": 0, "version": "v1"}]
+)
+def test_a_pack_that_is_written_loads_as_it_was(tmp_path, changes):
+    pack = load_pack(write(tmp_path / "a" / "text-pack", **changes))
+    assert load_pack(write_pack(tmp_path / "b", pack)) == pack
+
+
+def test_a_rewritten_pack_has_a_stamp_of_its_own_and_loads(tmp_path):
+    pack = load_pack(write(tmp_path / "a" / "text-pack", version="v1", experience_slots=3))
+    new = rewritten(pack, "\ufeffAnswer {experiences}\r\nin one word.\r")
+    assert (new.system, new.version) == ("Answer {experiences}\nin one word.\n", "")
+    assert (new.id, new.domain, new.inject, new.experience_slots) == ("text-pack", "text", pack.inject, 3)
+    assert new.stamp != pack.stamp
+    assert rewritten(pack, pack.system).stamp == pack.stamp
+    folder = write_pack(tmp_path / "b", new)
+    assert load_packs(tmp_path / "b") == {"text": new}
+    write_pack(tmp_path / "b", pack)
+    assert load_pack(folder) == pack
+
+
+def test_a_text_that_no_file_holds_makes_no_pack(tmp_path):
+    pack = load_pack(write(tmp_path / "text-pack"))
+    with pytest.raises(PackError, match="half a surrogate pair at character 2"):
+        rewritten(pack, "ab\ud800")
+    with pytest.raises(PackError, match="has 1000001 bytes"):
+        rewritten(pack, "x" * 1_000_001)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PackError, match="cannot be written"):
+        write_pack(tmp_path / "file", pack)
