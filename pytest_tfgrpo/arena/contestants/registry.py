@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from pytest_tfgrpo.arena.contestants.few_shot import FewShot
+from pytest_tfgrpo.arena.contestants.gepa import Gepa
 from pytest_tfgrpo.arena.contestants.learned import Learned, Untrained
 from pytest_tfgrpo.arena.protocol import Contestant
 
@@ -16,4 +18,6 @@ CONTESTANTS: Mapping[str, Callable[[], Contestant]] = {
     "none": Untrained,
     "heuristic": partial(Learned, "heuristic"),
     "llm": partial(Learned, "llm", needs_teacher=True),
+    "gepa": Gepa,
+    "few-shot": FewShot,
 }
