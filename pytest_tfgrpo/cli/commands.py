@@ -58,6 +58,11 @@ COMMANDS = (
         "Repeat the learning run with N seeds, to test the method.",
         "runs.replicate",
     ),
+    CommandRow(
+        "arena",
+        "Let prompt optimizers compete on one budget, and compare what they came to on the eval split.",
+        "arena.arena",
+    ),
     CommandRow("baseline", "Manage the baselines that the gate compares with.", "runs.baseline"),
     CommandRow("library", "Inspect and manage libraries of lessons.", "runs.library"),
     CommandRow("record", "Manage recordings, from which you replay runs.", "runs.record"),

@@ -5,13 +5,13 @@ The engine sets plain fields, which costs a rollout about a microsecond; whoever
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import chain
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_tfgrpo.core.python.dataclass import dataclass
-from pytest_tfgrpo.core.records import Group, Mode, Phase, Rollout
+from pytest_tfgrpo.core.records import Group, Phase, Rollout
 from pytest_tfgrpo.llm.calls import Calls
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.llm.limits.slots import AdaptiveSlots, EndpointState, adaptive_slots
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.llm.batch.batches import Batches, BatchProgress
 
 RunStage = Literal["starting", "sweep", "learning"]
-NOTHING_SHARED: Mapping[Mode, Collection[str]] = {}
+Shared: TypeAlias = Mapping[int, Mapping[str, int]]
+"""Of a sweep by epoch, the epoch of the one whose answers serve it too, by scenario id."""
+NOTHING_SHARED: Shared = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +92,7 @@ class SweepCount:
     def __init__(
         self,
         arms: Sequence[Phase] = (),
-        shared: Mapping[Mode, Collection[str]] = NOTHING_SHARED,
+        shared: Shared = NOTHING_SHARED,
         settled: Sized = (),
         done: Sequence[Group] = (),
     ) -> None:
@@ -103,8 +105,7 @@ class SweepCount:
 
     def finish(self, rollout: Rollout) -> None:
         """Count a rollout with its checks."""
-        serves = sum(rollout.scenario_id in ids for ids in self._shared.values())
-        serves *= rollout.epoch == self._arms[-1].epoch
+        serves = sum(ids.get(rollout.scenario_id) == rollout.epoch for ids in self._shared.values())
         self._served += serves
         self.done += 1 + serves
         self._failed += rollout.status == "failed"
@@ -120,7 +121,7 @@ class SweepCount:
     def read(self) -> SweepReading:
         """Return how far the sweep is; which rollouts serve both sides shows on the way."""
         planned = sum(arm.planned for arm in self._arms)
-        twice = sum(arm.rollouts * len(self._shared.get(arm.mode, ())) for arm in self._arms[:-1])
+        twice = sum(arm.rollouts * len(self._shared.get(arm.epoch, ())) for arm in self._arms[:-1])
         return SweepReading(
             planned=planned - sum(arm.rollouts for arm in self._arms) * len(self._settled),
             done=self.done,
@@ -205,7 +206,7 @@ class Gauge:
         self,
         arms: Sequence[Phase],
         *,
-        shared: Mapping[Mode, Collection[str]],
+        shared: Shared,
         settled: Sized,
         done: Sequence[Group],
     ) -> None:

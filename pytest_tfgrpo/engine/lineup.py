@@ -1,8 +1,8 @@
 """The lineup: the rollouts of a phase, or of the final sweep and those beside it, in order of start.
 
-Rollouts of one scenario and place start together in a control, a placebo sweep and the final one: what drifts
-while a run lasts, as a provider does, meets all sides alike. Where the library leaves a prompt as it is, the
-final sweep's answers serve the others too: prompts are equal, so they differ by 0.
+Rollouts of one scenario and place start together on all sides, such as a control, a placebo sweep and the
+final one: what drifts while a run lasts, as a provider does, meets all sides alike. Where the library leaves
+a prompt as it is, the final sweep's answers serve the others too: prompts are equal, so they differ by 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pytest_tfgrpo.learning.prompts import Ask, RenderedPrompt
 from pytest_tfgrpo.metrics.comparison import tally
 from pytest_tfgrpo.protocols import ActorCall, SweepWatch, User
 from pytest_tfgrpo.runs.schedule import group_id, rollout_id
-from pytest_tfgrpo.runs.seeds import control_first, placebo_place, rollout_seed
+from pytest_tfgrpo.runs.seeds import place_among, rollout_seed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,8 +75,8 @@ class Lineup:
         self._ready: deque[Slot] = deque()
         self.settled: list[str] = []
         """Ids of scenarios that were skipped because the gate was already decided."""
-        self.shared: dict[Mode, set[str]] = {arm.phase.mode: set() for arm in arms[:-1]}
-        """Ids of scenarios whose prompts an arm has as the last one has them, which runs alone."""
+        self.shared: dict[int, dict[str, int]] = {arm.phase.epoch: {} for arm in arms[:-1]}
+        """Of each arm by epoch, by scenario: the epoch of a later one that has its prompt and runs for it."""
         self.torn: dict[str, Rollout] = {}
         """Rollouts on file, by id, that are made again: one side of their pair is not, or is of no use."""
 
@@ -127,11 +127,11 @@ class Lineup:
                 continue
             asked = [(arm.phase, arm.ask(scenario_id, 0)) for arm in self._arms]
             scenario = asked[-1][1].scenario
-            for phase, _ in alike(asked):
-                self.shared[phase.mode].add(scenario_id)
+            for phase, server in alike(asked):
+                self.shared[phase.epoch][scenario_id] = server.epoch
                 if scenario.checker is not None:
                     self._context.observe(SharedPrompt(scenario_id=scenario_id, epoch=phase.epoch))
-            asked = [one for one in asked if scenario_id not in self.shared.get(one[0].mode, ())]
+            asked = [one for one in asked if scenario_id not in self.shared.get(one[0].epoch, ())]
             for index in range(max(phase.rollouts_of(scenario_id) for phase, _ in asked)):
                 if index and last.mode == "dev":  # coins fall anew for each of its rollouts
                     asked = [(last, self._arms[-1].ask(scenario_id, index))]
@@ -155,6 +155,11 @@ class Lineup:
                 arm.ask(scenario_id, 0)
         return True
 
+    def served_by(self, epoch: int, scenario_id: str) -> set[Mode]:
+        """Return the modes of the arms that the rollouts of one of a scenario serve too."""
+        arms = (arm.phase for arm in self._arms)
+        return {one.mode for one in arms if self.shared.get(one.epoch, {}).get(scenario_id) == epoch}
+
     def slot(self, scenario_id: str) -> Slot:
         """Return the first slot of a scenario in the last arm."""
         arm = self._arms[-1]
@@ -169,14 +174,10 @@ class Lineup:
         pair = [one for one in asked if self._made(one[0], name) <= index < one[0].rollouts_of(name)]
         if len(pair) > 1:
             self._note_torn([phase for phase, _ in pair], name, index)
-            placebo = [one for one in pair if one[0].mode == "placebo"]
-            rest = [one for one in pair if one[0].mode != "placebo"]
-            if not control_first(seed, scenario, index):
-                rest.reverse()
-            for one in placebo:
-                rest.insert(placebo_place(seed, scenario, index, len(pair)), one)
-            return rest
-        return pair
+        placed = pair[-1:]
+        for one in pair[:-1]:
+            placed.insert(place_among(seed, scenario, one[0], index, len(placed) + 1), one)
+        return placed
 
     def _made(self, phase: Phase, scenario_id: str) -> int:
         return self._first.get(group_id(self._job.run_id, phase, scenario_id), 0)
@@ -247,9 +248,18 @@ class Lineup:
         )
 
 
-def alike(asked: Sequence[tuple[Phase, RenderedPrompt]]) -> list[tuple[Phase, RenderedPrompt]]:
-    """Return those before the last one that have its prompt and temperature."""
-    if len(asked) < 2:
-        return []
-    last = (asked[-1][1].prompt_stamp, asked[-1][0].temperature)
-    return [one for one in asked[:-1] if (one[1].prompt_stamp, one[0].temperature) == last]
+def alike(asked: Sequence[tuple[Phase, RenderedPrompt]]) -> list[tuple[Phase, Phase]]:
+    """Return the phases that have the prompt and temperature of a later one, each with the last such.
+
+    Sweeps of several kinds share with the last one alone.
+    """
+    found = []
+    for n, (phase, prompt) in enumerate(asked[:-1], start=1):
+        later = [
+            other
+            for other, its in asked[n:]
+            if (its.prompt_stamp, other.temperature) == (prompt.prompt_stamp, phase.temperature)
+            and (other is asked[-1][0] or other.mode == phase.mode)
+        ]
+        found += [(phase, later[-1])] if later else []
+    return found

@@ -35,6 +35,15 @@ def placebo_place(run_seed: int, scenario: Scenario, index: int, of: int) -> int
     return seed_of(run_seed, "placebo", scenario.seed_stamp, index) % of
 
 
+def place_among(run_seed: int, scenario: Scenario, phase: Phase, index: int, of: int) -> int:
+    """Return the place of a rollout of `phase` among those `of` that start together, each as likely."""
+    if phase.is_control:  # the first that joins the final one
+        return 0 if control_first(run_seed, scenario, index) else 1
+    if phase.mode == "placebo":
+        return placebo_place(run_seed, scenario, index, of)
+    return seed_of(run_seed, "side", phase.epoch, scenario.seed_stamp, index) % of
+
+
 def rollout_seed(run_seed: int, scenario: Scenario, phase: Phase, index: int) -> int:
     """Return the seed of a rollout, from identity alone (decision 8)."""
     return seed_of(run_seed, scenario.seed_stamp, phase.seed_phase, index)

@@ -11,7 +11,7 @@ from support.builders import make_group, make_rollout
 from support.jobs import LessonPerGroup, ScriptedActor, make_job, three_or_not
 
 from pytest_tfgrpo.core.errors import AgentFailure
-from pytest_tfgrpo.core.records import Frame, Mode, Phase, Rollout, Trajectory
+from pytest_tfgrpo.core.records import Frame, Phase, Rollout, Trajectory
 from pytest_tfgrpo.engine import gauge as gauges
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import AttemptsReading, Gauge, Reading
@@ -154,7 +154,7 @@ def test_each_figure_from_the_start_of_a_resumed_run_to_its_learning_step() -> N
         Phase(epoch=epoch, mode=mode, temperature=0.3, rollouts=2, scenarios=("a", "b", "c", "d"))  # type: ignore[arg-type]
         for epoch, mode in ((0, "baseline"), (2, "eval"))
     )
-    shared: dict[Mode, set[str]] = {"baseline": {"a", "b"}}
+    shared = {0: {"a": 2, "b": 2}}
     settled: list[str] = []
     done = [make_group([1.0, 0.0], epoch=2, scenario_id="a", shared=True)]
     gauge.sweep([control, final], shared=shared, settled=settled, done=done)

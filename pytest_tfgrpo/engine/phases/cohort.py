@@ -113,7 +113,8 @@ class Cohort:
     def _excluded_from(self, phase: Phase) -> Iterator[str]:
         """Yield the ids of scenarios whose answers in one of the phases a marked test function skipped."""
         for id_ in phase.scenarios:
-            asked = self._phases[-1] if id_ in self._lineup.shared.get(phase.mode, ()) else phase
+            epoch = self._lineup.shared.get(phase.epoch, {}).get(id_, phase.epoch)
+            asked = next(one for one in self._phases if one.epoch == epoch)
             if group_id(self._context.job.run_id, asked, id_) in self._grader.excluded:
                 yield id_
 

@@ -114,12 +114,8 @@ class GroupScoring:
         """Return the group of some rollouts, which is kept."""
         scenario = self._context.scenarios[members[0].scenario_id]
         group = group_of(members, scores, scenario)
-        beside = self._lineup.shared
-        if group.mode not in beside:
-            with_control = scenario.id in beside.get("baseline", ())
-            with_placebo = scenario.id in beside.get("placebo", ())
-            if with_control or with_placebo:
-                group = replace(group, shared=with_control, as_placebo=with_placebo)
+        if served := self._lineup.served_by(group.epoch, scenario.id):
+            group = replace(group, shared="baseline" in served, as_placebo="placebo" in served)
         self._groups[group.group_id] = group
         self._ledger.settle(members)
         return group

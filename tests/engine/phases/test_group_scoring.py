@@ -25,7 +25,7 @@ class World:
         rewarders: Any = (),
         first: Any = None,
         groups: Any = None,
-        shared: Any = MappingProxyType({}),
+        served: Any = MappingProxyType({}),
     ) -> None:
         self.told: dict[str, list[Any]] = {
             key: [] for key in ("written", "fed", "settled", "metrics", "seen")
@@ -46,7 +46,9 @@ class World:
         self.excluded: set[str] = set()
         grader: Any = SimpleNamespace(excluded=self.excluded)
         ledger: Any = SimpleNamespace(settle=self.told["settled"].extend)
-        lineup: Any = SimpleNamespace(feed=self.told["fed"].append, shared=shared)
+        lineup: Any = SimpleNamespace(
+            feed=self.told["fed"].append, served_by=lambda _epoch, name: served.get(name, set())
+        )
         self.scoring = GroupScoring(context, put, first or {}, grader=grader, ledger=ledger, lineup=lineup)
 
     def play(self, rollouts: Iterable[Rollout], of: int = 2) -> dict[str, list[int]]:
@@ -69,7 +71,7 @@ def rolled(name: str, index: int, credit: float | None = 1.0) -> Rollout:
 
 
 def test_a_group_is_scored_once_it_is_complete_in_the_order_of_its_rollouts() -> None:
-    world = World(shared={"baseline": ("b",)})
+    world = World(served={"b": {"baseline"}})
     found = world.play([rolled("a", 1, 0.0), rolled("b", 0), rolled("a", 0), rolled("c", 0), rolled("b", 1)])
     assert found == {"a": [0, 1], "b": [0, 1]}
     scores = {group.scenario_id: [s.gt_score for s in group.scores] for group in world.groups.values()}

@@ -1,0 +1,90 @@
+"""The opening of an arena: from what was given, or what an interrupted one was begun with, to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_tfgrpo.arena.plan import (
+    ArenaPlan,
+    arena_settings,
+    choose_scenarios,
+    open_contestants,
+    require_rollouts,
+    require_teacher,
+)
+from pytest_tfgrpo.arena.plan_file import PLAN, read_plan
+from pytest_tfgrpo.arena.result import RESULT
+from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.protocols import Optimizer
+from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.collection import collect
+
+ARENAS: Final = "arenas"
+"""In a task's output folder, a folder for each arena."""
+HERE: Final = "."
+"""The suite: that of the project."""
+
+OpenHooked = Callable[[Sequence[str]], Mapping[str, Optimizer]]
+"""Returns the optimizers by hook of these names."""
+
+
+def begun_arena(home: Path, wanted: str, given: Mapping[str, Any]) -> tuple[Path, dict[str, Any]]:
+    """Return the folder of the arena to go on with, and its arguments: by its id, or the latest open one.
+
+    What is `given` now must not differ, but for the budget in money. Raises ResumeError and SettingError.
+    """
+    known = sorted(path.parent for path in home.glob(f"*/{PLAN}"))
+    if wanted == "latest":
+        found = [path for path in known if not (path / RESULT).is_file()]
+    else:
+        found = [path for path in known if path.name == wanted]
+    if not found:
+        names = ", ".join(path.name for path in known[-5:]) or "none"
+        what = "interrupted arena" if wanted == "latest" else f"arena {wanted!r}"
+        raise ResumeError(f"no {what} in {home} (latest: {names}); leave --resume out to start a new one")
+    before = read_plan(found[-1])["arguments"]
+    for name, value in given.items():
+        if value not in (None, HERE, before.get(name)) and name != "budget_usd":
+            raise SettingError(f"--resume goes on as the arena began; leave --{name.replace('_', '-')} out")
+    money = given["budget_usd"]
+    return found[-1], {**before, "budget_usd": before["budget_usd"] if money is None else money}
+
+
+def open_plan(
+    root: Path,
+    settings: Settings,
+    task_id: str,
+    folder: Path,
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    hooked: OpenHooked,
+) -> ArenaPlan:
+    """Return the plan of an arena whose files are in `folder`; raises TfgrpoError on any misuse."""
+    for name, example in (("optimizers", "none,placebo,heuristic"), ("budget_rollouts", "200")):
+        if not given[name]:
+            flag = f"--{name.replace('_', '-')}"
+            raise SettingError(f"{flag} is missing; for example {flag} {example}")
+    settings = arena_settings(settings)
+    names = [name.strip() for name in str(given["optimizers"]).split(",")]
+    own = hooked(names)
+    contestants = open_contestants(names, own)
+    require_teacher(contestants, settings)
+    suite = root if given["suite"] == HERE else Path(given["suite"]).resolve()
+    plan = ArenaPlan(
+        arena_id=folder.name,
+        task_id=task_id,
+        root=root,
+        folder=folder,
+        settings=settings,
+        scenarios=choose_scenarios(collect(root, [suite], KINDS), settings, root),
+        contestants=contestants,
+        optimizers=own,
+        budget_rollouts=given["budget_rollouts"],
+        environ=environ,
+        arguments=given,
+    )
+    require_rollouts(plan)
+    return plan

@@ -1,0 +1,1 @@
+"""``tfgrpo arena``: prompt optimizers on one budget."""
