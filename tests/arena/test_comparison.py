@@ -1,0 +1,111 @@
+"""The sides of an arena compared: gains, pairs, equal prompts, errors, too little data."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from support.arena.results import arena_result, simulated
+
+from pytest_tfgrpo.arena.comparison import compare_sides
+from pytest_tfgrpo.arena.result import Side
+from pytest_tfgrpo.metrics.comparison import Tally, compare
+from pytest_tfgrpo.numerics.stats import holm, two_sided_p
+
+
+def side(name: str, solved: float, scenarios: int = 12, **values: object) -> Side:
+    """Return a side that solves each scenario equally often in four rollouts."""
+    right = round(4 * solved)
+    scores = {f"s{n}": (1.0,) * right + (0.0,) * (4 - right) for n in range(scenarios)}
+    return replace(Side(name=name, scores=scores), **values)
+
+
+@pytest.fixture(scope="module")
+def three() -> list[Side]:
+    return simulated({"none": 0.0, "good": 0.3, "twin": 0.3}, random.Random(3))
+
+
+def test_each_pair_is_the_comparison_by_family_with_holms_p(three: list[Side]) -> None:
+    result = arena_result(three)
+    value = compare_sides(result)
+    tallies = {
+        one.name: {
+            id_: Tally(stamp="", n=5, sum=sum(s), sum_sq=sum(s), errors=0, family=result.families[id_])
+            for id_, s in one.scores.items()
+        }
+        for one in three
+    }
+    found = [compare(tallies[p["before"]], tallies[p["after"]]) for p in value["pairs"]]
+    p_values = [two_sided_p(c.differences_K, c.families_K) for c in found]
+    assert [(p["before"], p["after"]) for p in value["pairs"]] == [
+        ("none", "good"),
+        ("none", "twin"),
+        ("good", "twin"),
+    ]
+    assert [p["difference"]["ci95"] for p in value["pairs"]] == [c.difference.ci95 for c in found]
+    assert [p["difference"]["p_adjusted"] for p in value["pairs"]] == holm(p_values).tolist()
+    assert [p["claim"] for p in value["pairs"]] == ["better", "better", None]
+    assert value["sides"][1]["gain"]["difference"] == value["pairs"][0]["difference"]["difference"]
+    assert (value["over"], value["scenarios"], value["families"]) == ("none", 60, 20)
+
+
+def test_gains_are_over_none_wherever_it_stands_and_else_over_the_first_side(three: list[Side]) -> None:
+    none, good, twin = three
+    assert compare_sides(arena_result([good, none]))["pairs"][0]["before"] == "none"
+    value = compare_sides(arena_result([good, twin]))
+    assert (value["over"], value["sides"][0]["gain"]) == ("good", None)
+
+
+def test_equal_prompts_are_no_test_and_take_no_share_of_the_level(three: list[Side]) -> None:
+    none, good, _ = three
+    idle = replace(none, name="idle", same_as="none")
+    value = compare_sides(arena_result([none, good, idle]))
+    alike = value["pairs"][1]
+    assert value["comparisons"] == 2
+    assert (alike["alike"], alike["claim"], alike["difference"]["p"]) == (True, None, None)
+    assert alike["difference"]["ci95"] is None
+    assert compare_sides(arena_result([none, good]))["pairs"][0]["difference"]["p"] < 0.025
+
+
+def test_a_difference_that_errors_explain_is_not_claimed() -> None:
+    none, good = side("none", 0.5), side("good", 0.75)
+    failing = dict.fromkeys(none.scores, (1.0, None, None, None))
+    value = compare_sides(arena_result([none, replace(good, scores=failing)]))
+    pair = value["pairs"][0]
+    assert pair["difference"]["difference"] == 0.5
+    assert pair["errors_as_zero"]["difference"] == -0.25
+    assert pair["claim"] is None
+    assert value["sides"][1]["errors"] == 36
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "obstacle"),
+    [(9, "only 9 eval scenarios; a claim needs 10 or more"), (10, None)],
+)
+def test_ten_scenarios_are_the_least_for_a_claim(scenarios: int, obstacle: str | None) -> None:
+    value = compare_sides(arena_result([side("none", 0.0, scenarios), side("good", 1.0, scenarios)]))
+    pair = value["pairs"][0]
+    assert pair["obstacles"] == ([obstacle] if obstacle else [])
+    assert pair["claim"] == (None if obstacle else "better")
+
+
+def test_a_side_without_most_of_the_scenarios_is_not_claimed() -> None:
+    value = compare_sides(arena_result([side("none", 0.0, 40), side("good", 1.0, 20)]))
+    assert value["pairs"][0]["obstacles"] == ["only 20 of 40 scenarios are scored for both"]
+
+
+def test_a_side_without_scores_stands_in_the_table_with_its_note() -> None:
+    value = compare_sides(
+        arena_result([side("none", 0.0), Side(name="placebo", note="placebo not possible")])
+    )
+    assert value["pairs"] == []
+    assert (value["sides"][1]["note"], value["sides"][1]["mean"]) == ("placebo not possible", None)
+
+
+def test_sides_are_equal_within_the_margin_only_if_the_whole_interval_is() -> None:
+    rng = random.Random(0)
+    sides = simulated({"none": 0.0, "idle": 0.0}, rng, scenarios=90, rollouts=20)
+    wide = compare_sides(arena_result(sides, margin=0.2))["pairs"][0]
+    narrow = compare_sides(arena_result(sides, margin=0.001))["pairs"][0]
+    assert (wide["equal_within"], wide["settling"]) == (0.2, None)
+    assert narrow["equal_within"] is None
+    assert "eval scenarios" in narrow["settling"]
