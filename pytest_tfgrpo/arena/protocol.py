@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_tfgrpo.core.errors import BudgetError
 from pytest_tfgrpo.core.lessons import Library
@@ -12,7 +12,9 @@ from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Rollout, Score
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.wire import Json
-from pytest_tfgrpo.learning.library.screen import Screen
+
+if TYPE_CHECKING:
+    from pytest_tfgrpo.learning.library.screen import Screen
 
 
 class RolloutsSpent(BudgetError):

@@ -13,13 +13,19 @@ from pytest_tfgrpo.arena.opening import ARENAS, begun_arena, open_plan
 from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.arena.progress import trained_line, watch
 from pytest_tfgrpo.arena.recorded import record_arena
+from pytest_tfgrpo.arena.report.comparison import compare_sides
+from pytest_tfgrpo.arena.report.lines import arena_lines
+from pytest_tfgrpo.arena.report.page import arena_page
 from pytest_tfgrpo.arena.result import write_result
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import open_project
-from pytest_tfgrpo.core.texts.text import money, plural
+from pytest_tfgrpo.core.file_writing import write_json, write_text
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 from pytest_tfgrpo.runs.output_folder import make_output
 
+COMPARISON, PAGE = "comparison.json", "arena.html"
+"""In the folder of an arena: how its sides compare, for programs and for people."""
 KEPT = ("optimizers", "budget_rollouts", "budget_usd", "suite", "record", "replay")
 """Arguments that an arena which is resumed has from its beginning."""
 
@@ -44,13 +50,15 @@ def arena(arguments: Arguments) -> Iterator[str]:
         except KeyboardInterrupt:
             yield f"interrupted; go on with: tfgrpo arena --resume {plan.arena_id}"
             raise
-        path = write_result(plan.folder, result)
+        write_result(plan.folder, result)
         yield from record_arena(plan)
-    for side in result.sides:
-        known = [score for scores in side.scores.values() for score in scores if score is not None]
-        mean = f"{sum(known) / len(known):.3f}" if known else "-"
-        yield f"{side.name}: mean {mean}, {plural(side.rollouts, 'rollout')}, {money(side.usd)}  {side.note}"
-    yield f"wrote  {os.path.relpath(path)}"
+    value = compare_sides(result)
+    write_json(plan.folder / COMPARISON, value)
+    page = plan.folder / PAGE
+    write_text(page, arena_page(value))
+    yield ""
+    yield from arena_lines(value)
+    yield f"page   {line(os.path.relpath(page))}"
 
 
 def _plan(arguments: Arguments) -> ArenaPlan:

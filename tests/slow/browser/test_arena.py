@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from support.arena.results import arena_result, simulated
 from support.browser_runs import FAULTS, Open
 
-from pytest_tfgrpo.arena.comparison import compare_sides
-from pytest_tfgrpo.arena.page import arena_page
+from pytest_tfgrpo.arena.report.comparison import compare_sides
+from pytest_tfgrpo.arena.report.page import arena_page
 from pytest_tfgrpo.arena.result import Side
 
 SIZES: dict[str, dict[str, Any]] = {

@@ -4,8 +4,8 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 
-from pytest_tfgrpo.arena.comparison import compare_sides
-from pytest_tfgrpo.arena.sentences import winner
+from pytest_tfgrpo.arena.report.comparison import compare_sides
+from pytest_tfgrpo.arena.report.sentences import winner
 from support.arena.results import arena_result, simulated
 
 GAINS: Mapping[str, float] = {

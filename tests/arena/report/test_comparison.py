@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.arena.results import arena_result, simulated
 
-from pytest_tfgrpo.arena.comparison import compare_sides
+from pytest_tfgrpo.arena.report.comparison import compare_sides
 from pytest_tfgrpo.arena.result import Side
 from pytest_tfgrpo.metrics.comparison import Tally, compare
 from pytest_tfgrpo.numerics.stats import holm, two_sided_p

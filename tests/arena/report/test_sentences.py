@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from support.arena.results import arena_result, simulated
 
-from pytest_tfgrpo.arena.comparison import compare_sides
-from pytest_tfgrpo.arena.lines import arena_lines
+from pytest_tfgrpo.arena.report.comparison import compare_sides
+from pytest_tfgrpo.arena.report.lines import arena_lines
+from pytest_tfgrpo.arena.report.sentences import first_sentence, remarks
 from pytest_tfgrpo.arena.result import Side
-from pytest_tfgrpo.arena.sentences import first_sentence, remarks
 
 
 def said(gains: Mapping[str, float], *more: Side, **how: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.arena.sentences import answer, first_sentence, remarks
+from pytest_tfgrpo.arena.report.sentences import answer, first_sentence, remarks
 from pytest_tfgrpo.core.texts.text import duration, interval, line, money, number, signed, table, wrapped
 
 LONGEST = 24

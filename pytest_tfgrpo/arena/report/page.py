@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.arena.lines import gain_rows, pair_rows, training_rows
-from pytest_tfgrpo.arena.sentences import first_sentence, remarks, winner
+from pytest_tfgrpo.arena.report.lines import gain_rows, pair_rows, training_rows
+from pytest_tfgrpo.arena.report.sentences import first_sentence, remarks, winner
 from pytest_tfgrpo.report.page import template
 
 SCRIPTS = ("text.js", "sortable_table.js", "run_history.js")

@@ -1,15 +1,12 @@
 """The page over an arena."""
 
-import json
 import random
 import re
-from pathlib import Path
 
 from support.arena.results import arena_result, simulated
 
-from pytest_tfgrpo.arena.comparison import compare_sides
-from pytest_tfgrpo.arena.files import write_comparison
-from pytest_tfgrpo.arena.page import arena_page
+from pytest_tfgrpo.arena.report.comparison import compare_sides
+from pytest_tfgrpo.arena.report.page import arena_page
 from pytest_tfgrpo.arena.result import Side
 
 FAILED = Side(name="<b>llm", note="optimizer failed: <script>alert(1)</script>")
@@ -45,10 +42,3 @@ def test_an_arena_without_a_score_has_a_page_too() -> None:
     made = arena_page(compare_sides(arena_result([FAILED])))
     assert "nothing to compare: no side has a score" in made
     assert "<svg" not in made
-
-
-def test_the_value_for_programs_and_the_page_stand_in_the_folder(tmp_path: Path) -> None:
-    value = compare_sides(arena_result([FAILED]))
-    path = write_comparison(tmp_path, value)
-    assert path.read_text(encoding="utf-8") == arena_page(value)
-    assert json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8")) == value

@@ -1,0 +1,1 @@
+"""What an arena came to: sides compared, as sentences, lines, a page and files."""
