@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final
 
 from pytest_tfgrpo.arena.contestants.learned import Learned
-from pytest_tfgrpo.arena.contestants.registry import PLACEBO
 from pytest_tfgrpo.arena.final_sweep import has_placebo, sweep_request, sweep_sides
 from pytest_tfgrpo.arena.plan import ArenaPlan, teacher_of
 from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, read_plan
@@ -45,6 +44,7 @@ from pytest_tfgrpo.core.settings.runs import SEED
 from pytest_tfgrpo.core.wire.wire import Json, to_wire
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.preparation.prepare import Prepared, prepare
+from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
 from pytest_tfgrpo.privacy.redact import redact

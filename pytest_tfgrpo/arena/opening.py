@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_tfgrpo.arena.contestants.learned import Learned
+from pytest_tfgrpo.arena.contestants.registry import CONTESTANTS
 from pytest_tfgrpo.arena.plan import (
     ArenaPlan,
     arena_settings,
     choose_scenarios,
-    open_contestants,
     require_rollouts,
     require_teacher,
 )
 from pytest_tfgrpo.arena.plan_file import PLAN, read_plan
+from pytest_tfgrpo.arena.protocol import Contestant
 from pytest_tfgrpo.arena.result import RESULT
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.keys.agent_list import is_agent_name
 from pytest_tfgrpo.core.settings import Settings
+from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.protocols import Optimizer
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
@@ -69,7 +75,7 @@ def open_plan(
             raise SettingError(f"{flag} is missing; for example {flag} {example}")
     settings = arena_settings(settings)
     names = [name.strip() for name in str(given["optimizers"]).split(",")]
-    own = hooked(names)
+    own = hooked([name for name in dict.fromkeys(names) if name not in (*CONTESTANTS, PLACEBO)])
     contestants = open_contestants(names, own)
     require_teacher(contestants, settings)
     suite = root if given["suite"] == HERE else Path(given["suite"]).resolve()
@@ -88,3 +94,36 @@ def open_plan(
     )
     require_rollouts(plan)
     return plan
+
+
+def open_contestants(names: Sequence[str], hooked: Mapping[str, Optimizer]) -> dict[str, Contestant | None]:
+    """Return the contestants by name; `hooked` are optimizers by hook.
+
+    Raises SettingError for an unknown name, one given twice, and a placebo of nothing.
+    """
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SettingError(f"--optimizers names {twice[0]!r} twice; leave one out")
+    found = dict[str, Contestant | None]()
+    for name in names:
+        if name == PLACEBO:
+            found[name] = None
+        elif name in CONTESTANTS:
+            found[name] = CONTESTANTS[name]()
+        elif name in hooked:
+            found[name] = Learned(name)
+        else:
+            known = [*CONTESTANTS, PLACEBO]
+            hint = nearest(name, known) or f"; there are {', '.join(known)}, and those of the hook"
+            raise SettingError(f"--optimizers: unknown optimizer {name!r}{hint}")
+        if not is_agent_name(name):
+            raise SettingError(
+                f"--optimizers: {name!r} cannot name a folder; use letters, digits, '.', '_', '-'"
+            )
+    if len(found) < 2:
+        raise SettingError("--optimizers needs two names or more, for example none,heuristic")
+    if PLACEBO in found and not any(isinstance(one, Learned) for one in found.values()):
+        raise SettingError(
+            "--optimizers: placebo puts the lessons of another side in the wrong places, and none of them "
+            "learns lessons; add heuristic or llm"
+        )
+    return found

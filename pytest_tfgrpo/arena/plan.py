@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from pytest_tfgrpo.arena.contestants.learned import Learned
-from pytest_tfgrpo.arena.contestants.registry import CONTESTANTS, PLACEBO
 from pytest_tfgrpo.arena.protocol import Contestant
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.keys.agent_list import is_agent_name, listed_agents
+from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
 from pytest_tfgrpo.core.scenarios import Scenario
@@ -24,7 +22,6 @@ from pytest_tfgrpo.core.settings.learning import (
     TEMPERATURE_EVAL,
     TEMPERATURE_TRAIN,
 )
-from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.preparation.components import MODEL
@@ -138,39 +135,6 @@ def choose_scenarios(found: Iterable[Scenario], settings: Settings, root: Path) 
                 "--suite"
             )
     return chosen
-
-
-def open_contestants(names: Sequence[str], hooked: Mapping[str, Optimizer]) -> dict[str, Contestant | None]:
-    """Return the contestants by name; `hooked` are optimizers by hook.
-
-    Raises SettingError for an unknown name, one given twice, and a placebo of nothing.
-    """
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise SettingError(f"--optimizers names {twice[0]!r} twice; leave one out")
-    found = dict[str, Contestant | None]()
-    for name in names:
-        if name == PLACEBO:
-            found[name] = None
-        elif name in CONTESTANTS:
-            found[name] = CONTESTANTS[name]()
-        elif name in hooked:
-            found[name] = Learned(name)
-        else:
-            known = [*CONTESTANTS, PLACEBO]
-            hint = nearest(name, known) or f"; there are {', '.join(known)}, and those of the hook"
-            raise SettingError(f"--optimizers: unknown optimizer {name!r}{hint}")
-        if not is_agent_name(name):
-            raise SettingError(
-                f"--optimizers: {name!r} cannot name a folder; use letters, digits, '.', '_', '-'"
-            )
-    if len(found) < 2:
-        raise SettingError("--optimizers needs two names or more, for example none,heuristic")
-    if PLACEBO in found and not any(isinstance(one, Learned) for one in found.values()):
-        raise SettingError(
-            "--optimizers: placebo puts the lessons of another side in the wrong places, and none of them "
-            "learns lessons; add heuristic or llm"
-        )
-    return found
 
 
 def require_teacher(contestants: Mapping[str, Contestant | None], settings: Settings) -> None:

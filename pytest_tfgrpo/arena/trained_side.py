@@ -17,9 +17,11 @@ from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.learning.library.library import save_library
 from pytest_tfgrpo.metrics.costs import Sums
+from pytest_tfgrpo.suite.packs import MANIFEST, write_pack
 
 SCHEMA: Final = "tfgrpo.arena-side/1"
 TRAINED: Final = "trained.json"
+PACKS: Final = "prompt-packs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,11 +73,13 @@ def spending_of(runs: Iterable[Run], *, free: bool) -> SideCost:
 
 
 def keep_side(folder: Path, name: str, side: TrainedSide) -> None:
-    """Write what a side trained, its library also as a file for ``library promote``; raises JournalError."""
+    """Write what a side trained, with library and prompt packs as files to use; raises TfgrpoError."""
     home = folder / SIDES / name
     home.mkdir(parents=True, exist_ok=True)
     if side.trained.library is not None:
         save_library(home / LIBRARY, side.trained.library)
+    for pack in side.trained.packs.values():
+        write_pack(home / PACKS, pack)
     write_json(home / TRAINED, {"schema": SCHEMA, **to_wire(side)})
 
 
@@ -96,5 +100,5 @@ def read_side(folder: Path, name: str) -> TrainedSide | None:
 def files_of(folder: Path, name: str) -> tuple[str, ...]:
     """Return the files that a side made, as paths in the folder of the arena."""
     home = folder / SIDES / name
-    found = [home / LIBRARY, *sorted(home.glob("prompt-packs/*/manifest.json"))]
+    found = [home / LIBRARY, *sorted(home.glob(f"{PACKS}/*/{MANIFEST}"))]
     return tuple(path.relative_to(folder).as_posix() for path in found if path.is_file())

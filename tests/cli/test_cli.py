@@ -33,6 +33,7 @@ from pytest_tfgrpo.suite.safety import generation
 
 COMMANDS = (
     "init", "safety", "check", "stamp", "runs", "history", "view", "report", "show", "review", "replicate",
+    "arena",
     "baseline save", "baseline show", "baseline compare",
     "library show", "library diff", "library promote", "library add", "library remove", "library rebase",
     "lessons", "labels sample", "labels read",
@@ -152,7 +153,7 @@ def test_a_folder_of_commands_that_was_taken_away_takes_its_commands_with_it() -
     assert {row.name for row in commands.listed({"runs", "suite"})} == {
         row.name
         for row in commands.COMMANDS
-        if row.name not in ("harvest", "learn", "live", "loop", "patterns")
+        if row.name not in ("arena", "harvest", "learn", "live", "loop", "patterns")
     }
 
 

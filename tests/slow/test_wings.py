@@ -13,6 +13,7 @@ WINGS = {
     "production": ("cli/loop", "cli/live", "cli/demo"),
     "harvest": ("patterns", "cli/harvest", "cli/learn", "cli/patterns"),
     "patterns": ("cli/learn", "cli/patterns"),
+    "arena": ("cli/arena",),
 }
 EVERY_MODULE = f"""
 import importlib, pkgutil, {PACKAGE}
@@ -59,6 +60,7 @@ def test_without_a_wing_the_rest_works(wing: str, tmp_path: Path) -> None:
         "production": ("  loop ", "  live "),
         "harvest": ("  harvest ",),
         "patterns": ("  learn ", "  patterns "),
+        "arena": ("  arena ",),
     }
     gone = {wing, *WINGS[wing]}
     assert {one: any(name in shown for name in names) for one, names in shown_of.items()} == {

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
 
 from pytest_tfgrpo.arena.contestants.few_shot import FewShot
 from pytest_tfgrpo.arena.contestants.gepa import Gepa
 from pytest_tfgrpo.arena.contestants.learned import Learned, Untrained
 from pytest_tfgrpo.arena.protocol import Contestant
-
-PLACEBO: Final = "placebo"
-"""The side that trains nothing: texts of another one's lessons in the wrong places."""
 
 CONTESTANTS: Mapping[str, Callable[[], Contestant]] = {
     "none": Untrained,

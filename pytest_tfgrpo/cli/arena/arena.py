@@ -6,9 +6,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from pytest_tfgrpo.api.hooked import hooked_optimizers
 from pytest_tfgrpo.arena.arena import ENDING, Arena, holding
+from pytest_tfgrpo.arena.dry_run import dry_run
 from pytest_tfgrpo.arena.opening import ARENAS, begun_arena, open_plan
 from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.arena.progress import trained_line, watch
@@ -34,6 +37,9 @@ def arena(arguments: Arguments) -> Iterator[str]:
     """Let prompt optimizers compete on one budget, and compare what they came to on the eval split."""
     plan = _plan(arguments)
     one = Arena(plan)
+    if arguments.dry_run:
+        yield from dry_run(plan)
+        return
     make_output(plan.folder.parents[2])
     screen = sys.stderr if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     with holding(plan.folder), asyncio.Runner() as runner:
@@ -73,6 +79,5 @@ def _plan(arguments: Arguments) -> ArenaPlan:
     if given["replay"] is not None:
         flags["actor"] = f"replay:{given['replay']}"
     project = open_project(Path.cwd(), flags, os.environ)
-    return open_plan(
-        project.root, project.settings, project.task_id, folder, given, os.environ, lambda _names: {}
-    )
+    hooked = partial(hooked_optimizers, project.root)
+    return open_plan(project.root, project.settings, project.task_id, folder, given, os.environ, hooked)

@@ -14,7 +14,7 @@ def arena(parser: Parser) -> None:
     parser.add_argument(
         "--optimizers",
         metavar="NAMES",
-        help="who competes, separated by commas: none, placebo, heuristic, llm, and those of the hook",
+        help="who competes, separated by commas: none, placebo, heuristic, llm, gepa, few-shot, or by hook",
     )
     parser.add_argument(
         "--budget-rollouts",
@@ -33,6 +33,7 @@ def arena(parser: Parser) -> None:
         metavar="ARENA",
         help="go on with an arena that was interrupted (default: the latest); needs no other argument",
     )
+    parser.add_argument("--dry-run", action="store_true", help="print plan and cost, call nobody")
     parser.add_argument("--record", metavar="FILE", help="file to record all answers in")
     parser.add_argument("--replay", metavar="FILE", help="file whose recorded answers stand in for all calls")
     parser.add_task()

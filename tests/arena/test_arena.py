@@ -1,0 +1,241 @@
+"""An arena from its plan to its result: sides on one sweep, and the same result after a kill at any place."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo import cli
+from pytest_tfgrpo.arena.arena import NO_PLACEBO, Arena, holding
+from pytest_tfgrpo.arena.dry_run import dry_run
+from pytest_tfgrpo.arena.opening import open_plan
+from pytest_tfgrpo.arena.plan import ArenaPlan, fitted
+from pytest_tfgrpo.arena.protocol import Ring, RolloutsSpent, Trained
+from pytest_tfgrpo.arena.result import ArenaResult, read_result, write_result
+from pytest_tfgrpo.core.errors import BudgetError, JournalError, ResumeError, SettingError
+from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.settings import from_arguments
+from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.placebo import PLACEBO
+from pytest_tfgrpo.runs.journal.journal_contents import read_log
+from pytest_tfgrpo.suite.packs import pack_for, rewritten
+
+SETTINGS: dict[str, Any] = {
+    "actor": "offline",
+    "group_size": 2,
+    "acceptance": "off",
+    "eval_rollouts": 2,
+}
+
+
+class Asker:
+    """Asks twice and learns nothing."""
+
+    name = "asker"
+    identity: Mapping[str, Json] = {}
+    needs_teacher = False
+
+    async def train(self, ring: Ring) -> Trained:
+        first, *others = ring.train
+        made = await ring.ask([first, others[0], first])
+        assert [one.rollout.scenario_id for one in made] == [first.id, others[0].id, first.id]
+        assert len({one.rollout.rollout_id for one in made}) == 3
+        await ring.ask(others[:3])
+        with pytest.raises(RolloutsSpent, match="120 rollouts were requested, and 18 are left"):
+            await ring.ask([*ring.train] * 10)
+        return Trained(note=f"{ring.left} left")
+
+
+class Other(Asker):
+    """Asks with other words."""
+
+    async def train(self, ring: Ring) -> Trained:
+        pack = pack_for(ring.packs, ring.train[0].domain)
+        await ring.ask(ring.train[:1] * 2, packs={pack.domain: rewritten(pack, "Answer well.")})
+        return Trained()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project as ``tfgrpo init`` writes it."""
+    folder = tmp_path_factory.mktemp("project")
+    assert cli.main(["init", str(folder)]) == 0
+    return folder
+
+
+def planned(project: Path, names: str = "none,heuristic", budget: int = 24, **changes: Any) -> ArenaPlan:
+    given = {"optimizers": names, "budget_rollouts": budget, "suite": "."}
+    settings = from_arguments(SETTINGS | changes, learning=False)
+    folder = project / "out" / "task" / "arenas" / "one"
+    return open_plan(project, settings, "task", folder, given, os.environ, lambda _: {})
+
+
+def with_asker(project: Path, folder: Path, asker: Asker | None = None) -> ArenaPlan:
+    plan = planned(project, "none,heuristic,placebo")
+    known = {**plan.contestants, "asker": asker or Asker()}
+    return replace(plan, contestants=known, folder=folder / "one")
+
+
+def carried_out(plan: ArenaPlan) -> ArenaResult:
+    with holding(plan.folder), asyncio.Runner() as runner:
+        arena = Arena(plan)
+        arena.begin()
+        for name in arena.order:
+            runner.run(arena.train(name))
+        return runner.run(arena.finish())
+
+
+def timeless(result: ArenaResult) -> ArenaResult:
+    sides = tuple(replace(side, wall_s=0.0) for side in result.sides)
+    return replace(result, sides=sides, started_at="", finished_at="")
+
+
+@pytest.fixture(scope="module")
+def whole(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ArenaResult]:
+    """The folder of an arena of four sides, and its result."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, carried_out(with_asker(project, folder))
+
+
+def test_sides_spend_their_budget_and_are_asked_on_one_sweep(
+    whole: tuple[Path, ArenaResult], tmp_path: Path
+) -> None:
+    folder, result = whole
+    spent = {side.name: side.rollouts for side in result.sides}
+    assert spent == {"none": 0, "heuristic": 24, "placebo": 0, "asker": 6}
+    means = {
+        side.name: sum(score or 0.0 for scores in side.scores.values() for score in scores) / 20
+        for side in result.sides
+    }
+    assert means["heuristic"] > means["none"] == means["asker"]
+    assert {side.name: side.same_as for side in result.sides if side.same_as} == {"asker": "none"}
+    assert result.side("placebo").note == "placebo of heuristic"
+    assert result.side("asker").note == "18 left"
+    assert result.side("none").tokens_added == 0.0
+    assert (result.side("heuristic").tokens_added or 0) > 5
+    log = read_log(folder / "one" / "sides" / "final" / "runs" / "one-final")
+    assert len(log.rollouts) == result.sweep_rollouts
+    distinct = Counter(
+        len({rollout.epoch for rollout in log.rollouts.values() if rollout.scenario_id == id_})
+        for id_ in result.families
+    )
+    assert max(distinct) == 3, "equal prompts run once"
+    assert set(result.side("none").scores) == set(result.families)
+    assert read_result(write_result(tmp_path, result)) == result
+
+
+@pytest.mark.parametrize(
+    ("side", "run", "lines"),
+    [
+        ("heuristic", "one-heuristic-1", 9),
+        ("asker", "one-asker-questions", 3),
+        ("asker", "one-asker-questions", 7),
+        ("final", "one-final", 14),
+    ],
+)
+def test_a_killed_arena_goes_on_to_the_same_result(
+    project: Path, whole: tuple[Path, ArenaResult], tmp_path: Path, side: str, run: str, lines: int
+) -> None:
+    before, result = whole
+    folder = tmp_path / "one"
+    shutil.copytree(before / "one", folder)
+    order = ["none", "heuristic", "asker", "placebo", "final"]
+    for later in order[order.index(side) :]:
+        (folder / "sides" / later / "trained.json").unlink(missing_ok=True)
+        if later != side:
+            shutil.rmtree(folder / "sides" / later, ignore_errors=True)
+    journal = folder / "sides" / side / "runs" / run / JOURNAL
+    kept = journal.read_bytes().splitlines(keepends=True)
+    assert len(kept) > lines
+    journal.write_bytes(b"".join(kept[:lines]) + kept[lines][:20])
+    assert timeless(carried_out(with_asker(project, tmp_path))) == timeless(result)
+
+
+def test_a_contestant_that_asks_something_else_after_a_kill_is_refused(
+    project: Path, whole: tuple[Path, ArenaResult], tmp_path: Path
+) -> None:
+    before, _ = whole
+    shutil.copytree(before / "one", tmp_path / "one")
+    (tmp_path / "one" / "sides" / "asker" / "trained.json").unlink()
+    arena = Arena(with_asker(project, tmp_path, Other()))
+    arena.begin()
+    with pytest.raises(JournalError, match="question 1 of one-asker-questions is another one than on file"):
+        asyncio.run(arena.train("asker"))
+
+
+def test_an_arena_goes_on_only_as_it_began_and_alone(project: Path, tmp_path: Path) -> None:
+    plan = replace(planned(project), folder=tmp_path / "one")
+    with holding(plan.folder):
+        with pytest.raises(ResumeError, match="another process is running it"), holding(plan.folder):
+            pass
+        Arena(plan).begin()
+    with pytest.raises(ResumeError, match="cannot be resumed: budget_rollouts changed since"):
+        Arena(replace(plan, budget_rollouts=30)).begin()
+    other = planned(project, seed=1)
+    with pytest.raises(ResumeError, match="settings changed since"):
+        Arena(replace(other, folder=plan.folder)).begin()
+
+
+class Broken(Asker):
+    async def train(self, ring: Ring) -> Trained:
+        raise ZeroDivisionError("no luck")
+
+
+class Poor(Asker):
+    async def train(self, ring: Ring) -> Trained:
+        raise BudgetError("no money is left")
+
+
+def test_an_optimizer_that_breaks_does_not_compete_and_a_spent_budget_ends_all(
+    project: Path, tmp_path: Path
+) -> None:
+    plan = replace(planned(project, "none,few-shot"), folder=tmp_path / "one")
+    known: dict[str, Any] = {"none": plan.contestants["none"], "asker": Broken(), PLACEBO: None}
+    result = carried_out(replace(plan, contestants=known))
+    assert result.side("asker").note == "ZeroDivisionError: no luck"
+    assert result.side("asker").scores == result.side(PLACEBO).scores == {}
+    assert result.side(PLACEBO).note == NO_PLACEBO
+    poor = replace(plan, contestants={**known, "asker": Poor()}, folder=tmp_path / "two")
+    with pytest.raises(BudgetError, match="no money is left"):
+        carried_out(poor)
+
+
+def test_a_learning_run_is_as_large_as_the_rollouts_allow(project: Path) -> None:
+    plan = planned(project, budget=100, group_size=3)
+    sizes = {}
+    for left in (23, 24, 36, 50, 100, 1000):
+        found = fitted(plan, left)
+        sizes[left] = found and (found["epochs"], found["group_size"])
+    assert sizes == {23: None, 24: (1, 2), 36: (1, 3), 50: (1, 4), 100: (2, 4), 1000: (27, 3)}
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ("none,llmm", "unknown optimizer 'llmm'; did you mean 'llm'?"),
+        ("none,", "unknown optimizer ''; there are none, heuristic, "),
+    ],
+)
+def test_an_unknown_optimizer_is_refused(project: Path, names: str, told: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(told)):
+        planned(project, names)
+
+
+def test_a_dry_run_says_rollouts_and_cost_and_writes_nothing(project: Path, tmp_path: Path) -> None:
+    plan = replace(planned(project, "none,heuristic,few-shot", budget=30), folder=tmp_path / "one")
+    lines = list(dry_run(plan))
+    rows = {words[0]: words[-2:] for row in lines if (words := row.split())}
+    assert rows["heuristic"] == ["24", "$0.00"]
+    assert rows["few-shot"] == ["30", "$0.00"]
+    assert rows["final"] == ["60", "$0.00"]
+    assert rows["total"] == ["114", "$0.00"]
+    assert not plan.folder.exists()
