@@ -62,7 +62,7 @@ def trained_line(name: str, side: TrainedSide, *, on_file: bool) -> str:
     made = side.trained
     words = [plural(side.spent.rollouts, "rollout")]
     if side.spent.teacher_calls:
-        words.append(plural(side.spent.teacher_calls, "call of the teacher", many="calls of the teacher"))
+        words.append(plural(side.spent.teacher_calls, "teacher call"))
     if made.library is not None:
         words.append(plural(len(made.library.experiences), "lesson"))
     if made.packs:
