@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_tfgrpo.core.errors import BudgetError, OutageError, RewarderError
 from pytest_tfgrpo.core.python.clock import utc_now
-from pytest_tfgrpo.core.records import CheckerResult, Group, Phase, PhaseResult, Run, RunStatus, header_fields
-from pytest_tfgrpo.engine.attempts.deliveries import Deliveries
+from pytest_tfgrpo.core.records import Group, Phase, PhaseResult, Run, RunStatus, header_fields
+from pytest_tfgrpo.engine.attempts.deliveries import FromTests
 from pytest_tfgrpo.engine.context import RunContext
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.lifetime import calling, open_run, reach_models, remove_workspaces
@@ -21,7 +21,6 @@ from pytest_tfgrpo.engine.phases.cohort import Cohort, carry_out
 from pytest_tfgrpo.engine.run_end import RunEnd
 from pytest_tfgrpo.llm.limits.slots import endpoint_uses
 from pytest_tfgrpo.llm.prices import price_uses
-from pytest_tfgrpo.protocols import Actor
 from pytest_tfgrpo.runs.job import Job
 from pytest_tfgrpo.suite.packs import packs_in_use
 
@@ -76,12 +75,10 @@ async def open_bench(prepared: Prepared, gauge: Gauge) -> AsyncIterator[Bench]:
         open_run(
             job,
             prepared.folder,
-            observe=Observers(()),
+            observe=Observers((), retell=False),
             warn=warnings.append,
             gauge=gauge,
-            checker_results=Deliveries[CheckerResult](),
-            agents=Deliveries[Actor](),
-            retell=False,
+            tests=FromTests(),
         ) as context,
     ):
         bench = Bench(context)
