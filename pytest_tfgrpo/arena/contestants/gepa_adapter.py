@@ -86,12 +86,10 @@ class GepaAdapter:
         eval_batch: Batch,
         components_to_update: Sequence[str],
     ) -> dict[str, list[Example]]:
-        """Return what a teacher is shown, by the text that it may change."""
+        """Return what a teacher is shown, by the text that it may change: a minibatch is of one pack."""
         trials = eval_batch.trajectories or ()
-        return {
-            place: [example(t.scenario, t.attempt) for t in trials if t.place == place and t.attempt]
-            for place in components_to_update
-        }
+        shown = [example(trial.scenario, trial.attempt) for trial in trials if trial.attempt]
+        return dict.fromkeys(components_to_update, shown)
 
     def _trial(self, item: SearchTask, attempt: ScoredRollout | None) -> TaskAttempt:
         return TaskAttempt(self._texts.place_of(item.scenario), item.scenario, attempt)

@@ -8,6 +8,7 @@ from support.builders import make_experience
 from support.fake_ring import FakeRing, pack_of, tasks
 
 from pytest_tfgrpo.arena.contestants.few_shot import FewShot, example_text
+from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.learning.library.experience_lines import check
 from pytest_tfgrpo.learning.library.library import of
 from pytest_tfgrpo.suite.packs import rewritten
@@ -45,6 +46,13 @@ def test_solved_tasks_become_examples_that_a_library_takes():
     assert trained.note == "1 of 12 train tasks solved, 1 of them are examples"
     assert ring.spent == 12 + 11 + 11
     assert {id_.partition("-")[0] for id_, _ in ring.prompts} == {"train"}
+
+
+def test_the_answer_of_a_train_task_is_no_reason_to_refuse_its_example():
+    checks = (Check(kind="exact", params={"value": "17 kilograms"}),)
+    known = [replace(scenario, checks=checks) for scenario in tasks("train", 2)]
+    trained = train(FakeRing(lambda prompt, scenario: 1.0, nobody, 9, train=known, answer="17 kilograms"))
+    assert [lesson.summary32[-20:] for lesson in trained.library.experiences] == ["Answer: 17 kilograms"] * 2
 
 
 def test_the_examples_stand_in_prompts():

@@ -58,6 +58,26 @@ def test_it_spends_its_budget_to_the_rollout(budget):
     assert ring.spent == budget
 
 
+def test_without_a_rollout_left_it_asks_for_no_text():
+    ring = FakeRing(knows, proposing(PHRASE), 1 + 3)
+    train(ring)
+    assert (ring.spent, ring.questions) == (4, [])
+
+
+def test_a_text_that_only_a_part_of_a_minibatch_was_tried_on_is_not_chosen():
+    trained = train(FakeRing(knows, proposing(PHRASE), 1 + 3 + 1))
+    assert trained.packs == {}
+    assert "the budget ended within a batch, which ran 1 of its 3 scenarios" in trained.note
+
+
+def test_an_error_of_the_agent_is_no_reason_for_another_text():
+    def at_times(prompt, scenario):
+        return None if PHRASE not in prompt.system and int(scenario.id.rpartition("-")[2]) % 2 else 0.5
+
+    trained = train(FakeRing(at_times, proposing(PHRASE), 60))
+    assert trained.note.startswith("9 texts proposed, 0 of them tried on the dev split")
+
+
 @pytest.mark.parametrize(("room", "best"), [(0, "Better."), (1, "Better better.")])
 def test_a_pass_that_the_budget_ends_decides_on_what_it_ran(room, best):
     """What has no score yet counts as that of the best so far."""
