@@ -78,7 +78,8 @@ class _Search:
         packs = self._texts.packs(best)
         if reflection.given_up and not packs:
             raise OptimizerError(f"the teacher answers no question of gepa: {reflection.in_a_row[-1]}")
-        library = self._texts.library(packs) if packs else None
+        carried = packs and self._ring.library.experiences
+        library = self._texts.library(packs) if carried else None
         return Trained(library=library, packs=packs, note=self._note(adapter, reflection, len(packs)))
 
     def _best(self, adapter: GepaAdapter, reflection: Reflection) -> Mapping[str, str]:

@@ -42,6 +42,7 @@ def test_it_finds_the_text_that_helps():
     ring = FakeRing(partly, proposing("Be brief.", "Be very brief.", f"Solve the task. {PHRASE}"), 120)
     trained = train(ring)
     assert trained.packs == {"text": pack_of(system=f"Solve the task. {PHRASE}")}
+    assert trained.library is None
     assert ring.spent == 120
     assert trained.note.startswith("3 texts proposed, 1 of them tried on the dev split")
     system, user = ring.questions[0]
