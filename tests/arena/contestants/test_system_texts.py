@@ -48,11 +48,14 @@ def test_what_the_start_says_already_is_no_reason():
     assert not texts.usable({"text": f"{start}\n<|im_end|>"})
 
 
-@pytest.mark.parametrize(("length", "usable"), [(MAX_CHARS, True), (MAX_CHARS + 1, False)])
-def test_a_text_is_as_long_as_the_limit_or_the_start(length, usable):
-    text = "ab " * (length // 3) + "c" * (length % 3)
-    assert texts_of().usable({"text": text}) == usable
-    assert texts_of("x " * MAX_CHARS).usable({"text": text})
+@pytest.mark.parametrize(
+    ("start", "length", "usable"),
+    [(9, MAX_CHARS, True), (9, MAX_CHARS + 1, False), (MAX_CHARS + 1, MAX_CHARS + 1, True)],
+)
+def test_a_text_is_as_long_as_the_limit_or_the_start(monkeypatch, start, length, usable):
+    texts = texts_of("x" * start)
+    monkeypatch.setattr(texts._ring.screen, "refuse_text", lambda *_, code: None)
+    assert texts.usable({"text": "y" * length}) == usable
 
 
 def test_a_pack_for_every_domain_is_screened_for_each_that_it_serves():
