@@ -1,0 +1,133 @@
+"""The suites of `real_model.py`, made of own texts: 32 families each, in four domains.
+
+* *form*: a field of a note is asked for, and the answer must stand alone
+* *convention*: tickets go to one of two queues by house rules, a coin for each kind of ticket
+* *content*: a number is asked for that few people know
+
+A family has two train tasks, a dev task and two eval tasks. They share what is asked and no text. The texts
+are fixed; the queues are drawn by SEED, so that each queue takes half of the kinds of each desk.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from real_notes import ASKED, FACT_TASKS, FACTS, NOTES
+from real_tickets import TICKETS
+
+SEED = 38
+QUEUES = ("amber", "blue")
+SPLITS = ("train", "train", "dev", "eval", "eval")
+"""Of the five tasks of a family."""
+SLOTS = 1
+"""Lessons that a prompt carries: of more than one, a small model follows any."""
+
+Name: TypeAlias = Literal["form", "convention", "content"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tasks with their ground truth, and what a person would teach about them."""
+
+    name: Name
+    scenarios: Sequence[Mapping[str, Any]]
+    """As in a scenario file."""
+    hand_written: Sequence[tuple[str, str]]
+    """Domain and text of each lesson."""
+    max_tokens: int
+    """Of an answer."""
+    queues: Sequence[str] = ()
+    """Those between which `real_dispatch.py` chooses; empty: the answer of the model is the answer."""
+
+
+def form() -> Suite:
+    """Return tasks whose answers are a word or a number that the note has, and nothing else."""
+
+    def tasks() -> Iterator[Mapping[str, Any]]:
+        for domain, notes in NOTES.items():
+            for field, asked in ASKED[domain].items():
+                for n, (note, words) in enumerate(notes):
+                    values = dict(zip(ASKED[domain], words.split(), strict=True))
+                    question = asked[max(n - 1, 0) if n < 3 else 2]
+                    alone = rf"\A\W*{re.escape(values[field])}\W*\Z"
+                    check = {"kind": "regex", "pattern": alone, "flags": "i"}
+                    yield _task(domain, field, n, f"{note.format(**values)} {question}", check)
+
+    lessons = [(domain, "Answer with one word or number, without a sentence.") for domain in NOTES]
+    return Suite("form", tuple(tasks()), lessons, 64)
+
+
+def rules() -> dict[tuple[str, str], str]:
+    """Return the queue of each kind of ticket, by desk and kind."""
+    coins = random.Random(SEED)
+    found = {}
+    for desk, kinds in TICKETS.items():
+        drawn = [*QUEUES] * (len(kinds) // 2)
+        coins.shuffle(drawn)
+        found.update({(desk, kind): queue for kind, queue in zip(kinds, drawn, strict=True)})
+    return found
+
+
+def convention() -> Suite:
+    """Return tickets, and the queue that the house puts each into."""
+    queue_of = rules()
+    tasks = [
+        _task(desk, kind, n, f"Ticket: {text}", {"kind": "exact", "value": queue_of[desk, kind]})
+        for desk, kinds in TICKETS.items()
+        for kind, texts in kinds.items()
+        for n, text in enumerate(texts)
+    ]
+    lessons = [(desk, f"For tasks about {kind}: use {queue}.") for (desk, kind), queue in queue_of.items()]
+    return Suite("convention", tasks, lessons, 12, QUEUES)
+
+
+def content() -> Suite:
+    """Return questions for the number that a rare word stands for."""
+    tasks, lessons = [], []
+    for domain, facts in FACTS.items():
+        for word, (value, unit, fact) in facts.items():
+            lessons.append((domain, fact))
+            for n, asked in enumerate(FACT_TASKS[domain]):
+                prompt = asked.format(w=word, u=unit, U=unit.capitalize())
+                tasks.append(_task(domain, word, n, prompt, {"kind": "number", "value": value}))
+    return Suite("content", tasks, lessons, 64)
+
+
+SUITES: Mapping[str, Callable[[], Suite]] = {"form": form, "convention": convention, "content": content}
+
+SYSTEM: Mapping[Name, str] = {
+    "form": "You answer questions about notes.",
+    "convention": "You route tickets to one of two queues, amber or blue. Answer with the queue.",
+    "content": "Answer with one number.",
+}
+
+
+def packs() -> dict[str, str]:
+    """Return the files of the prompt packs of all suites, by path in their folder; not stamped yet.
+
+    They are the same for both places: with lessons `beside` the task, the endpoint has ``system_role: user``.
+    """
+    domains = {"form": NOTES, "convention": TICKETS, "content": FACTS}
+    files = {}
+    for suite, system in SYSTEM.items():
+        for domain in domains[suite]:
+            manifest = {"id": domain, "domain": domain, "system": "system.md", "experience_slots": SLOTS}
+            files[f"{domain}/manifest.json"] = json.dumps(manifest, indent=2) + "\n"
+            files[f"{domain}/system.md"] = system + "\n"
+    return files
+
+
+def _task(domain: str, family: str, n: int, prompt: str, check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": f"{domain}-{family}-{n + 1}",
+        "domain": domain,
+        "family": family,
+        "split": SPLITS[n],
+        "prompt": prompt,
+        "checks": [dict(check)],
+    }

@@ -1,0 +1,243 @@
+"""The tickets of the suite *convention* of `real_suites.py`: by desk and kind, five texts of each kind.
+
+The first two are train tasks, the third is a dev task, the last two are eval tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+TICKETS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "computers": {
+        "printer": (
+            "The printer on floor two prints blank pages.",
+            "Ink drips out of our printer since Monday.",
+            "Can somebody move the printer next to the stairs?",
+            "A printer in the mail room is beeping all day.",
+            "I need black toner for the printer of the press team.",
+        ),
+        "laptop": (
+            "My new laptop shows a dark screen.",
+            "The laptop gets hot while it charges.",
+            "Please order a laptop for our trainee.",
+            "Coffee was spilled over a laptop.",
+            "Which laptop may I take to the fair?",
+        ),
+        "keyboard": (
+            "Three letters of my keyboard are stuck.",
+            "I would like a keyboard with a French layout.",
+            "Crumbs under the keyboard, who cleans it?",
+            "The wireless keyboard loses its connection.",
+            "A colleague asks for a quiet keyboard.",
+        ),
+        "monitor": (
+            "My monitor flickers in the morning.",
+            "A green line runs across the monitor.",
+            "Two people share one monitor, we need another.",
+            "The stand of the monitor is broken.",
+            "How do I turn the monitor upright?",
+        ),
+        "password": (
+            "I forgot my password during the holidays.",
+            "The password expires although I changed it.",
+            "Must a password really have twenty signs?",
+            "Someone wrote a password on the whiteboard.",
+            "My password works at home, not in the office.",
+        ),
+        "backup": (
+            "Last night the backup stopped half way.",
+            "Please bring back a file from the backup.",
+            "How long do you keep a backup of mail?",
+            "The backup disk is nearly full.",
+            "A backup of the wiki is missing.",
+        ),
+        "scanner": (
+            "The scanner pulls in two sheets at once.",
+            "Receipts come out crooked from the scanner.",
+            "We want to lend the scanner to the archive.",
+            "No light comes on in the scanner.",
+            "Where does the scanner save its pictures?",
+        ),
+        "headset": (
+            "One ear of the headset is silent.",
+            "My headset hums in every call.",
+            "Ten people of sales want a headset.",
+            "The foam of a headset fell off.",
+            "Is the headset fit for rainy weather?",
+        ),
+    },
+    "building": {
+        "badge": (
+            "My badge does not open the side door.",
+            "I lost the badge on the train.",
+            "A guest needs a badge until Friday.",
+            "The photo on my badge is ten years old.",
+            "Two cleaners were given the same badge.",
+        ),
+        "heater": (
+            "The heater in room four stays cold.",
+            "A heater knocks the whole night.",
+            "Water runs down below the heater.",
+            "Please close the heater in the empty office.",
+            "The knob of my heater came off.",
+        ),
+        "window": (
+            "A window in the hall does not close.",
+            "Birds fly against the big window.",
+            "The handle of our window is loose.",
+            "When is the window of the lobby cleaned?",
+            "There is a crack in the kitchen window.",
+        ),
+        "elevator": (
+            "The elevator stops between two floors.",
+            "In the elevator the number three is dark.",
+            "We must bring a piano up in the elevator.",
+            "It smells of smoke inside the elevator.",
+            "Visitors say the elevator shakes.",
+        ),
+        "parking": (
+            "Somebody took my place on the parking deck.",
+            "I need parking for a van next week.",
+            "Does parking cost something on Sundays?",
+            "The gate at the parking lot is stuck.",
+            "Ice covers the parking area.",
+        ),
+        "lamp": (
+            "The lamp over my desk buzzes.",
+            "A lamp in the corridor went out.",
+            "Can I get a warmer lamp for reading?",
+            "The lamp at the entrance burns at noon.",
+            "Broken glass lies under a lamp.",
+        ),
+        "toilet": (
+            "The toilet on floor one is blocked.",
+            "No paper is left in the toilet.",
+            "A toilet door cannot be locked.",
+            "Who repairs the toilet of the canteen?",
+            "The toilet keeps running for hours.",
+        ),
+        "carpet": (
+            "A stain on the carpet in room nine.",
+            "The edge of a carpet trips people up.",
+            "Dust under the carpet makes me sneeze.",
+            "May we choose another carpet colour?",
+            "The carpet got wet on Tuesday.",
+        ),
+    },
+    "shop": {
+        "refund": (
+            "I wait for my refund since March.",
+            "The refund went to an old account.",
+            "Is a refund possible without a receipt?",
+            "They sent the refund twice.",
+            "My refund is ten euros short.",
+        ),
+        "voucher": (
+            "The voucher code is refused at the till.",
+            "Grandma gave me a voucher from last year.",
+            "Can I split a voucher over two orders?",
+            "My voucher never arrived by mail.",
+            "A voucher was printed without a value.",
+        ),
+        "parcel": (
+            "The parcel lies at a neighbour I do not know.",
+            "Rain soaked my parcel.",
+            "Please send the parcel to our summer house.",
+            "Half of the parcel was empty.",
+            "The driver threw the parcel over a fence.",
+        ),
+        "invoice": (
+            "The invoice names the wrong company.",
+            "I was charged for an invoice that I paid.",
+            "We need the invoice in English.",
+            "An invoice without a date came today.",
+            "Where can I download an invoice of May?",
+        ),
+        "warranty": (
+            "Does the warranty cover a scratched lid?",
+            "My warranty ends while you repair it.",
+            "The warranty card was not in the box.",
+            "I would like to extend the warranty.",
+            "Who keeps the warranty when I sell it?",
+        ),
+        "newsletter": (
+            "I get the newsletter three times a day.",
+            "Stop the newsletter to my old address.",
+            "The newsletter links lead nowhere.",
+            "Can the newsletter come in large print?",
+            "A picture in your newsletter shows my house.",
+        ),
+        "review": (
+            "My review vanished from your page.",
+            "A rude review uses my name.",
+            "How do I correct a typo in a review?",
+            "The review shows one star, I gave five.",
+            "May I add a photo to my review?",
+        ),
+        "catalogue": (
+            "The catalogue has no prices on page six.",
+            "Send a catalogue to my school.",
+            "Your catalogue came torn.",
+            "Is there a catalogue for garden tools?",
+            "We wish for fewer copies of the catalogue.",
+        ),
+    },
+    "staff": {
+        "holiday": (
+            "I want to move my holiday to June.",
+            "Two of us planned holiday in one week.",
+            "Does unused holiday end in December?",
+            "My holiday was refused without a reason.",
+            "Half a day of holiday is missing in my list.",
+        ),
+        "salary": (
+            "The salary came three days late.",
+            "My salary slip shows a wrong bank.",
+            "When is the salary of interns raised?",
+            "I would like part of my salary as a bicycle.",
+            "Why did my salary drop in April?",
+        ),
+        "training": (
+            "The training on safety was cancelled.",
+            "I wish to join a training in Lyon.",
+            "Who pays for the hotel of a training?",
+            "Our training needs a bigger room.",
+            "A certificate of the training is missing.",
+        ),
+        "uniform": (
+            "My uniform is two sizes too small.",
+            "A button of the uniform tore off.",
+            "Must I iron the uniform by myself?",
+            "The summer uniform is too warm.",
+            "We lack a uniform for the new guard.",
+        ),
+        "overtime": (
+            "My overtime of last week is not counted.",
+            "Can overtime be taken as free days?",
+            "The night team has too much overtime.",
+            "I did overtime on a bank holiday.",
+            "Who signs the overtime of drivers?",
+        ),
+        "contract": (
+            "My contract ends this autumn.",
+            "The contract has a wrong birth date.",
+            "I never got a copy of my contract.",
+            "Can the contract be changed to part time?",
+            "A page of the contract is unreadable.",
+        ),
+        "canteen": (
+            "The canteen has no meal without meat.",
+            "Queues at the canteen are too long.",
+            "I found a hair in the canteen soup.",
+            "May guests eat in the canteen?",
+            "The canteen closes before my break.",
+        ),
+        "commute": (
+            "My commute got longer by an hour.",
+            "Do you pay a train card for the commute?",
+            "I share the commute with a colleague.",
+            "A bus for the commute would help us.",
+            "Snow made my commute impossible.",
+        ),
+    },
+}
