@@ -1,7 +1,7 @@
-"""The agent of the suite *convention*: a model names a queue, and the agent puts the ticket there.
+"""The agent of the suite *convention*: a model says which queue to use, and the agent puts the ticket there.
 
-The model must name one of the queues: its answer is bound by a JSON schema. Putting a ticket into a queue is
-a call of the tool of that name, which is all that the house sees of an answer.
+A grammar of llama.cpp binds the answer to the words "use" and a queue. Putting a ticket into a queue is a
+call of the tool of that name, which is all that the house sees of an answer.
 """
 
 from __future__ import annotations
@@ -18,22 +18,29 @@ TIMEOUT_S = 600
 Dispatcher = Callable[[AgentContext], Coroutine[Any, Any, Mapping[str, Any]]]
 
 
-def dispatcher(base_url: str, model: str, queues: Sequence[str], place: str, max_tokens: int) -> Dispatcher:
-    """Return an agent that chooses between `queues`, with its lessons in the system text or `beside` the task."""
+def dispatcher(
+    base_url: str, model: str, queues: Sequence[str], max_tokens: int, *, beside: bool, bound: bool
+) -> Dispatcher:
+    """Return an agent that chooses between `queues`.
+
+    With `beside` its lessons stand in the text of the user, else in that of the system; with `bound` the
+    server keeps the answer to the queues.
+    """
+    closed = " | ".join(json.dumps(f"use {queue}") for queue in queues)
+    extra = {"grammar": f"root ::= {closed}"} if bound else {}
 
     async def dispatch(context: AgentContext) -> Mapping[str, Any]:
-        """Return the queue of a ticket."""
+        """Put a ticket into the queue that the model names first; a text without one is the answer."""
         system, user = context.prompt.system, context.prompt.user
-        schema = {"type": "string", "enum": list(queues)}
+        together = [{"role": "user", "content": f"{system}\n\n{user}"}]
+        apart = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         body = {
+            **extra,
             "model": model,
-            "messages": [{"role": "user", "content": f"{system}\n\n{user}"}]
-            if place == "beside"
-            else [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "messages": together if beside else apart,
             "max_tokens": max_tokens,
             "temperature": context.temperature,
             "seed": context.seed % 2**31,
-            "response_format": {"type": "json_schema", "json_schema": {"name": "queue", "schema": schema}},
         }
         reply = await asyncio.to_thread(_post, f"{base_url}/chat/completions", body)
         choice, usage = reply["choices"][0], reply["usage"]
@@ -45,8 +52,8 @@ def dispatcher(base_url: str, model: str, queues: Sequence[str], place: str, max
             "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
             "finish": choice["finish_reason"],
         }
-        queue = json.loads(text)
-        return {"answer": queue, "frames": [made, {"kind": "tool", "name": queue, "input": {}}]}
+        named = [word for word in text.replace(".", " ").split() if word in queues][:1]
+        return {"answer": text, "frames": [made, *({"kind": "tool", "name": name} for name in named)]}
 
     dispatch.paid = False  # type: ignore[attr-defined]
     return dispatch

@@ -21,7 +21,7 @@ from real_notes import ASKED, FACT_TASKS, FACTS, NOTES
 from real_tickets import TICKETS
 
 SEED = 38
-QUEUES = ("amber", "blue")
+QUEUES = ("east", "west")
 SPLITS = ("train", "train", "dev", "eval", "eval")
 """Of the five tasks of a family."""
 SLOTS = 1
@@ -77,13 +77,21 @@ def convention() -> Suite:
     """Return tickets, and the queue that the house puts each into."""
     queue_of = rules()
     tasks = [
-        _task(desk, kind, n, f"Ticket: {text}", {"kind": "exact", "value": queue_of[desk, kind]})
+        _task(desk, kind, n, f"Ticket: {text}", _put(queue_of[desk, kind]))
         for desk, kinds in TICKETS.items()
         for kind, texts in kinds.items()
         for n, text in enumerate(texts)
     ]
-    lessons = [(desk, f"For tasks about {kind}: use {queue}.") for (desk, kind), queue in queue_of.items()]
+    lessons = [
+        (desk, f"A {kind} ticket goes to the queue {queue}: use {queue}.")
+        for (desk, kind), queue in queue_of.items()
+    ]
     return Suite("convention", tasks, lessons, 12, QUEUES)
+
+
+def _put(queue: str) -> Mapping[str, Any]:
+    """Return the check that a ticket is put into a queue, and into no other."""
+    return {"kind": "tool_calls", "order": "exact", "calls": [{"name": queue}]}
 
 
 def content() -> Suite:
@@ -102,7 +110,7 @@ SUITES: Mapping[str, Callable[[], Suite]] = {"form": form, "convention": convent
 
 SYSTEM: Mapping[Name, str] = {
     "form": "You answer questions about notes.",
-    "convention": "You route tickets to one of two queues, amber or blue. Answer with the queue.",
+    "convention": "You route tickets. Answer with the queue.",
     "content": "Answer with one number.",
 }
 
