@@ -1,167 +1,254 @@
 """The texts of the suites *form* and *content* of `real_suites.py`.
 
-Each domain has five notes with eight fields, and words to ask for each field; or eight facts
-and five tasks that need one of them. The first two are for train, the third for dev, the last two for eval.
+Of each five texts the first two are train tasks, the third is dev, the last two are eval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-NOTES: Mapping[str, Sequence[tuple[str, str]]] = {
-    "orders": (
-        (
-            "{customer} from {city} ordered {number} {colour} {item}s of {material} on {day}, to be paid "
-            "by {pay}.",
-            "Anna Leeds 6 red lamp glass Monday card",
-        ),
-        (
-            "On {day} we sent {number} {item}s, {colour} and made of {material}, to {customer} in "
-            "{city}, who paid by {pay}.",
-            "Oscar Porto 3 green bench oak Friday cheque",
-        ),
-        (
-            "New order, {day}: {customer}, {city}; {number} times the {colour} {item}, {material}; pays "
-            "by {pay}.",
-            "Mira Bergen 9 blue vase clay Sunday transfer",
-        ),
-        (
-            "Please pack {number} {colour} {item}s ({material}) for {customer}. The van goes to {city} "
-            "on {day}. Paid by {pay}.",
-            "Hugo Turin 4 white basket willow Tuesday cash",
-        ),
-        (
-            "Our shop in {city} says that {customer} wants a {colour} {item} made of {material}, in fact "
-            "{number} of them, by {day}, against {pay}.",
-            "Selma Ghent 7 black stool steel Thursday invoice",
-        ),
-    ),
-    "trips": (
-        (
-            "{guest} leaves {start} for {goal} by {vehicle} at {hour}, seat {seat}, with a {bag}, "
-            "because of a {reason}.",
-            "Ivan Oslo Malmo train 8 12 suitcase wedding",
-        ),
-        (
-            "The {vehicle} to {goal} starts in {start} at {hour}. {guest} has seat {seat}, takes a {bag} "
-            "and goes to a {reason}.",
-            "Clara Lyon Nice bus 11 40 backpack concert",
-        ),
-        (
-            "Booked for {guest}: {vehicle}, {start} to {goal}, {hour} o'clock, place {seat}. Luggage: "
-            "one {bag}. Purpose: {reason}.",
-            "Peter Cork Dublin ferry 6 25 trunk fair",
-        ),
-        (
-            "At {hour} a {vehicle} brings {guest} out of {start}, on place {seat}, beside a {bag}. A "
-            "{reason} waits in {goal}.",
-            "Lucia Rome Pisa tram 10 31 cello rehearsal",
-        ),
-        (
-            "For the {reason} in {goal}, {guest} rides the {vehicle} from {start}. Seat {seat} is free "
-            "at {hour}, and there is room for the {bag}.",
-            "Rufus Bonn Kiel coach 5 18 parcel match",
-        ),
-    ),
-    "people": (
-        (
-            "{name} is a {job} of {age} years who lives in {town}, keeps a {pet}, plays {sport}, speaks "
-            "{language} and was born in {month}.",
-            "Emma nurse 34 Graz cat tennis Polish May",
-        ),
-        (
-            "In {town} there is a {job}, {name}, born {age} years ago in {month}. With a {pet} at home, "
-            "{sport} on Sundays and {language} at work.",
-            "Walter baker 51 Ulm parrot golf Greek July",
-        ),
-        (
-            "Card: {name}; {age} years; {job}; {town}; pet: {pet}; sport: {sport}; language: {language}; "
-            "birthday in {month}.",
-            "Nadia pilot 29 Basel rabbit rowing Dutch March",
-        ),
-        (
-            "Every {month} our {job} {name} turns a year older, now {age}. The {pet} came from {town}. "
-            "The team knows {name} for {sport} and for {language}.",
-            "Boris teacher 46 Delft dog chess Danish June",
-        ),
-        (
-            "They say that {name}, {age}, {job} at {town}, taught a {pet} to watch {sport}, sings in "
-            "{language}, and has a birthday in {month}.",
-            "Greta farmer 63 Siena goose hockey Welsh April",
-        ),
-    ),
-    "garden": (
-        (
-            "In bed {bed} the {helper} planted {count} {plant}s beside the {place}. They need {water}, "
-            "grow {height} feet high and bloom in {season}.",
-            "2 gardener 15 rose fence rain 3 summer",
-        ),
-        (
-            "The {place} hides bed {bed}: {count} {plant}s, {height} feet tall, set by the {helper}, "
-            "with {water} water, at their best in {season}.",
-            "8 student 20 tulip wall well 1 spring",
-        ),
-        (
-            "Plan for bed {bed}, {season}: {plant}, {count} of them, height {height} feet; place: "
-            "{place}; water: {water}; who: {helper}.",
-            "5 neighbour 12 fern pond tap 2 winter",
-        ),
-        (
-            "Ask the {helper} whether the {count} {plant}s near the {place} got {water} water. Bed {bed} "
-            "should be {height} feet high by {season}.",
-            "9 cook 30 bean barn river 6 autumn",
-        ),
-        (
-            "Since {season} a {plant} stands by the {place}, {height} feet high. There are {count} more "
-            "in bed {bed}, which the {helper} keeps on {water} water.",
-            "4 porter 11 lily gate lake 7 June",
-        ),
-    ),
-}
-"""A note, and the values of the fields in the order of ASKED."""
-ASKED: Mapping[str, Mapping[str, Sequence[str]]] = {
+NOTES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "orders": {
-        "customer": ("Who is the customer?", "Which customer is this for?", "Name the customer."),
-        "city": ("Which city does it go to?", "To what city?", "Name the city."),
-        "number": ("How many pieces, what number?", "What number of pieces?", "Give the number of pieces."),
-        "colour": ("What colour is it?", "In which colour?", "Name the colour."),
-        "item": ("Which item is it?", "What item?", "Name the item."),
-        "material": ("Of which material?", "What material is it?", "Name the material."),
-        "day": ("On which day?", "What day is it?", "Name the day."),
-        "pay": ("What is it paid by?", "How is it paid?", "Say by what it is paid."),
+        "customer": (
+            "*Anna* bought our last lamp.",
+            "This bill is for *Oscar*.",
+            "The parcel belongs to *Mira*.",
+            "A chair was sold to *Hugo*.",
+            "*Selma* ordered two vases.",
+        ),
+        "city": (
+            "The van drives to *Leeds*.",
+            "Our shop is in *Porto*.",
+            "They send it from *Bergen*.",
+            "A box arrived in *Turin*.",
+            "The store moved to *Ghent*.",
+        ),
+        "colour": (
+            "The lamp is *red*.",
+            "She chose a *green* bench.",
+            "His vase was painted *blue*.",
+            "We sell a *white* basket.",
+            "They want the *black* stool.",
+        ),
+        "material": (
+            "The bench is made of *oak*.",
+            "A bowl of *glass* broke.",
+            "The pot consists of *clay*.",
+            "Our door is built of *steel*.",
+            "He bought a ring of *silver*.",
+        ),
+        "day": (
+            "The bus leaves on *Friday*.",
+            "We deliver on *Monday*.",
+            "The shop closes on *Sunday*.",
+            "Her order came on *Tuesday*.",
+            "The sale begins on *Thursday*.",
+        ),
+        "payment": (
+            "Oscar paid by *cheque*.",
+            "The rent is settled in *cash*.",
+            "Clara pays with a *card*.",
+            "They settled it by *transfer*.",
+            "We accept a *voucher*.",
+        ),
+        "size": (
+            "The shirt is *large*.",
+            "She took the *small* box.",
+            "He wears a *medium* coat.",
+            "A *tiny* cup is left.",
+            "They rent a *huge* tent.",
+        ),
+        "price": (
+            "The book costs *nine* euros.",
+            "A ticket is *seven* euros.",
+            "They paid *twelve* euros.",
+            "Her hat was *thirty* euros.",
+            "Bread is *four* euros.",
+        ),
     },
     "trips": {
-        "guest": ("Who is the passenger?", "Which passenger is it?", "Name the passenger."),
-        "start": ("Where is the departure?", "Which departure town?", "Name the town of departure."),
-        "goal": ("Where is the arrival?", "Which arrival town?", "Name the town of arrival."),
-        "vehicle": ("Which vehicle is it?", "What vehicle?", "Name the vehicle."),
-        "hour": ("At which hour?", "What hour is it?", "Give the hour."),
-        "seat": ("Which seat?", "What seat number?", "Give the seat."),
-        "bag": ("What is the luggage?", "Which luggage comes along?", "Name the luggage."),
-        "reason": ("What is the purpose?", "For which purpose?", "Name the purpose of it."),
+        "passenger": (
+            "*Ivan* sits in the train.",
+            "A seat is kept for *Clara*.",
+            "The ferry carries *Peter*.",
+            "We pick up *Lucia*.",
+            "*Rufus* missed the coach.",
+        ),
+        "destination": (
+            "The flight goes to *Oslo*.",
+            "We sail towards *Malta*.",
+            "Her train ends in *Lyon*.",
+            "The road leads to *Pisa*.",
+            "They hike up to *Davos*.",
+        ),
+        "vehicle": (
+            "He travels by *train*.",
+            "A *bus* brings them home.",
+            "They crossed the sea by *ferry*.",
+            "She rides a *bicycle*.",
+            "We rented a *van*.",
+        ),
+        "luggage": (
+            "Peter carries a *suitcase*.",
+            "She lost her *backpack*.",
+            "There is room for a *trunk*.",
+            "He forgot his *cello*.",
+            "They check in one *basket*.",
+        ),
+        "purpose": (
+            "Clara goes to a *concert*.",
+            "They travel for a *wedding*.",
+            "We drive to a *fair*.",
+            "A *meeting* calls him away.",
+            "She flies to a *match*.",
+        ),
+        "weather": (
+            "It was *sunny* in Rome.",
+            "The pass is *foggy*.",
+            "A *stormy* night delayed us.",
+            "The coast stays *windy*.",
+            "Their week was *rainy*.",
+        ),
+        "hotel": (
+            "We sleep at the *Falcon*.",
+            "The *Crown* has a free room.",
+            "He left his key in the *Anchor*.",
+            "They met at the *Pelican*.",
+            "Breakfast is good at the *Lantern*.",
+        ),
+        "meal": (
+            "On board they serve *soup*.",
+            "She ordered *pasta*.",
+            "The stop offers *salad*.",
+            "We had *pancakes* on the way.",
+            "He eats *rice* at noon.",
+        ),
     },
     "people": {
-        "name": ("What is the name?", "Which name is it?", "Give the name."),
-        "job": ("What is the profession?", "Which profession is it?", "Name the profession."),
-        "age": ("What is the age?", "Which age is it?", "Give the age."),
-        "town": ("Which town is it?", "In what town?", "Name the town."),
-        "pet": ("Which animal is it?", "What animal?", "Name the animal."),
-        "sport": ("Which sport is it?", "What sport?", "Name the sport."),
-        "language": ("Which language is it?", "What language?", "Name the language."),
-        "month": ("In which month is the birthday?", "What month is it?", "Name the month."),
+        "name": (
+            "The nurse is called *Emma*.",
+            "Our baker is *Walter*.",
+            "*Nadia* is the new pilot.",
+            "A teacher named *Boris* came.",
+            "They call the farmer *Greta*.",
+        ),
+        "profession": (
+            "Walter works as a *baker*.",
+            "Emma became a *nurse*.",
+            "My aunt is a *pilot*.",
+            "Boris retired as a *teacher*.",
+            "She trains to be a *lawyer*.",
+        ),
+        "animal": (
+            "Emma keeps a *cat*.",
+            "The boy feeds a *parrot*.",
+            "They bought a *rabbit*.",
+            "Our neighbour walks a *dog*.",
+            "A *goose* follows Greta.",
+        ),
+        "sport": (
+            "She plays *tennis*.",
+            "On Sundays he does *golf*.",
+            "Their school teaches *rowing*.",
+            "My cousin loves *hockey*.",
+            "We watch *boxing* together.",
+        ),
+        "language": (
+            "He speaks *Polish*.",
+            "The letter is in *Greek*.",
+            "She teaches *Dutch*.",
+            "They sing in *Welsh*.",
+            "I learn *Danish* at night.",
+        ),
+        "month": (
+            "Her birthday is in *May*.",
+            "He was born in *July*.",
+            "They married in *March*.",
+            "Our club meets each *June*.",
+            "The twins turn ten in *April*.",
+        ),
+        "instrument": (
+            "She plays the *violin*.",
+            "He repairs a *piano*.",
+            "Their band needs a *drum*.",
+            "A *flute* lies on the desk.",
+            "We heard the *trumpet*.",
+        ),
+        "mood": (
+            "Emma is *happy* today.",
+            "The clerk seems *tired*.",
+            "Our guest was *angry*.",
+            "My brother feels *lonely*.",
+            "The crowd grew *calm*.",
+        ),
     },
     "garden": {
-        "bed": ("Which bed is it?", "What bed number?", "Give the bed."),
-        "helper": ("Which worker is it?", "What worker?", "Name the worker."),
-        "count": ("What is the count of plants?", "Which count is it?", "Give the count."),
-        "plant": ("Which species is it?", "What species?", "Name the species."),
-        "place": ("Which landmark is beside it?", "What landmark?", "Name the landmark."),
-        "water": ("Which water is used?", "What water?", "Name the kind of water."),
-        "height": ("Which height in feet?", "What height?", "Give the height."),
-        "season": ("Which season is it?", "What season?", "Name the season."),
+        "plant": (
+            "A *rose* stands at the fence.",
+            "We watered the *tulip*.",
+            "He cut back the *fern*.",
+            "The *lily* needs shade.",
+            "She dries *mint* on the roof.",
+        ),
+        "tool": (
+            "He digs with a *spade*.",
+            "She sharpened the *rake*.",
+            "The *hammer* is rusty.",
+            "They borrowed a *ladder*.",
+            "A *saw* hangs in the shed.",
+        ),
+        "season": (
+            "It blooms in *spring*.",
+            "We harvest in *autumn*.",
+            "The pond freezes in *winter*.",
+            "Bees are busy in *summer*.",
+            "Rain fell all *autumn*.",
+        ),
+        "fruit": (
+            "The tree bears an *apple*.",
+            "She picked a *pear*.",
+            "A *plum* fell on the path.",
+            "They planted a *cherry*.",
+            "He gave me a *melon*.",
+        ),
+        "insect": (
+            "A *bee* sat on the bloom.",
+            "The *ant* carries a leaf.",
+            "We saw a *moth* at dusk.",
+            "A *wasp* stung the dog.",
+            "The *beetle* is asleep.",
+        ),
+        "vegetable": (
+            "They grow a *carrot*.",
+            "The *onion* is ripe.",
+            "He pulled out a *radish*.",
+            "She sells one *pumpkin*.",
+            "We cook the *leek*.",
+        ),
+        "bird": (
+            "A *robin* sings at noon.",
+            "The *crow* stole a cherry.",
+            "An *owl* lives in the barn.",
+            "We feed a *sparrow*.",
+            "The *heron* waits at the pond.",
+        ),
+        "soil": (
+            "The bed is full of *sand*.",
+            "They brought in *peat*.",
+            "Under the grass lies *gravel*.",
+            "He mixes *compost* in.",
+            "Her pots hold *loam*.",
+        ),
     },
 }
-"""How each field is asked for: in train, dev and eval tasks."""
+"""Notes by domain and field; what the field holds stands between asterisks."""
+ASKED = (
+    "What is the {field}?",
+    "Which {field} is it?",
+    "The {field}, please.",
+    "Name the {field}.",
+    "Tell me the {field}.",
+)
 FACTS: Mapping[str, Mapping[str, tuple[int, str, str]]] = {
     "time": {
         "fortnight": (14, "days", "A fortnight has 14 days."),
@@ -207,31 +294,31 @@ FACTS: Mapping[str, Mapping[str, tuple[int, str, str]]] = {
 """What a word means: a number, of what, and the fact as a lesson says it."""
 FACT_TASKS: Mapping[str, Sequence[str]] = {
     "time": (
-        "How many {u} are in a {w}?",
-        "A {w} begins today. It ends in how many {u}?",
-        "Our lease runs for one {w}; count its {u}.",
-        "{U} in one {w}: how many?",
-        "The voyage took a {w}. Say that in {u}.",
+        "How many {u} has a {w}?",
+        "How many {u} pass in one {w}?",
+        "A {w} is how many {u}?",
+        "What number of {u} is in a {w}?",
+        "Say how many {u} a {w} has.",
     ),
     "counts": (
-        "How many {u} make a {w}?",
-        "The merchant bought one {w}. How many {u} did he get?",
-        "A crate holds exactly a {w}; count the {u}.",
-        "{U} in one {w}: how many?",
-        "Otto sells a {w}. Say that in {u}.",
+        "How many {u} has a {w}?",
+        "How many {u} are sold as one {w}?",
+        "A {w} is how many {u}?",
+        "What number of {u} is in a {w}?",
+        "Say how many {u} make a {w}.",
     ),
     "lengths": (
-        "How many {u} are in a {w}?",
-        "The rope is one {w} long. How many {u} is it?",
-        "It reaches as far as a {w}; measure that in {u}.",
-        "{U} in one {w}: how many?",
-        "The field is a {w} wide. Say that in {u}.",
+        "How many {u} has a {w}?",
+        "How many {u} long is one {w}?",
+        "A {w} is how many {u}?",
+        "What number of {u} is in a {w}?",
+        "Say how many {u} make a {w}.",
     ),
     "games": (
-        "How many {u} does {w} need?",
-        "We set up {w} for tonight. How many {u} do we lay out?",
-        "The club orders what {w} takes; count the {u}.",
-        "{U} in {w}: how many?",
-        "For a game of {w}, say the number of {u}.",
+        "How many {u} has {w}?",
+        "How many {u} come with {w}?",
+        "For {w} we need how many {u}?",
+        "What number of {u} is in {w}?",
+        "Say how many {u} belong to {w}.",
     ),
 }

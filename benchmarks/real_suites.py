@@ -1,6 +1,6 @@
 """The suites of `real_model.py`, made of own texts: 32 families each, in four domains.
 
-* *form*: a field of a note is asked for, and the answer must stand alone
+* *form*: a word of a note is asked for, and the answer must stand alone, in six words at most
 * *convention*: tickets go to one of two queues by house rules, a coin for each kind of ticket
 * *content*: a number is asked for that few people know
 
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import json
 import random
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +23,8 @@ SEED = 38
 QUEUES = ("east", "west")
 SPLITS = ("train", "train", "dev", "eval", "eval")
 """Of the five tasks of a family."""
+WORDS = 6
+"""Of an answer that stands alone, at most."""
 SLOTS = 1
 """Lessons that a prompt carries: of more than one, a small model follows any."""
 
@@ -46,20 +47,18 @@ class Suite:
 
 
 def form() -> Suite:
-    """Return tasks whose answers are a word or a number that the note has, and nothing else."""
+    """Return notes and a question for a word of each; the answer must have it, and nothing around it."""
 
-    def tasks() -> Iterator[Mapping[str, Any]]:
-        for domain, notes in NOTES.items():
-            for field, asked in ASKED[domain].items():
-                for n, (note, words) in enumerate(notes):
-                    values = dict(zip(ASKED[domain], words.split(), strict=True))
-                    question = asked[max(n - 1, 0) if n < 3 else 2]
-                    alone = rf"\A\W*{re.escape(values[field])}\W*\Z"
-                    check = {"kind": "regex", "pattern": alone, "flags": "i"}
-                    yield _task(domain, field, n, f"{note.format(**values)} {question}", check)
-
-    lessons = [(domain, "Answer with one word or number, without a sentence.") for domain in NOTES]
-    return Suite("form", tuple(tasks()), lessons, 64)
+    tasks = []
+    for domain, fields in NOTES.items():
+        for field, notes in fields.items():
+            for n, marked in enumerate(notes):
+                note, value = marked.replace("*", ""), marked.split("*")[1]
+                alone = rf"\A(?=.*\b{value}\b)\S+( \S+){{0,{WORDS - 1}}}\Z"
+                check = {"kind": "regex", "pattern": alone, "flags": "i"}
+                tasks.append(_task(domain, field, n, f"{note} {ASKED[n].format(field=field)}", check))
+    lessons = [(domain, "Answer with one word.") for domain in NOTES]
+    return Suite("form", tasks, lessons, 96)
 
 
 def rules() -> dict[tuple[str, str], str]:
@@ -101,17 +100,17 @@ def content() -> Suite:
         for word, (value, unit, fact) in facts.items():
             lessons.append((domain, fact))
             for n, asked in enumerate(FACT_TASKS[domain]):
-                prompt = asked.format(w=word, u=unit, U=unit.capitalize())
+                prompt = asked.format(w=word, u=unit)
                 tasks.append(_task(domain, word, n, prompt, {"kind": "number", "value": value}))
-    return Suite("content", tasks, lessons, 64)
+    return Suite("content", tasks, lessons, 96)
 
 
 SUITES: Mapping[str, Callable[[], Suite]] = {"form": form, "convention": convention, "content": content}
 
 SYSTEM: Mapping[Name, str] = {
-    "form": "You answer questions about notes.",
+    "form": "You read notes.",
     "convention": "You route tickets. Answer with the queue.",
-    "content": "Answer with one number.",
+    "content": "Answer in one short sentence.",
 }
 
 
