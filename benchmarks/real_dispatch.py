@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from pytest_tfgrpo.actors.python import AgentContext
+from pytest_tfgrpo.core.texts.words import words
 
 TIMEOUT_S = 600
 Dispatcher = Callable[[AgentContext], Coroutine[Any, Any, Mapping[str, Any]]]
@@ -52,7 +53,7 @@ def dispatcher(
             "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
             "finish": choice["finish_reason"],
         }
-        named = [word for word in text.replace(".", " ").split() if word in queues][:1]
+        named = [word for word in words(text) if word in queues][:1]
         return {"answer": text, "frames": [made, *({"kind": "tool", "name": name} for name in named)]}
 
     dispatch.paid = False  # type: ignore[attr-defined]

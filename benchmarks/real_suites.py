@@ -54,7 +54,7 @@ def form() -> Suite:
         for field, notes in fields.items():
             for n, marked in enumerate(notes):
                 note, value = marked.replace("*", ""), marked.split("*")[1]
-                alone = rf"\A(?=.*\b{value}\b)\S+( \S+){{0,{WORDS - 1}}}\Z"
+                alone = rf"\A\s*(?=.*\b{value}\b)\S+( \S+){{0,{WORDS - 1}}}\s*\Z"
                 check = {"kind": "regex", "pattern": alone, "flags": "i"}
                 tasks.append(_task(domain, field, n, f"{note} {ASKED[n].format(field=field)}", check))
     lessons = [(domain, "Answer with one word.") for domain in NOTES]
