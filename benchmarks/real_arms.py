@@ -69,7 +69,7 @@ class Side:
     lessons: list[str] = field(default_factory=list)
     """How many its library has, by run."""
     claims: list[str] = field(default_factory=list)
-    """What the tool itself claimed, by run."""
+    """What the tool itself claimed, by run that learned."""
 
 
 Sides = dict[tuple[str, str], Side]
@@ -169,8 +169,9 @@ def count(sides: Sides, arm: Arm, seed: int, result: RunResult) -> None:
             side.carried += len(rollout.experiences)
         if phase.phase.mode == "eval":
             side.lessons.append(str(len(run.library.experiences)))
-            claim = (result.report["gain"] or {}).get("claim") or {}
-            side.claims.append(claim.get("side") or "-")
+            if arm.settings.get("learning", True):
+                claim = (result.report["gain"] or {}).get("claim") or {}
+                side.claims.append(claim.get("side") or "nothing")
 
 
 def _of_placebo(phase: PhaseResult) -> tuple[Group, ...]:

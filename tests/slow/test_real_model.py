@@ -7,11 +7,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from support import benchmark
+from support import ROOT, benchmark
 
 TOPICS = ("lamp", "chair", "refund", "parcel", "window", "heater", "badge", "printer", "laptop", "desk")
 SPLITS = ("train",) * 2 + ("dev",) * 2 + ("eval",) * 4
 WHO = ("Ana", "Otto", "Mia", "Karl", "Ines", "Paul", "Rosa", "Emil")
+RECORDINGS = ROOT / "benchmarks" / "recordings"
 MODEL = {"server": "scripted", "model": "scripted"}
 
 
@@ -143,3 +144,11 @@ def test_a_recording_that_lacks_an_answer_says_so_and_one_of_another_suite_too(
     real.write_recording(lacking, recording)
     with pytest.raises(SystemExit, match="has changed since"):
         real.main(["--replay", str(lacking)])
+
+
+@pytest.mark.parametrize("file", sorted(RECORDINGS.glob("*.json.xz")), ids=lambda file: file.name)
+def test_a_recording_of_a_real_model_still_prints_its_table(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark("real_model").main(["--replay", str(file)])
+    assert capsys.readouterr().out == file.with_name(file.name.replace(".json.xz", ".md")).read_text()
