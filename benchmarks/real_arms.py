@@ -51,6 +51,7 @@ ARMS = (
     Arm("beside", HAND_PLACEBO, {**GIVEN, "baseline": "placebo"}, {"baseline": HAND_PLACEBO}),
     Arm("system", DEFAULT, LEARNED, {"baseline": NONE, "eval": DEFAULT}),
     Arm("system", HAND, {**GIVEN, "baseline": "no-lessons"}, {"baseline": NONE, "eval": HAND}),
+    Arm("system", HAND_PLACEBO, {**GIVEN, "baseline": "placebo"}, {"baseline": HAND_PLACEBO}),
 )  # fmt: skip
 
 
