@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each campaign the time for all its cases, on a busy machine too."""
-    if config.option.faults:
-        for item in items:
-            if item.get_closest_marker("faults") and not item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(3600))
+    """Give simulations and campaigns the time that they take on a busy machine."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and not item.get_closest_marker("timeout"):
+            campaign = config.option.faults and item.get_closest_marker("faults")
+            item.add_marker(pytest.mark.timeout(3600 if campaign else 1200))

@@ -25,6 +25,6 @@ def test_the_best_of_many_variants_that_gain_nothing_passes_for_better_in_at_mos
         before, best = sweep(), max((sweep() for _ in range(variants)), key=sum)
         compared = compare(rows(before), rows(best))
         for k in found:
-            found[k] += gain_claim(compared, compared, k)["side"] == "better"
+            found[k] += gain_claim(compared, compared, k, 0.0)["side"] == "better"
     assert found[1] > 0.08 * 200  # at 0.05 it would pass far too often
     assert found[variants] <= 0.05 * 200
