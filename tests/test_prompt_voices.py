@@ -171,12 +171,14 @@ BUILDERS = {
     "report/judging/label_file.py",
     "report/rollout.py",
     "scoring/judge/prompt.py",
+    *(["arena/contestants/reflection.py"] if (PACKAGE / "arena").is_dir() else []),
     *(["harvest/prompt/statement_model.py"] if (PACKAGE / "harvest").is_dir() else []),
     *(["patterns/authoring/prompt.py"] if (PACKAGE / "patterns").is_dir() else []),
 }
 """Modules that write what a judge, a teacher, a simulated user or a labelling person reads."""
 OTHERS = {
     "actors/openai/conversation.py": "the actor's own messages, one author each",
+    "arena/ring.py": "what a contestant asks its teacher",
     "llm/limits/budget.py": "a message without content, to count",
     "llm/calls.py": "a greeting of ours",
     "llm/request_body.py": "system text for servers that take none, before the first message",

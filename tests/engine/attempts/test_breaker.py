@@ -243,7 +243,7 @@ def test_a_second_try_that_fails_as_all_before_is_a_result(tmp_path: Path) -> No
         raise RuntimeError("no such tool")
 
     actor = ScriptedActor(crashing)
-    job = make_job(actor, tmp_path, scenarios=suite(0, 1), epochs=0, concurrency=1)
+    job = make_job(actor, tmp_path, scenarios=suite(0, 1), epochs=1, concurrency=1)
     run, _ = run_job(job)
     assert (run.status, len(actor.calls)) == ("complete", 5)
-    assert [len(group.rollouts) for phase in run.phases for group in phase.groups] == [4, 4]
+    assert [len(group.rollouts) for phase in run.phases for group in phase.groups] == [4]
