@@ -121,9 +121,12 @@ def packs() -> dict[str, str]:
     """
     domains = {"form": NOTES, "convention": TICKETS, "content": FACTS}
     files = {}
+    manifest: dict[str, Any]
     for suite, system in SYSTEM.items():
         for domain in domains[suite]:
             manifest = {"id": domain, "domain": domain, "system": "system.md", "experience_slots": SLOTS}
+            if suite == "form":  # what an answer looks like shares no word with a task
+                manifest["policy"] = {"retrieval": "top"}
             files[f"{domain}/manifest.json"] = json.dumps(manifest, indent=2) + "\n"
             files[f"{domain}/system.md"] = system + "\n"
     return files
