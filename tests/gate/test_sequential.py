@@ -436,3 +436,51 @@ def test_a_bound_on_the_bar_decides_as_the_whole_sweep_would(
     difference: bool, bounds: tuple[float, float], state: str
 ) -> None:
     assert WatchedBar(at=0.8, difference=difference).judge(*bounds) == state
+
+
+def test_bounds_and_p_of_several_looks_are_the_tightest_of_each() -> None:
+    before = tallies([1.0] * 15 + [0.0] * 15)
+    sweeps = [
+        tallies([1.0] * 6 + [0.0] * 24),
+        tallies([1.0] * 15 + [0.0] * 15),
+        tallies([1.0] * 20 + [0.0] * 10),
+    ]
+    looks = [Look(after, level=ALPHA / 3) for after in sweeps]
+    bar = Bar(margin=0.05, alarm=0.1)
+    one_by_one = [judge_difference("gain", before, [look], bar).figures for look in looks]
+    for places in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+        found = judge_difference("gain", before, [looks[n] for n in places], bar).figures
+        assert found["bounds"] == [
+            max(one["bounds"][0] for one in one_by_one),
+            min(one["bounds"][1] for one in one_by_one),
+        ]
+        assert found["p_worse"] == min(one["p_worse"] for one in one_by_one)
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_a_bound_that_was_reached_is_not_lost_again(better: bool) -> None:
+    first, then = ([0.0] * 60, [1.0] * 140) if better else ([1.0] * 60, [0.0] * 140)
+    watched = watch(tallies(first + then), margin=0.0)
+    reading = watched.rules[0].readings[0]
+    lows, highs = list[float](), list[float]()
+    for id_, after in tallies([1.0 - value for value in first + then]).items():
+        reading.feed(id_, after.mean(errors_as_zero=False))
+        lows.append(reading.low)
+        highs.append(reading.high)
+    assert max(lows) > 0 if better else min(highs) < 0
+    assert lows == sorted(lows)
+    assert highs == sorted(highs, reverse=True)
+
+
+def test_bounds_that_drift_widens_stay_differences_of_two_scores() -> None:
+    for before, after in ((1.0, 0.0), (0.0, 1.0)):
+        bar = Bar(margin=0.05, drift=0.5)
+        figures = judge_difference("gain", tallies([before] * 30), [Look(tallies([after] * 30))], bar).figures
+        assert -1.0 <= figures["bounds"][0] < figures["bounds"][1] <= 1.0
+
+
+def test_errors_of_the_sweep_before_are_read_both_ways_from_the_start() -> None:
+    before = {id_: row(1.0, errors=1) for id_ in ids(40)}
+    watched = watch(before)
+    watched.feed({"s0": row(1.0)})
+    assert [reading.before for reading in watched.rules[0].readings] == [1.0, 0.5]

@@ -17,7 +17,14 @@ from pytest_tfgrpo.engine.observers import Notice
 from pytest_tfgrpo.numerics.planning import planned_effect, uneven_effect
 from pytest_tfgrpo.report.terminal import terminal
 from pytest_tfgrpo.report.value import build
-from pytest_tfgrpo.runs.headroom import Headroom, headroom, headroom_notice, headroom_text, look_ahead
+from pytest_tfgrpo.runs.headroom import (
+    Headroom,
+    headroom,
+    headroom_notice,
+    headroom_text,
+    look_ahead,
+    why_stop,
+)
 from pytest_tfgrpo.runs.journal.journal_contents import JournalContents, read_to_resume
 
 
@@ -101,6 +108,10 @@ def test_a_bound_below_what_the_plan_shows_is_a_reason_to_stop() -> None:
     assert "no gain above" in few["stop"]
     assert "10 eval scenarios x 1 rollout show gains from" in few["stop"]
     assert many["stop"] == ""
+    low, high = few["bound_ci95"] or (0.0, 0.0)
+    assert why_stop(few | {"detectable": high}) == ""  # type: ignore[arg-type]
+    assert why_stop(few | {"detectable": high + 1e-9}) != ""  # type: ignore[arg-type]
+    assert low < high
 
 
 def test_what_was_never_solved_stops_nothing() -> None:

@@ -196,6 +196,47 @@ def test_only_an_answer_to_what_was_asked_after_the_last_error_ends_a_row() -> N
     assert asyncio.run(play()) == [3, 0]
 
 
+def test_after_a_row_of_errors_of_a_provider_that_answers_twice_as_many_make_the_next() -> None:
+    async def play() -> list[int]:
+        breaker, rows = Breaker(lambda _: None, watching=True), []
+        breaker.worked(attempted("first", 0.0))
+        for _ in range(3):
+            n = 0
+            while not breaker.due:
+                n += 1
+                breaker.is_lost(attempted(f"lost{n}", 0.0, "connection"))
+            await breaker.pause(there)
+            rows.append(n)
+        return rows
+
+    async def there(slot: Any) -> bool:
+        return True
+
+    assert asyncio.run(play()) == [8, 16, 32]
+
+
+def test_of_a_long_error_a_pause_and_the_end_say_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "TOTAL_S", 0.01)
+    said: list[str] = []
+
+    async def play() -> str:
+        breaker = Breaker(said.append, watching=True)
+        breaker.worked(attempted("first", 0.0))
+        lost = attempted("lost", 0.0, "connection")
+        lost.outcome.failure.message = "line\n" * 1000  # type: ignore[union-attr, misc]
+        breaker.is_lost(lost)
+        await breaker.pause(away)
+        return breaker.reason
+
+    async def away(slot: Any) -> bool:
+        return False
+
+    reason = asyncio.run(play())
+    assert [("line line" in text, len(text) < 600, "\n" in text) for text in (*said, reason)] == [
+        (True, True, False)
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("began", "tries"), [((1.0, 2.0), 1), ((1.0, 6.0), 2), ((6.0, 1.0), 2), ((5.0, 6.0), 1)]
 )

@@ -101,3 +101,33 @@ def test_a_loop_that_runs_does_no_more_than_beat(monkeypatch: pytest.MonkeyPatch
     asyncio.run(busy())
     assert beats[-1] - beats[0] >= 6 * lag.BEAT_S
     assert looks == []
+
+
+@pytest.mark.parametrize(("looks", "named"), [("a-a-", False), ("aa", True), ("ab", False), ("abb", True)])
+def test_only_who_is_found_twice_in_a_row_is_named(
+    looks: str, named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lag, "LAG_S", -1.0)
+    found = {
+        name: lag.Blocker(compile("pass", name, "exec"), f"{name}.py", 1, "")
+        for name in sorted({*looks} - {"-"})
+    }
+    said: list[str] = []
+
+    async def watch() -> None:
+        loop = asyncio.get_running_loop()
+        watch = lag._Watch(loop, said.append)
+        rest = iter(looks)
+
+        def agent() -> lag.Blocker | None:
+            name = next(rest, "")
+            if not name:
+                watch.done.set()
+            return found.get(name)
+
+        monkeypatch.setattr(watch, "_agent", agent)
+        watch.look()
+        await asyncio.sleep(0)
+
+    asyncio.run(watch())
+    assert len(said) == named

@@ -77,6 +77,8 @@ def test_a_conversation_that_fails_keeps_what_was_said_before() -> None:
     with pytest.raises(AgentFailure, match="turn 3: no more") as error:
         talk(["one", "two", "fail"], 100)
     assert [frame.output for frame in error.value.frames] == ["one", "two", "fail", "fail"]
+    with pytest.raises(AgentFailure, match=r"^turn 2: no more$"):
+        talk(["one", "fail"], 100)
     with pytest.raises(AgentFailure, match=r"^no more$"):
         talk(["fail"], 100)
 

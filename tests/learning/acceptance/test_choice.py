@@ -292,6 +292,14 @@ def test_of_those_that_a_lesson_replaces_the_best_counts(known: dict[str, Any]) 
     assert kept(choose(update(OLD, ALSO), active=(OLD, ALSO))) == {OLD.id, ALSO.id}
 
 
+def test_of_two_lessons_that_come_in_together_the_better_one_must_be_worth_what_they_replace(
+    known: dict[str, Any],
+) -> None:
+    same = replace(NEW, summary32="Use tool a")
+    known |= {THIRD.id: (0.3, 0.6, True), same.id: (0.1, 0.6, True), OLD.id: (0.2, 0.6, True)}
+    assert kept(choose(update(OLD, lesson=THIRD), add(same))) == {THIRD.id, same.id}
+
+
 def test_a_lesson_that_replaces_none_needs_no_more_than_to_help(known: dict[str, Any]) -> None:
     known[NEW.id] = (0.0, 0.6, True)
     assert NEW.id in kept(choose(add()))

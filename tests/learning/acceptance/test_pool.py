@@ -82,6 +82,7 @@ def test_a_revision_of_the_figures_alone_is_no_question_once_the_lesson_is_settl
     sure = pool(grown, active=(old,), helps={content_key(old): 0.99})
     assert sure.tossed == frozenset()
     assert sure.carried(lambda _: False) == {new.id}
+    assert pool(grown, active=(old,), helps={content_key(old): 0.03}).barred == ()
     open_ = pool(grown, active=(old,))
     assert open_.carried(lambda _: True) == {new.id}
     assert open_.carried(lambda _: False) == frozenset()

@@ -56,6 +56,13 @@ def test_a_growing_share_only_adds_and_the_last_one_leaves_a_hold_out() -> None:
     assert len(steps[-1]) / len(SESSIONS) == pytest.approx(0.95, abs=0.02)
 
 
+def test_a_session_whose_number_is_the_share_itself_meets_the_live_version() -> None:
+    numbers = {session: bucket(derived_id("one"), session) for session in SESSIONS[:100]}
+    session, share = max(numbers.items(), key=lambda item: item[1] if item[1] < 0.9 else 0.0)
+    assert assigned(ramping(share), session) == "v1"
+    assert assigned(ramping(share + 1e-9), session) == "v2"
+
+
 def test_another_deployment_draws_other_sessions() -> None:
     first, second = canaries(ramping(0.25)), canaries(ramping(0.25, deployment="two"))
     assert len(first & second) / len(first) == pytest.approx(0.25, abs=0.06)

@@ -140,3 +140,12 @@ def test_every_lesson_of_the_run_has_one_place_that_links_lead_to() -> None:
     page = html(build(run, None), run)
     for lesson in (OLD, FIRST, SECOND, REFUSED):
         assert page.count(f'id="lesson/{lesson.id}"') == 1
+
+
+def test_the_text_of_a_lesson_loses_its_secrets_in_the_data_of_the_page() -> None:
+    run, secret = learned(), "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+    told = replace(SECOND, summary32=f"Log in with {secret} first.")
+    run = replace(run, library=replace(LEARNED, experiences=(told,)))
+    value = index(layout(build(run, None), run), Packed())
+    assert told.id in value["lessons"]
+    assert secret not in str(value["lessons"])

@@ -110,6 +110,7 @@ def test_runs_of_one_commit_library_and_split_are_averaged_and_the_newest_comes_
     assert first.scores.mean == pytest.approx(0.6)
     assert list(first.scores.ci95 or ()) == pytest.approx([0.5, 0.75])
     assert first.usd is None  # of one of them it is unknown
+    assert by_build([one(0), one(1, ci95=None)])[0].scores.ci95 is None
     assert first.latest == runs[2]
     assert (second.runs, third.runs) == ((runs[1],), (runs[3],))
 

@@ -25,6 +25,7 @@ from support.texts import common_start
 
 from pytest_tfgrpo.core.records import JudgeResult, ModelCall
 from pytest_tfgrpo.learning.library.library import empty
+from pytest_tfgrpo.learning.optimizer.llm import optimizer
 from pytest_tfgrpo.llm.protocol import Request
 
 SUITE = suite()
@@ -117,6 +118,33 @@ def test_proposals_of_several_groups_are_made_one_list_and_share_their_evidence(
     assert proposal.lesson_groups == set(sources)
     assert [operation.groups for operation in proposal.operations] == [sources]
     assert [stage_of(r) for r in teacher.requests] == ["critique"] * 3 + ["consolidation"]
+
+
+def test_more_proposals_than_one_consolidation_is_shown_are_made_one_list_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(optimizer, "MAX_PROPOSALS", 2)
+    shown: list[list[str]] = []
+
+    def consolidate(request: Request) -> str:
+        shown.append(re.findall(r"^P\d", question(request), re.MULTILINE))
+        return says(operation("ADD", BETTER, sources=["P1", "P2"]))
+
+    tasks = suite(5)
+    context = context_of([scored(s) for s in tasks], tasks)
+    proposal = learn(context, staged(critique=says(operation()), consolidation=consolidate))
+    assert shown == [["P1", "P2"], ["P1", "P2"]]
+    assert [len(one.groups) for one in proposal.operations] == [2, 2, 1]
+
+
+def test_of_proposals_that_nobody_could_consolidate_so_many_stay_as_one_list_may_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(optimizer, "MAX_FINAL", 2)
+    context = context_of([scored(s) for s in SUITE], SUITE)
+    proposal = learn(context, staged(critique=says(operation()), consolidation="no list", repair="neither"))
+    assert len(proposal.operations) == 2
+    assert proposal.failures["unconsolidated"] == 1
 
 
 def test_each_domain_has_its_own_list() -> None:
