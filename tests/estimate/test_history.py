@@ -111,6 +111,11 @@ def test_a_call_of_unknown_cost_leaves_the_sum_unknown_unless_it_was_refused(
     assert read(tmp_path, price).judge == [expected]
 
 
+def test_one_call_of_unknown_cost_leaves_the_cost_of_its_answer_unknown(tmp_path: Path) -> None:
+    write(tmp_path, [rollout(), call("judge"), call("judge", cost_usd=None), judged()])
+    assert read(tmp_path).judge == [UnitUse(2, 24, None)]
+
+
 def test_learning_is_told_by_group_of_a_training_epoch_that_ended(tmp_path: Path) -> None:
     calls = [call(), call("critique"), call("judge"), call(epoch=2), call("user"), call("user")]
     groups = [group(), group(), group("dev"), group(epoch=2)]

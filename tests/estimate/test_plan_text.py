@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.jobs import ScriptedActor, make_job
 
 from pytest_tfgrpo.estimate import plan_text
+from pytest_tfgrpo.estimate.forecast import Forecast
+from pytest_tfgrpo.estimate.lines import estimate_lines
 from pytest_tfgrpo.estimate.plan_text import together
-from pytest_tfgrpo.estimate.ranges import Range
+from pytest_tfgrpo.estimate.ranges import Figures, Range
 
 
 def part(
@@ -64,3 +68,24 @@ def test_a_line_of_several_agents_is_wrapped_under_itself(
         f"3 agents together: 1200 to 1500 rollouts (at most 2100); at most ${cost}, and what",
         "  c may cost, which is unknown; budget_usd = 3 is for all of them",
     ]
+
+
+@pytest.mark.parametrize(("most", "said"), [(None, "$1.00"), (2.5, "$1.00, or $2.50 if the gate")])
+def test_what_an_actor_declares_is_shown_with_the_most_that_the_gate_may_add(
+    most: float | None, said: str
+) -> None:
+    more = None if most is None else Figures(tokens=None, usd=Range(0.0, most))
+    cost, _ = estimate_lines(Forecast(declared={"usd": 1.0, "tokens": None}, declared_most=more))
+    assert cost.startswith(f"cost    at most {said}")
+
+
+@pytest.mark.parametrize(("certain", "said"), [(3, "12"), (2, "up to 12")])
+def test_the_plan_says_which_calls_are_certain_and_that_three_scenarios_show_nothing(
+    certain: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(ScriptedActor(lambda _: "3"), tmp_path)
+    monkeypatch.setattr(plan_text, "asked", lambda job, phase: (phase.scenarios[:certain], phase.scenarios))
+    text = plan_text.plan_text(job, Forecast(free=True))
+    (row,) = (row for row in text if row.startswith("baseline"))
+    assert "power   unknown: 3 eval scenarios are too few for an interval" in text
+    assert row.endswith(f"  {said}")

@@ -62,3 +62,10 @@ def test_a_sum_with_an_unknown_part_is_unknown() -> None:
 def test_nothing_asked_uses_nothing(count: int) -> None:
     found = predict([UnitUse(1, 7, 0.5)] * 6, count)
     assert found.tokens == Range(7 * count, 7 * count)
+
+
+@pytest.mark.parametrize(("n", "sure"), [(4, False), (5, True)])
+def test_fewer_than_five_equal_records_may_all_be_off(n: int, sure: bool) -> None:
+    found = predict([UnitUse(1, 100, None)] * n, 10).tokens
+    assert found is not None
+    assert (found.low == found.high == 1000) is sure

@@ -12,9 +12,11 @@ from support.sweeps import make_run
 
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.records import Run
-from pytest_tfgrpo.review.disagreements import review
-from pytest_tfgrpo.review.lines import review_lines
+from pytest_tfgrpo.review.disagreements import ReviewedAnswer, review
+from pytest_tfgrpo.review.lines import LISTED, change_lines, review_lines
 from pytest_tfgrpo.review.marks import load_marks
+from pytest_tfgrpo.review.patch import SuiteChange
+from pytest_tfgrpo.review.proposals import NeedsPerson
 
 HOSTILE = "\x1b[2J\u202e::error::x $(rm -rf /) !!python/object:os.system\n- {{7*7}} </script>"
 SECRET = "sk-proj-" + "a1B2c3D4" * 6
@@ -35,8 +37,11 @@ def test_each_file_is_a_reviewer_with_a_name_of_its_own(tmp_path: Path) -> None:
         written(tmp_path, "a.json", mark("run1.e2.s.r0"), reviewer="Ann"),
         written(tmp_path, "b.json", mark("run1.e2.s.r0"), reviewer=" Ann "),
         written(tmp_path, "c.json", mark("run1.e2.s.r0")),
+        written(tmp_path, "d.json", mark("run1.e2.s.r0"), reviewer="Ann (2)"),
+        written(tmp_path, "e.json", mark("run1.e2.s.r0"), reviewer="Ann"),
     ]
-    assert [one.reviewer for one in load_marks(paths)] == ["Ann", "Ann (2)", "c"]
+    named = [one.reviewer for one in load_marks(paths)]
+    assert named == ["Ann", "Ann (2)", "c", "Ann (2) (2)", "Ann (3)"]
 
 
 def test_an_answer_marked_twice_in_one_file_is_refused(tmp_path: Path) -> None:
@@ -152,3 +157,44 @@ def test_a_comment_is_kept_without_secrets(tmp_path: Path) -> None:
     path = written(tmp_path, "a.json", mark("run1.e2.s.r0", comment=f"use {SECRET}"))
     (found,) = load_marks([path])
     assert found.comment.startswith("use [redacted:")
+
+
+def test_an_answer_of_the_dev_split_can_be_marked(tmp_path: Path, run: Run) -> None:
+    phase = run.phases[-1]
+    run = replace(
+        run, phases=(*run.phases[:-1], replace(phase, groups=phase.groups[1:], dev=phase.groups[:1]))
+    )
+    found = review(run, load_marks([written(tmp_path, "a.json", mark("run1.e2.s.r0", "wrong"))]), now(run))
+    assert found.not_applied == {}
+    assert len(found.false_passes) == 1
+
+
+def test_of_many_answers_the_first_are_listed_each_with_short_texts(tmp_path: Path) -> None:
+    run = make_run({"s": [0.0]}, {"s": [1.0] * (LISTED + 2)}, {})
+    long = "so " * 600
+    marks = [mark(f"run1.e2.s.r{n}", "wrong", comment=long) for n in range(LISTED + 2)]
+    found = review(run, load_marks([written(tmp_path, "a.json", *marks)]), now(run))
+    found = replace(
+        found,
+        answers=tuple(
+            replace(answer, rollout=replace(answer.rollout, answer="" if n else long))
+            for n, answer in enumerate(found.answers)
+        ),
+    )
+    lines = list(review_lines(found, 80))
+    assert sum(line.strip().startswith("mark ") for line in lines) == LISTED
+    assert lines[-1] == "  ... 2 more"
+    assert "    answer    (empty)" in lines
+    assert len(" ".join(lines)) < LISTED * 600
+
+
+def test_who_has_to_look_is_shown_where_and_how_many_more_there_are() -> None:
+    run = make_run({"s": [0.0]}, {"s": [1.0, 1.0]}, {})
+    answers = tuple(
+        ReviewedAnswer(rollout=rollout, scenario=run.scenarios[0], marks=(), passed=True)
+        for rollout in run.phases[-1].groups[0].rollouts
+    )
+    for n, said in ((1, "  see tfgrpo show e2.s.r0"), (2, "  see tfgrpo show e2.s.r0, and 1 more")):
+        left = NeedsPerson(run.scenarios[0], "it is hard", answers[:n])
+        (_, where) = change_lines(SuiteChange(proposals=(), left=(left,), files=()), 80)
+        assert where == said

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from support.builders import make_scenario
 from support.review.patch import TEXT, changed
-from support.reviews import false_pass
+from support.reviews import answered, false_pass
 from support.sweeps import swept
 
 from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.files import read_plain
 from pytest_tfgrpo.review import patch
 from pytest_tfgrpo.review.disagreements import Review
-from pytest_tfgrpo.review.patch import suite_change, write_files
+from pytest_tfgrpo.review.patch import SuiteChange, suite_change, write_files
 from pytest_tfgrpo.suite import scenario_files
 from pytest_tfgrpo.suite.suite_files import suite_files
 
@@ -74,3 +74,63 @@ def test_a_scenario_whose_checks_others_share_is_left_to_a_person(tmp_path: Path
     (changed,) = found.files
     assert changed.text.split("\n")[:2] == text.split("\n")[:2]
     assert changed.text.count("not: true") == 2
+
+
+def test_the_diff_says_where_a_file_ends_without_a_newline(tmp_path: Path) -> None:
+    one = changed(tmp_path, "a.scenario.yaml", TEXT)
+    assert not TEXT.endswith("\n")
+    assert one.diff.endswith("value: y}]}\n\\ No newline at end of file\n")
+    assert "No newline" not in changed(tmp_path, "b.scenario.yaml", TEXT + "\n").diff
+
+
+def copied(folder: Path, id_: str = "a") -> SuiteChange:
+    """Return what a wrong answer to a scenario proposes as a copy; its run drew it for the eval split."""
+    (folder / "a.scenario.yaml").write_text(
+        f"- {{id: {id_}, prompt: p, checks: [{{kind: contains, value: x}}]}}\n"
+    )
+    files, _ = suite_files([make_scenario(source="a.scenario.yaml:1")], folder)
+    scenario = replace(files["a.scenario.yaml"].scenarios[id_], split="eval")
+    run = replace(swept({}), scenarios=(scenario,))
+    review = Review(run_id="run1", answers=(false_pass(scenario, "x, no y", "y"),), not_applied={})
+    return suite_change(run, review, files, folder, new=True)
+
+
+def test_a_copy_is_named_after_its_scenario_as_far_as_an_id_may_be_long(tmp_path: Path) -> None:
+    (one,) = copied(tmp_path, "a" * 128).files
+    assert one.file.path.name == "a" * 119 + "-reviewed.scenario.yaml"
+    assert f"id: {'a' * 119}-reviewed\n" in one.text
+
+
+def test_a_copy_whose_file_is_there_already_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "a-reviewed.scenario.yaml").write_text("# mine\n")
+    found = copied(tmp_path)
+    assert found.files == ()
+    assert [one.reason for one in found.left] == ["a-reviewed is there already"]
+
+
+def test_a_copy_has_the_split_that_its_scenario_had_in_the_run(tmp_path: Path) -> None:
+    (one,) = copied(tmp_path).files
+    assert "split: eval\n" in one.text
+
+
+def test_an_error_of_the_run_is_no_answer_that_a_change_would_fail(tmp_path: Path) -> None:
+    (tmp_path / "a.scenario.yaml").write_text(
+        "{id: s, prompt: p, split: eval, checks: [{kind: contains, value: x}]}\n"
+    )
+    files, _ = suite_files([make_scenario(source="a.scenario.yaml:1")], tmp_path)
+    scenario = files["a.scenario.yaml"].scenarios["s"]
+    run = swept({"s": [1.0, 1.0, 1.0]})
+    phase = run.phases[-1]
+    (group,) = phase.groups
+    first, lost, other = (
+        replace(answered(scenario, n, text), scenario_id="s", rollout_id=f"run1.e1.s.r{n}")
+        for n, text in enumerate(["x, no y", "x y", "x and y"])
+    )
+    lost = replace(lost, status="error")
+    groups = (replace(group, rollouts=(first, lost, other)),)
+    run = replace(run, scenarios=(scenario,), phases=(*run.phases[:-1], replace(phase, groups=groups)))
+    answers = (false_pass(scenario, "x, no y", "y"),)
+    (one,) = suite_change(
+        run, Review(run_id="run1", answers=answers, not_applied={}), files, tmp_path
+    ).proposals
+    assert one.now_failed == ("run1.e1.s.r2",)

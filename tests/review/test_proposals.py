@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.reviews import as_json, passes, reviewed
 
+from pytest_tfgrpo.review import proposals
 from pytest_tfgrpo.review.lines import change_lines
 from pytest_tfgrpo.review.patch import SuiteChange
 from pytest_tfgrpo.review.proposals import CheckProposal, NeedsPerson
@@ -322,3 +323,33 @@ def test_a_proposal_that_was_tried_does_as_people_say(
         if name.endswith("yaml"):
             assert made.text.startswith("# top\n")
             assert made.text.endswith("# end\n")
+
+
+def test_so_many_changes_of_a_scenario_are_tried_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = as_json([{"kind": "contains", "value": "Paris"}])
+    said = [("Paris", "right"), ("Paris or Rome", "wrong"), ("Rome or Paris", "wrong")]
+    found = reviewed(tmp_path, "a.scenario.json", text, *said).proposal
+    assert "whole answer" in found.why
+    monkeypatch.setattr(proposals, "TRIED", 2)
+    assert isinstance(reviewed(tmp_path, "a.scenario.json", text, *said).found, NeedsPerson)
+
+
+def test_words_that_a_reviewer_chose_come_first_whatever_they_do_to_answers_without_a_mark(
+    tmp_path: Path,
+) -> None:
+    text = as_json([{"kind": "contains", "value": "4"}])
+    said = [("4", "right"), ("41 euros", "wrong", "euros"), ("4 euros", "")]
+    found = reviewed(tmp_path, "a.scenario.json", text, *said).proposal
+    assert found.fields["checks"][1:] == [{"kind": "contains", "not": True, "value": "euros"}]
+    assert len(found.now_failed) == 1
+
+
+def test_a_long_comment_makes_a_short_criterion(tmp_path: Path) -> None:
+    text = as_json([{"kind": "contains", "value": "x"}])
+    said = ("x" * 400, "wrong", "", "too rude, " * 150)
+    (todo,) = reviewed(tmp_path, "a.scenario.json", text, said).proposal.fields["rubric"]
+    assert todo.startswith("TODO too rude, too rude")
+    assert todo.endswith("...")
+    assert len(todo) <= len("TODO ") + proposals.COMMENT

@@ -66,3 +66,20 @@ def test_an_expected_answer_gives_way_to_one_that_people_agree_on(
 
     assert replaced(replace=False) == []
     assert replaced(replace=True) == ([] if value is None else [value])
+
+
+def test_a_negative_number_has_a_wider_tolerance_too() -> None:
+    found = [one["abs_tol"] for one in wider({"kind": "number", "value": -10}, "-10.2") if "abs_tol" in one]
+    assert found == [pytest.approx(0.2, rel=1e-6)]
+
+
+def test_calls_without_an_order_are_those_in_order() -> None:
+    check = {"kind": "tool_calls", "calls": []}
+    assert [one["order"] for one in tighter(check)] == ["exact"]
+    assert [one["order"] for one in wider(check)] == ["any_order"]
+
+
+@pytest.mark.parametrize(("text", "kind"), [("4", int), ("4.5", float), ("1e300", float)])
+def test_a_number_is_written_whole_where_it_is_exactly_so(text: str, kind: type) -> None:
+    *_, replaced = (one for one in wider({"kind": "number", "value": 3}, text, replace=True) if len(one) == 2)
+    assert (type(replaced["value"]), replaced["value"]) == (kind, float(text))

@@ -34,7 +34,16 @@ def test_a_dead_letter_is_never_too_large() -> None:
     letter = DeadLetter(code="too_large", message=long, pointer=long, id=long, data=b"x" * 3_000_000)
     made = dead_event(letter, TIME)
     check_events([made], SUBJECTS)
-    assert dead_letter_of(made).size == 3_000_000 > MAX_EVENT_BYTES
+    back = dead_letter_of(made)
+    assert back.size == 3_000_000 > MAX_EVENT_BYTES
+    assert (len(back.message), len(back.pointer), len(back.id)) == (2000, 2000, 200)
+    assert dead_letter_of(dead_event(replace(letter, data=b"x", size=7), TIME)).size == 7
+
+
+def test_a_dead_letter_says_how_often_its_event_was_tried() -> None:
+    tried = replace(event(1), sequence=5, attempts=3)
+    for number, told in ((None, 3), (0, 0), (6, 6)):
+        assert dead_letter_of(died(tried, "A", "one", "x", "no", number)).attempts == told
 
 
 def test_equal_letters_are_one_event_and_others_are_not() -> None:

@@ -8,6 +8,7 @@ from support.deployments import ramp_of
 from support.serving import LIVE, PARCEL, REFUND, FakeAnswer, FakeUpstream, LocalProxy, choice_of
 
 from pytest_tfgrpo.production.deployment.serving import Serving
+from pytest_tfgrpo.production.serving import proxy as proxying
 from pytest_tfgrpo.production.serving.proxy import LARGEST_READ, CutAnswer
 from pytest_tfgrpo.production.serving.upstream import UpstreamFault
 
@@ -226,6 +227,48 @@ def test_an_answer_that_is_cut_before_the_client_got_any_of_it_is_an_error_in_th
     reply = proxy.chat(ASKED)
     assert (reply.status, reply.value["error"]["code"], answer.ended) == (status, "upstream_cut", True)
     assert proxy.app.counts["cut"] == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "whole"),
+    [("4", True), ("5", False), ("9" * 25, False), ("", False), ("-1", False), ("²", False)],
+)
+def test_only_an_answer_of_a_small_known_length_is_read_whole_before_it_is_sent(
+    length: str, whole: bool, upstream: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxying, "LARGEST_WHOLE", 4)
+    proxy = LocalProxy(upstream, choice_of(LIVE))
+    answer = FakeAnswer(chunks=[b"da", UpstreamFault("x", late=False)], headers=(("content-length", length),))
+    upstream.answers = [answer]
+    if whole:
+        assert proxy.chat(ASKED).value["error"]["code"] == "upstream_cut"
+    else:
+        with pytest.raises(CutAnswer):
+            proxy.chat(ASKED)
+
+
+def test_a_body_as_large_as_is_read_gets_its_texts_and_a_larger_one_none(
+    upstream: FakeUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = LocalProxy(upstream, choice_of(LIVE, REFUND))
+    body = json.dumps({"messages": [ASKED]}).encode()
+    for limit, more in ((len(body), True), (len(body) - 1, False)):
+        monkeypatch.setattr(proxying, "LARGEST_READ", limit)
+        proxy.send("POST", "/v1/chat/completions", [body[:9], body[9:], b""])
+        assert (upstream.requests[-1].body != body) is more
+
+
+def test_a_path_that_is_refused_is_named_as_far_as_it_is_short(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    reply = proxy.send("GET", "/" + "x" * 5_000)
+    assert "x" * 199 in reply.value["error"]["message"]
+    assert len(reply.value["error"]["message"]) < 300
+
+
+def test_values_of_headers_that_are_no_utf_8_pass_as_latin_1() -> None:
+    assert proxying._text("é".encode()) == "é"
+    assert proxying._text(b"caf\xe9") == "café"
 
 
 def test_a_length_beside_chunks_is_dropped_and_a_status_that_http_has_not_is_a_502(

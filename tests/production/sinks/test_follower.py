@@ -168,6 +168,36 @@ def test_large_events_come_in_batches_of_so_many_bytes(bus: Bus, monkeypatch: py
     assert len(sink.again) == 3
 
 
+def test_after_a_full_batch_the_next_one_comes_at_once_and_after_fewer_events_later(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "AT_ONCE", 2)
+    publish(bus, [trajectory(name) for name in "abcde"])
+    sink, clock = MemorySink(), Clock()
+    sink.every_s = 5.0
+    role = follower(bus, sink, clock=clock)
+    assert [role.step() for _ in range(4)] == [2, 2, 1, 0]
+    publish(bus, [trajectory("f")])
+    assert role.step() == 0
+    clock.now += 5
+    assert role.step() == 1
+
+
+def test_a_long_error_of_a_sink_is_noted_as_one_short_line(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise StoreError("no room\n" * 1000)
+
+    publish(bus, [trajectory("a")])
+    sink = MemorySink()
+    monkeypatch.setattr(sink, "write", refuse)
+    role = follower(bus, sink)
+    with pytest.raises(StoreError):
+        role.step()
+    noted = sinks_status(bus)["archive"].error
+    assert noted.startswith("StoreError: no room no room")
+    assert len(noted) <= 300
+
+
 def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus) -> None:
     sink = MemorySink()
     role = follower(bus, sink)

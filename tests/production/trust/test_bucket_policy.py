@@ -67,3 +67,14 @@ def test_what_would_let_in_others_is_refused(store: str, arn: str, says: str) ->
 def test_nobody_named_is_no_policy() -> None:
     with pytest.raises(SettingError, match="name who trains"):
         bucket_policy("s3://models", {})
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"), [("ab", False), ("abc", True), ("a" * 63, True), ("a" * 64, False)]
+)
+def test_a_bucket_has_a_name_of_3_to_63_characters(name: str, is_one: bool) -> None:
+    if is_one:
+        assert bucket_policy(f"s3://{name}", {"reader": [ARN]})
+    else:
+        with pytest.raises(SettingError, match="which is no S3 bucket"):
+            bucket_policy(f"s3://{name}", {"reader": [ARN]})
