@@ -10,7 +10,14 @@ from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.lessons import Experience, Reward
 from pytest_tfgrpo.core.scenarios import PromptPack
-from pytest_tfgrpo.learning.library.retrieval import Retrieval, raw_score, relevances, select
+from pytest_tfgrpo.learning.library.retrieval import (
+    MIN_RELEVANCE,
+    Retrieval,
+    raw_score,
+    relevances,
+    select,
+    weigh_by_relevance,
+)
 
 TOP = make_pack(retrieval="top")
 RELEVANT = make_pack(retrieval="relevant")
@@ -157,3 +164,13 @@ def test_a_rare_word_weighs_more_than_one_that_many_lessons_have() -> None:
     between = common / math.sqrt((rare + common) * (common + math.log(4 / 2)))
     assert list(found) == pytest.approx([1.0, between, between])
     assert relevances(texts, "nothing of it") == (0.0, 0.0, 0.0)
+
+
+def test_a_word_that_nearly_all_lessons_have_makes_none_of_them_relevant() -> None:
+    texts = [f"refund pa{c}er st{c}mp le{c}er" for c in "abcdefghijklmnopqrstuvwxyz"]
+    lessons = [replace(scored(n, 1.0), id=f"l{n}", summary32=text) for n, text in enumerate(texts)]
+    weighed = [(1.0, lesson) for lesson in lessons]
+    near, *far = relevances(tuple(texts), "refund stamp")
+    assert 0 < max(far) < MIN_RELEVANCE < near
+    able, left_out = weigh_by_relevance(weighed, "refund stamp")
+    assert ([lesson for _, lesson in able], left_out) == (lessons[:1], lessons[1:])

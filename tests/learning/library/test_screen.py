@@ -160,6 +160,10 @@ def test_a_refusal_names_the_scenario_or_those_of_a_list() -> None:
     known = [scenario_with(answer, id=f"s{answer}", prompt=answer) for answer in ("7", "12", "31")]
     refusal = screen(*known).refuse(make_experience(summary32="In order: 7, 12, 31."))
     assert refusal == ("leak", "it contains a list of short answers of scenarios 's12', 's31', 's7'")
+    many = [scenario_with(str(n), id=f"s{n}", prompt=str(n)) for n in range(11, 18)]
+    refusal = screen(*many).refuse(make_experience(summary32="In order: 11, 12, 13, 14, 15, 16, 17."))
+    assert refusal is not None
+    assert refusal[1].endswith("of scenarios 's11', 's12', 's13', 's14', 's15', ...")
     refusal = screen(scenario_with("48213", id="sum")).refuse(make_experience(summary32="Say 48 213.0"))
     assert refusal == ("leak", "it contains an answer of scenario 'sum'")
 
