@@ -1,6 +1,5 @@
-"""The contestant gepa in an arena of its own process: to its end on the budget, and after a kill alike."""
+"""The contestant gepa in the scripted world: to its end on the budget, killed and resumed to one table."""
 
-import json
 import os
 import signal
 import subprocess
@@ -9,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from support import ROOT
+from support.arena.scripted_agent import CLAUSE
+from support.arena.scripted_world import PLACES, claims, table_of, write_world
 from support.fake_model import FakeModel
 
 pytest.importorskip("gepa")
@@ -16,49 +17,39 @@ AGENT = """
 import os
 from pathlib import Path
 
+from support.arena import scripted_agent
+
 ATTEMPTS = Path(__file__).with_name("attempts")
 
 
-def solve(call):
+async def solve(context):
     with ATTEMPTS.open("a") as file:
         file.write(".")
     if ATTEMPTS.stat().st_size == int(os.environ.get("DIES_AT", "-1")):
         os.kill(os.getpid(), 9)
-    number = call.task.prompt.split("parcel ")[1].split()[0]
-    return f"{number} kg" if "bring the unit" in call.prompt.system else number
+    return await scripted_agent.solve(context)
 """
-TEXTS = ("Try to be brief.", "Weigh it twice.", "Answer with the figure, and bring the unit.")
-TEXT = """\
-id: s{n}
-domain: post
-split: {split}
-family: f{family}
-prompt: How much is parcel {n} ?
-checks:
-  - kind: exact
-    value: '{n} kg'
-"""
+BUDGET = 120
+PERCENT = (5, 30, 60)
+"""What the texts gain that the teacher proposes."""
 
 
 def propose(request, attempt):
     """Return a text that depends on the question alone, as after a kill the same ones are put again."""
-    return f"```\n{TEXTS[len(str(request['messages'])) % len(TEXTS)]}\n```"
+    percent = PERCENT[len(str(request["messages"])) % len(PERCENT)]
+    clauses = [CLAUSE.format(place=place, percent=percent, maker="teacher") for place in PLACES]
+    return "```\nSolve the task.\n{}\n```".format("\n".join(clauses))
 
 
 def project(folder: Path) -> Path:
-    splits = ["train"] * 12 + ["dev"] * 8 + ["eval"] * 20
-    (folder / "fixtures").mkdir(parents=True)
-    for n, split in enumerate(splits, 1):
-        text = TEXT.format(n=n, split=split, family=n % 5)
-        (folder / "fixtures" / f"s{n}.scenario.yaml").write_text(text)
+    settings = {"agent": "agent:solve", "teacher": "openai:toy", "concurrency": 1}
+    write_world(folder, 3, train=12, dev=9, scenarios=30, eval_rollouts=2, **settings)
     (folder / "agent.py").write_text(AGENT)
-    settings = "tfgrpo_actor = python:agent:solve\ntfgrpo_teacher = openai:toy\ntfgrpo_concurrency = 1\n"
-    (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
     return folder
 
 
 def arena(folder: Path, model: FakeModel, *arguments: str, **variables: str) -> int:
-    paths = os.pathsep.join((str(ROOT), str(folder)))
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "tests"), str(folder)))
     start = "import sys; from pytest_tfgrpo.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", start, "arena", *arguments],
@@ -72,24 +63,23 @@ def arena(folder: Path, model: FakeModel, *arguments: str, **variables: str) -> 
     return done.returncode
 
 
-def result(folder: Path) -> dict[str, dict]:
-    (path,) = folder.glob("out/*/arenas/*/arena.json")
-    keys = ("scores", "rollouts", "teacher_calls", "note", "files", "tokens_added")
-    return {side["name"]: {key: side[key] for key in keys} for side in json.loads(path.read_text())["sides"]}
-
-
 @pytest.mark.parametrize("dies_at", [5, 40, 90, 130])
 def test_killed_and_resumed_it_comes_to_the_same_table(tmp_path, dies_at):
-    wanted = ("--optimizers", "none,gepa", "--budget-rollouts", "120")
+    wanted = ("--optimizers", "none,gepa", "--budget-rollouts", str(BUDGET))
     whole, killed = project(tmp_path / "whole" / "post"), project(tmp_path / "killed" / "post")
     with FakeModel(propose) as model:
         assert arena(whole, model, *wanted) == 0
         assert arena(killed, model, *wanted, DIES_AT=str(dies_at)) == -signal.SIGKILL
         assert arena(killed, model, "--resume") == 0
-    table = result(whole)
-    assert result(killed) == table
-    assert table["gepa"]["rollouts"] == 120
-    assert {score for place in table["gepa"]["scores"].values() for score in place} == {1.0}
-    assert {score for place in table["none"]["scores"].values() for score in place} == {0.0}
-    made = len((killed / "attempts").read_text()) - len((whole / "attempts").read_text())
-    assert made <= 2, "more ran again than what was in flight"
+    table = table_of(whole)
+    assert table_of(killed) == table
+    gepa = table["sides"][1]
+    made = len((whole / "attempts").read_text())
+    spent = made - table["sweep_rollouts"]
+    assert abs(spent - BUDGET) <= 0.01 * BUDGET, "the agent was called so often in its training"
+    assert gepa["rollouts"] == spent
+    assert gepa["teacher_calls"] >= 3
+    assert claims(table) == {("none", "gepa"): "better"}, gepa["note"]
+    assert len(gepa["files"]) == 1, "a prompt pack"
+    again = len((killed / "attempts").read_text()) - made
+    assert again <= 2, "more ran again than what was in flight"

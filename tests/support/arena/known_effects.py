@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from pytest_tfgrpo.arena.report.comparison import compare_sides
 from pytest_tfgrpo.arena.report.sentences import winner
@@ -20,14 +21,18 @@ GAINS: Mapping[str, float] = {
 
 
 def outcomes(seed: int, scenarios: int = 60, rollouts: int = 5) -> Counter[str]:
-    """Return what one arena said, each 0 or 1, and of pairs by their true difference how many were claimed.
+    """Return what one comparison of simulated scores said; see `judged`."""
+    sides = simulated(GAINS, random.Random(seed), scenarios=scenarios, rollouts=rollouts)
+    return judged(compare_sides(arena_result(sides)))
+
+
+def judged(value: Mapping[str, Any]) -> Counter[str]:
+    """Return what a comparison said, each 0 or 1, and of pairs by true difference how many were claimed.
 
     ``equal``: no two equal sides were called different. ``wrong way``: a better side was called worse.
     ``ordered``: the scores of all sides with different gains are in their true order. ``best``: the first
     sentence is about the best optimizer.
     """
-    sides = simulated(GAINS, random.Random(seed), scenarios=scenarios, rollouts=rollouts)
-    value = compare_sides(arena_result(sides))
     found = Counter[str]({"equal": 1, "ordered": 1})
     for pair in value["pairs"]:
         truth = round(GAINS[pair["after"]] - GAINS[pair["before"]], 2)

@@ -1,0 +1,89 @@
+"""The whole command in a scripted world: planted optimizers, a teacher, a budget in money that ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.arena.scripted_agent import CLAUSE
+from support.arena.scripted_world import PLACES, Planted, claims, means, run_arena, table_of, write_world
+from support.fake_model import Body, Serve
+from support.teachers import asked, operation, says
+
+from pytest_tfgrpo.core.wire.schema import violations
+
+PLANTED = {
+    "some": Planted("some", 0.25, by_text=True),
+    "twin": Planted("twin", 0.5, by_text=True),
+    "much": Planted("much", 0.5),
+}
+
+
+def test_planted_optimizers_are_ordered_and_equal_ones_are_not_called_different(tmp_path: Path) -> None:
+    folder = write_world(tmp_path / "world", 0, scenarios=30, eval_rollouts=4)
+    names = "none,placebo,much,some,twin"
+    told = run_arena(folder, PLANTED, "--optimizers", names, "--budget-rollouts", "12")
+    table = table_of(folder)
+    score, claim = means(table), claims(table)
+    assert max(score["none"], score["placebo"]) < score["some"] < min(score["twin"], score["much"])
+    assert {other: claim["none", other] for other in names.split(",")[1:]} == {
+        "placebo": None,
+        "much": "better",
+        "some": "better",
+        "twin": "better",
+    }
+    assert claim["much", "twin"] is None
+    assert [side["rollouts"] for side in table["sides"]] == [0, 0, 6, 6, 6]
+    assert table["sides"][1]["note"] == "placebo of much"
+    assert "much: 6 rollouts, 2 lessons" in told
+
+
+def test_lessons_of_a_teacher_compete(tmp_path: Path, serve: Serve) -> None:
+    def teach(request: Body, attempt: int) -> str:
+        text = asked(request)
+        (place,) = [place for place in PLACES if f"the {place} depot" in text]
+        lesson = CLAUSE.format(place=place, percent=60, maker="teacher")
+        several = {"sources": ["P1", "P2"]} if "Several tasks of one domain" in text else {}
+        return says(operation(lesson=lesson, **several))
+
+    model = serve(teach)
+    folder = write_world(
+        tmp_path / "world", 1, train=12, scenarios=12, eval_rollouts=2, teacher="openai:toy", acceptance="off"
+    )
+    run_arena(folder, {}, "--optimizers", "none,llm", "--budget-rollouts", "48")
+    none, llm = table_of(folder)["sides"]
+    assert llm["gain"]["difference"] > 0.2
+    assert (none["teacher_calls"], none["rollouts"], llm["rollouts"]) == (0, 0, 48)
+    assert 2 <= llm["teacher_calls"] <= len(model.requests)
+    assert llm["tokens_added"] > 10
+
+
+def test_a_budget_in_money_ends_an_arena_which_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    def world(name: str) -> Path:
+        agent = "support.arena.scripted_agent:paid"
+        return write_world(tmp_path / name, 2, scenarios=12, eval_rollouts=1, agent=agent, concurrency=1)
+
+    words = ("--optimizers", "none,some,much", "--budget-rollouts", "12")
+    whole, poor = world("whole"), world("poor")
+    run_arena(whole, PLANTED, *words)
+    told = run_arena(poor, PLANTED, *words, "--budget-usd", "0.085", code=1)
+    assert "some: 6 rollouts, 1 changed prompt pack" in told
+    assert "budget_usd of 0.085 is used up (0.09 spent); go on with: tfgrpo arena --resume 2" in told
+    told = run_arena(poor, PLANTED, "--resume", "--budget-usd", "0.2", code=1)
+    assert "some: 6 rollouts, 1 changed prompt pack (on file)" in told
+    assert "much: 6 rollouts, 2 lessons" in told
+    assert "budget_usd of 0.2 is used up (0.2 spent); go on with:" in told
+    run_arena(poor, PLANTED, "--resume", "--budget-usd", "5")
+    found, wanted = table_of(poor), table_of(whole)
+    again = found.pop("usd") - wanted.pop("usd")
+    assert again == pytest.approx(0.02), "of one eval scenario only two of three sides had answered"
+    assert found == wanted
+
+
+def test_the_files_are_as_their_schemas_say(tmp_path: Path) -> None:
+    folder = write_world(tmp_path / "world", 3, scenarios=12, eval_rollouts=1)
+    run_arena(folder, PLANTED, "--optimizers", "none,placebo,much", "--budget-rollouts", "12")
+    for name, schema in (("arena.json", "arena"), ("comparison.json", "arena-comparison")):
+        (path,) = folder.glob(f"out/*/arenas/*/{name}")
+        assert violations(schema, json.loads(path.read_text())) == []
