@@ -11,7 +11,9 @@ from support.arena.scripted_world import PLACES, Planted, claims, means, run_are
 from support.fake_model import Body, Serve
 from support.teachers import asked, operation, says
 
+from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.wire.schema import violations
+from pytest_tfgrpo.runs.journal.journal_contents import read_log
 
 PLANTED = {
     "some": Planted("some", 0.25, by_text=True),
@@ -64,16 +66,23 @@ def test_a_budget_in_money_ends_an_arena_which_goes_on_with_a_larger_one(tmp_pat
         agent = "support.arena.scripted_agent:paid"
         return write_world(tmp_path / name, 2, scenarios=12, eval_rollouts=1, agent=agent, concurrency=1)
 
+    def paid_for() -> int:
+        """Return the rollouts on file, of which each costs a cent."""
+        journals = poor.glob(f"out/*/arenas/*/sides/*/runs/*/{JOURNAL}")
+        return sum(len(read_log(path.parent).rollouts) for path in journals)
+
     words = ("--optimizers", "none,some,much", "--budget-rollouts", "12")
     whole, poor = world("whole"), world("poor")
     run_arena(whole, PLANTED, *words)
     told = run_arena(poor, PLANTED, *words, "--budget-usd", "0.085", code=1)
     assert "some: 6 rollouts, 1 changed prompt pack" in told
+    assert paid_for() == 9
     assert "budget_usd of 0.085 is used up (0.09 spent); go on with: tfgrpo arena --resume 2" in told
     told = run_arena(poor, PLANTED, "--resume", "--budget-usd", "0.2", code=1)
     assert "some: 6 rollouts, 1 changed prompt pack (on file)" in told
     assert "much: 6 rollouts, 2 lessons" in told
     assert "budget_usd of 0.2 is used up (0.2 spent); go on with:" in told
+    assert paid_for() == 20, "what is on file counts"
     run_arena(poor, PLANTED, "--resume", "--budget-usd", "5")
     found, wanted = table_of(poor), table_of(whole)
     again = found.pop("usd") - wanted.pop("usd")

@@ -26,7 +26,7 @@ from support.builders import make_experience
 
 PLACES = ("north", "south")
 FAMILY = 3
-"""Eval scenarios of a family."""
+"""Scenarios of a family."""
 TASK = """\
 id: parcel-{n}
 domain: {place}
