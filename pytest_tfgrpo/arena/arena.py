@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pytest_tfgrpo.arena.bugs import failure_of
 from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.final_sweep import has_placebo, sweep_request, sweep_sides
 from pytest_tfgrpo.arena.plan import ArenaPlan, teacher_of
-from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, read_plan
+from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, earlier_arenas, read_plan
 from pytest_tfgrpo.arena.protocol import RolloutsSpent, Trained
 from pytest_tfgrpo.arena.result import ArenaResult, Side
 from pytest_tfgrpo.arena.ring import open_ring, questions
@@ -33,7 +34,6 @@ from pytest_tfgrpo.core.errors import (
     ResumeError,
     RewarderError,
     StoreError,
-    describe,
 )
 from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.python.clock import utc_now
@@ -47,7 +47,6 @@ from pytest_tfgrpo.engine.preparation.prepare import Prepared, prepare
 from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
-from pytest_tfgrpo.privacy.redact import redact
 from pytest_tfgrpo.runs.earlier_runs import eval_stamp
 from pytest_tfgrpo.suite.families import families_of
 
@@ -126,7 +125,7 @@ class Arena:
         if contestant is None:
             side = self._placebo()
         else:
-            self.gauge, began, trained, failed = Gauge(), time.monotonic(), Trained(), ""
+            self.gauge, began, trained, failed, bug = Gauge(), time.monotonic(), Trained(), "", ""
             async with open_ring(plan, name, self.gauge, self._budget) as ring:
                 try:
                     trained = await contestant.train(ring)
@@ -135,7 +134,7 @@ class Arena:
                 except ENDING:
                     raise
                 except Exception as error:  # noqa: BLE001 - an optimizer that breaks is a line of the table
-                    failed = redact(describe(error))
+                    failed, bug = failure_of(error, by_hook=name in plan.optimizers)
                 runs = ring.runs
             self.runs += runs
             side = TrainedSide(
@@ -143,6 +142,7 @@ class Arena:
                 spent=spending_of(runs, free=self.free),
                 wall_s=time.monotonic() - began,
                 failed=failed,
+                bug=bug,
             )
         keep_side(plan.folder, name, side)
         self.sides[name] = side
@@ -185,6 +185,7 @@ class Arena:
         evaluated = plan.split("eval")
         grouped = (given_families if len(evaluated) < MIN_INTERVAL else families_of)(evaluated)
         last = spending_of([swept.run], free=self.free)
+        stamp = eval_stamp(plan.scenarios)
         costs = [side.spent.usd for side in self.sides.values()] + [last.usd]
         known = [cost for cost in costs if cost is not None]
         return ArenaResult(
@@ -201,6 +202,7 @@ class Arena:
                     tokens_added=swept.tokens_added.get(name),
                     wall_s=side.wall_s,
                     note=side.failed or side.trained.note,
+                    bug=side.bug,
                     files=files_of(plan.folder, name),
                 )
                 for name, side in ((name, self.sides[name]) for name in plan.contestants)
@@ -211,11 +213,12 @@ class Arena:
             seed=SEED.of(plan.settings),
             actor=self._checked.job.actor.name,
             teacher=teacher_of(plan.settings),
-            suite_hash=eval_stamp(plan.scenarios),
+            suite_hash=stamp,
             started_at=self.started_at,
             finished_at=utc_now(),
             usd=sum(known) if len(known) == len(costs) else None,
             sweep_rollouts=last.rollouts,
+            earlier=earlier_arenas(plan.folder, stamp),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.arena.bench import open_bench, run_of_bench
-from pytest_tfgrpo.arena.plan import ArenaPlan
+from pytest_tfgrpo.arena.plan import FINAL, ArenaPlan
 from pytest_tfgrpo.arena.protocol import Trained
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -21,7 +21,6 @@ from pytest_tfgrpo.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.runs.job import Job
 
-TASK = "final"
 BYTES_PER_TOKEN = 4.0
 """Of a prompt, roughly."""
 
@@ -43,7 +42,7 @@ def sweep_phases(plan: ArenaPlan, count: int) -> list[Phase]:
 
 def sweep_request(plan: ArenaPlan, count: int, budget: Budget | None = None) -> RunRequest:
     """Return the request of the final sweep of so many sides."""
-    return plan.request(TASK, f"{plan.arena_id}-{TASK}", sweep_phases(plan, count), budget)
+    return plan.request(FINAL, f"{plan.arena_id}-{FINAL}", sweep_phases(plan, count), budget)
 
 
 def prompts_of(job: Job, trained: Trained, *, placebo: bool = False) -> Ask:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.contestants.registry import CONTESTANTS
 from pytest_tfgrpo.arena.plan import (
+    FINAL,
     ArenaPlan,
     arena_settings,
     choose_scenarios,
@@ -20,9 +21,10 @@ from pytest_tfgrpo.arena.plan_file import PLAN, read_plan
 from pytest_tfgrpo.arena.protocol import Contestant
 from pytest_tfgrpo.arena.result import RESULT
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
-from pytest_tfgrpo.core.keys.agent_list import is_agent_name
+from pytest_tfgrpo.core.keys.agent_list import NAME_LENGTH, is_agent_name
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.protocols import Optimizer
 from pytest_tfgrpo.scoring.checks.registry import KINDS
@@ -96,13 +98,26 @@ def open_plan(
     return plan
 
 
+def _require_folder(name: str) -> None:
+    """Raise SettingError where the folder of a side cannot have its name."""
+    if not is_agent_name(name):
+        raise SettingError(
+            f"--optimizers: {line(name, NAME_LENGTH)!r} cannot name a folder; use at most {NAME_LENGTH} letters, digits, "
+            "'.', '_', '-'"
+        )
+    if name.casefold() == FINAL:
+        raise SettingError(
+            f"--optimizers: {name!r} is the folder of the final sweep; give the optimizer another name"
+        )
+
+
 def open_contestants(names: Sequence[str], hooked: Mapping[str, Optimizer]) -> dict[str, Contestant | None]:
     """Return the contestants by name; `hooked` are optimizers by hook.
 
     Raises SettingError for an unknown name, one given twice, and a placebo of nothing.
     """
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise SettingError(f"--optimizers names {twice[0]!r} twice; leave one out")
+    if twice := [name for name, count in Counter(map(str.casefold, names)).items() if count > 1]:
+        raise SettingError(f"--optimizers names {line(twice[0], NAME_LENGTH)!r} twice; leave one out")
     found = dict[str, Contestant | None]()
     for name in names:
         if name == PLACEBO:
@@ -114,11 +129,8 @@ def open_contestants(names: Sequence[str], hooked: Mapping[str, Optimizer]) -> d
         else:
             known = [*CONTESTANTS, PLACEBO]
             hint = nearest(name, known) or f"; there are {', '.join(known)}, and those of the hook"
-            raise SettingError(f"--optimizers: unknown optimizer {name!r}{hint}")
-        if not is_agent_name(name):
-            raise SettingError(
-                f"--optimizers: {name!r} cannot name a folder; use letters, digits, '.', '_', '-'"
-            )
+            raise SettingError(f"--optimizers: unknown optimizer {line(name, NAME_LENGTH)!r}{hint}")
+        _require_folder(name)
     if len(found) < 2:
         raise SettingError("--optimizers needs two names or more, for example none,heuristic")
     if PLACEBO in found and not any(isinstance(one, Learned) for one in found.values()):

@@ -34,6 +34,8 @@ from pytest_tfgrpo.runs.schedule import most_rollouts
 
 SIDES: Final = "sides"
 """In the folder of an arena, the output folder of what its sides run: a task each."""
+FINAL: Final = "final"
+"""The task of the final sweep, beside those of the sides."""
 LEAST_GROUP: Final = 2
 
 

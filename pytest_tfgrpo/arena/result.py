@@ -7,6 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from pytest_tfgrpo.arena.bugs import OwnBugError
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.files import read_plain
@@ -41,6 +42,8 @@ class Side:
     """Time that its training took, over all its processes."""
     note: str = ""
     """Such as "placebo not possible", or why its optimizer failed."""
+    bug: str = ""
+    """The traceback, where it is our code that failed."""
     files: tuple[str, ...] = ()
     """What it made, as paths in the folder of the arena."""
 
@@ -71,6 +74,8 @@ class ArenaResult:
     """Cost of all of it, with the final sweep; None: not known."""
     sweep_rollouts: int = field(default=0, metadata=AMOUNTS)
     """Of the final sweep; a prompt that several sides share ran once."""
+    earlier: int = field(default=0, metadata=AMOUNTS)
+    """Arenas of the task that ended before on the same eval scenarios; a replay is none."""
 
     def side(self, name: str) -> Side:
         """Return the side of a name; raises KeyError."""
@@ -78,6 +83,12 @@ class ArenaResult:
             if side.name == name:
                 return side
         raise KeyError(name)
+
+
+def require_no_bug(result: ArenaResult) -> None:
+    """Raise OwnBugError where a side does not compete because our code failed."""
+    if broken := [side for side in result.sides if side.bug]:
+        raise OwnBugError("\n".join(f"{side.name} failed\n{side.bug}" for side in broken))
 
 
 def write_result(folder: Path, result: ArenaResult) -> Path:

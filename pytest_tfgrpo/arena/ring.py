@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from pytest_tfgrpo.arena.bench import Bench, open_bench, phase_of, releasing, require_complete, run_of_bench
+from pytest_tfgrpo.arena.bugs import Watched
 from pytest_tfgrpo.arena.plan import ArenaPlan, fitted, training
 from pytest_tfgrpo.arena.protocol import RolloutsSpent, ScoredRollout
 from pytest_tfgrpo.core.errors import JournalError, OptimizerError, SettingError
@@ -156,12 +157,14 @@ class OpenRing:
         )
         prepared = prepare(request)
         async with releasing(prepared.job):
-            engine = Engine(prepared.job, folder=prepared.folder, observe=(), gauge=self._gauge, retell=False)
+            watched = Watched(prepared.job.optimizer)
+            job = replace(prepared.job, optimizer=watched)
+            engine = Engine(job, folder=prepared.folder, observe=(), gauge=self._gauge, retell=False)
             run = await engine.run()
         self._learned.append(run)
         self.spent += sum(len(group.rollouts) for result in run.phases for group in result.with_dev)
         if run.status == "aborted":
-            raise OptimizerError(run.reason)
+            raise OptimizerError(run.reason) from watched.error
         require_complete(RunEnd(run.status, run.reason))
         return run.library
 

@@ -46,6 +46,8 @@ class TrainedSide:
     wall_s: float
     failed: str = ""
     """Why its optimizer made nothing: it does not compete."""
+    bug: str = ""
+    """The traceback, where it is our code that failed."""
 
 
 def spending_of(runs: Iterable[Run], *, free: bool) -> SideCost:

@@ -16,16 +16,21 @@ import pytest
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.arena.arena import NO_PLACEBO, Arena, holding
+from pytest_tfgrpo.arena.bugs import OwnBugError
+from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.dry_run import dry_run
-from pytest_tfgrpo.arena.opening import open_plan
+from pytest_tfgrpo.arena.opening import open_contestants, open_plan
 from pytest_tfgrpo.arena.plan import ArenaPlan, fitted
+from pytest_tfgrpo.arena.plan_file import earlier_arenas
 from pytest_tfgrpo.arena.protocol import Ring, RolloutsSpent, Trained
-from pytest_tfgrpo.arena.result import ArenaResult, read_result, write_result
+from pytest_tfgrpo.arena.result import ArenaResult, read_result, require_no_bug, write_result
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ResumeError, SettingError
 from pytest_tfgrpo.core.files import JOURNAL
 from pytest_tfgrpo.core.settings import from_arguments
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.learning.optimizer import heuristic
 from pytest_tfgrpo.learning.placebo import PLACEBO
+from pytest_tfgrpo.protocols import LearningContext, Proposal
 from pytest_tfgrpo.runs.journal.journal_contents import read_log
 from pytest_tfgrpo.suite.packs import pack_for, rewritten
 
@@ -239,3 +244,82 @@ def test_a_dry_run_says_rollouts_and_cost_and_writes_nothing(project: Path, tmp_
     assert rows["final"] == ["60", "$0.00"]
     assert rows["total"] == ["114", "$0.00"]
     assert not plan.folder.exists()
+
+
+class OwnBug(Asker):
+    async def train(self, ring: Ring) -> Trained:
+        await ring.ask(list("x"))  # type: ignore[arg-type]  # our code breaks on it
+        return Trained()
+
+
+def test_an_error_of_our_own_is_kept_as_a_bug_and_not_that_of_an_optimizer(
+    project: Path, tmp_path: Path
+) -> None:
+    plan = replace(planned(project, "none,few-shot"), folder=tmp_path / "one")
+    known: dict[str, Any] = {**plan.contestants, "own": OwnBug(), "foreign": Broken()}
+    result = carried_out(replace(plan, contestants=known))
+    assert result.side("own").note.startswith("a bug in pytest-tfgrpo, please report it: AttributeError: ")
+    assert "ring.py" in result.side("own").bug
+    assert result.side("foreign").bug == result.side("few-shot").bug == ""
+    with pytest.raises(OwnBugError, match="own failed\nTraceback"):
+        require_no_bug(result)
+
+
+class Spoiled:
+    """An optimizer by hook that breaks."""
+
+    name = "spoiled"
+    identity: Mapping[str, Json] = {}
+
+    async def propose(self, context: LearningContext) -> Proposal:
+        return Proposal(operations=tuple(context.no_such_thing))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["heuristic", "spoiled"])
+def test_an_optimizer_that_breaks_in_a_learning_run_is_a_bug_where_it_is_ours(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(heuristic, "Proposal", None)
+    plan = replace(planned(project), folder=tmp_path / "one", optimizers={"spoiled": Spoiled()})
+    known: dict[str, Any] = {"none": plan.contestants["none"], name: Learned(name)}
+    result = carried_out(replace(plan, contestants=known))
+    assert f"optimizer '{name}' failed in epoch 1: " in result.side(name).note
+    assert bool(result.side(name).bug) == (name == "heuristic")
+
+
+def test_arenas_that_ended_on_the_same_eval_split_are_counted(project: Path, tmp_path: Path) -> None:
+    plan = replace(planned(project, "none,few-shot"), folder=tmp_path / "one")
+    result = carried_out(plan)
+    assert result.earlier == 0
+    write_result(plan.folder, result)
+    assert earlier_arenas(plan.folder, result.suite_hash) == 0, "itself is none"
+    for name, values, arguments in (
+        ("same", {}, {}),
+        ("other", {"suite_hash": "00"}, {}),
+        ("replay", {}, {"replay": "all.jsonl"}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        Arena(replace(plan, folder=folder, arguments=arguments)).begin()
+        write_result(folder, replace(result, **values))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "arena.json").write_text("{")
+    assert earlier_arenas(plan.folder, result.suite_hash) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("final", "'final' is the folder of the final sweep"),
+        ("Final", "'Final' is the folder of the final sweep"),
+        ("..", "'..' cannot name a folder; use at most 40 letters"),
+        ("a/b", "'a/b' cannot name a folder"),
+        ("long" * 80, "cannot name a folder"),
+    ],
+)
+def test_an_optimizer_by_hook_has_a_folder_of_its_own(name: str, told: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(told)) as refused:
+        open_contestants(["none", name], {name: Spoiled()})
+    assert len(str(refused.value)) < 300
+    with pytest.raises(SettingError, match="names 'mine' twice"):
+        open_contestants(["none", "mine", "Mine"], {"mine": Spoiled(), "Mine": Spoiled()})

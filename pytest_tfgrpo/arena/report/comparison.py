@@ -79,6 +79,7 @@ def compare_sides(result: ArenaResult) -> dict[str, Any]:
         "budget_rollouts": result.budget_rollouts,
         "sweep_rollouts": result.sweep_rollouts,
         "usd": result.usd,
+        "earlier": result.earlier,
         "over": over,
         "scenarios": len(scenarios),
         "families": len({result.families.get(id_, f"scenario {id_}") for id_ in scenarios}),

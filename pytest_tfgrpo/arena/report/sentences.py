@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_tfgrpo.core.texts.text import interval, line, number, scenarios_of, signed
+from pytest_tfgrpo.core.texts.text import interval, line, number, plural, scenarios_of, signed
 
 PLACEBO = "placebo"
 """The side whose prompts carry the right number of wrong lessons: what gains no more than it is any text."""
@@ -75,6 +75,11 @@ def remarks(value: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"each p is corrected for {value['comparisons']} comparisons (Holm); an interval is that of one "
             "difference alone"
+        )
+    if value["earlier"]:
+        yield (
+            f"{plural(value['earlier'], 'arena')} of this task ended before on the same eval scenarios: the "
+            "best of several looks better than it is; confirm it on a fresh eval split"
         )
     if gain_pairs(value):
         yield "each side was trained once: with another seed an optimizer may come out better or worse"

@@ -19,7 +19,7 @@ from pytest_tfgrpo.arena.recorded import record_arena
 from pytest_tfgrpo.arena.report.comparison import compare_sides
 from pytest_tfgrpo.arena.report.lines import arena_lines
 from pytest_tfgrpo.arena.report.page import arena_page
-from pytest_tfgrpo.arena.result import write_result
+from pytest_tfgrpo.arena.result import require_no_bug, write_result
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.file_writing import write_json, write_text
@@ -65,6 +65,7 @@ def arena(arguments: Arguments) -> Iterator[str]:
     yield ""
     yield from arena_lines(value)
     yield f"page   {line(os.path.relpath(page))}"
+    require_no_bug(result)
 
 
 def _plan(arguments: Arguments) -> ArenaPlan:

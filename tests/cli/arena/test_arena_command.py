@@ -10,6 +10,7 @@ import pytest
 
 from pytest_tfgrpo import cli
 from pytest_tfgrpo.arena.arena import Arena
+from pytest_tfgrpo.arena.contestants import few_shot
 
 HOOK = """
 from pytest_tfgrpo.protocols import Proposal
@@ -99,3 +100,13 @@ def test_an_interrupted_arena_says_how_it_goes_on_and_does(
     assert "leave --budget-rollouts out" in said("--resume", "--budget-rollouts", "25", code=1)
     assert "lessons (on file)" in said("--resume")
     assert "no interrupted arena" in said("--resume", code=1)
+
+
+def test_a_bug_of_our_own_is_loud_and_leaves_the_result(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few_shot, "Trained", None)
+    told = said("--optimizers", "none,few-shot", "--budget-rollouts", "24", code=3)
+    assert "few-shot: a bug in pytest-tfgrpo, please report it: TypeError: " in told
+    assert "tfgrpo: this is a bug in pytest-tfgrpo; please report it" in told
+    assert "few_shot.py" in next(tmp_path.glob("out/*/arenas/*/arena.json")).read_text()
