@@ -58,7 +58,7 @@ def live_line(part: str, reading: Reading) -> str:
 def trained_line(name: str, side: TrainedSide, *, on_file: bool) -> str:
     """Return what a side came to: ``heuristic: 60 rollouts, 6 lessons``."""
     if side.failed:
-        return f"{name}: {side.failed}"
+        return f"{name}: {line(side.failed, 300)}"
     made = side.trained
     words = [plural(side.spent.rollouts, "rollout")]
     if side.spent.teacher_calls:

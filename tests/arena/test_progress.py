@@ -90,3 +90,17 @@ def test_a_side_is_a_line_of_what_it_came_to() -> None:
     assert trained_line("llm", side, on_file=False) == said
     assert trained_line("llm", side, on_file=True) == f"{said} (on file)"
     assert trained_line("llm", replace(side, failed="no luck"), on_file=True) == "llm: no luck"
+"""Lines about the sides of an arena."""
+
+from pytest_tfgrpo.arena.progress import trained_line
+from pytest_tfgrpo.arena.protocol import Trained
+from pytest_tfgrpo.arena.trained_side import SideCost, TrainedSide
+
+
+def test_what_an_optimizer_says_as_it_fails_cannot_move_the_cursor() -> None:
+    failed = "ValueError: \x1b[2J\nno" + " luck" * 1000
+    side = TrainedSide(trained=Trained(), spent=SideCost(), wall_s=0.0, failed=failed)
+    said = trained_line("mine", side, on_file=False)
+    assert said.startswith("mine: ValueError: ")
+    assert not {"\x1b", "\n"} & set(said)
+    assert len(said) < 320
