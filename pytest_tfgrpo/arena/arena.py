@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -150,23 +151,22 @@ class Arena:
 
     @property
     def _taught(self) -> str | None:
-        """The first side that learns lessons, whose placebo runs."""
-        return next((name for name, one in self.plan.contestants.items() if isinstance(one, Learned)), None)
+        """The first side that learned lessons which can stand in wrong places: its placebo runs."""
+        job, asked = self._checked.job, self.plan.sweep.scenarios
+        for name, one in self.plan.contestants.items():
+            if isinstance(one, Learned):
+                trained = self.sides[name].trained
+                if trained.library is not None and has_placebo(job, trained, asked):
+                    return name
+        return None
 
     def _placebo(self) -> TrainedSide:
-        """Return the placebo of the first side that learns."""
+        """Return the placebo of the first side that has one."""
         name = self._taught
-        trained = Trained() if name is None else self.sides[name].trained
-        possible = trained.library is not None and has_placebo(
-            self._checked.job, trained, self.plan.sweep.scenarios
-        )
-        note = f"placebo of {name}" if possible else ""
-        return TrainedSide(
-            trained=Trained(library=trained.library, packs=trained.packs, note=note),
-            spent=SideCost(),
-            wall_s=0.0,
-            failed="" if possible else NO_PLACEBO,
-        )
+        if name is None:
+            return TrainedSide(trained=Trained(), spent=SideCost(), wall_s=0.0, failed=NO_PLACEBO)
+        own = replace(self.sides[name].trained, note=f"placebo of {name}")
+        return TrainedSide(trained=own, spent=SideCost(), wall_s=0.0)
 
     @property
     def order(self) -> list[str]:
