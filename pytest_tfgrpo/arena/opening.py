@@ -102,8 +102,8 @@ def _require_folder(name: str) -> None:
     """Raise SettingError where the folder of a side cannot have its name."""
     if not is_agent_name(name):
         raise SettingError(
-            f"--optimizers: {line(name, NAME_LENGTH)!r} cannot name a folder; use at most {NAME_LENGTH} letters, digits, "
-            "'.', '_', '-'"
+            f"--optimizers: {line(name, NAME_LENGTH)!r} cannot name a folder; use at most {NAME_LENGTH} "
+            "letters, digits, '.', '_', '-'"
         )
     if name.casefold() == FINAL:
         raise SettingError(

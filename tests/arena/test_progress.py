@@ -90,11 +90,6 @@ def test_a_side_is_a_line_of_what_it_came_to() -> None:
     assert trained_line("llm", side, on_file=False) == said
     assert trained_line("llm", side, on_file=True) == f"{said} (on file)"
     assert trained_line("llm", replace(side, failed="no luck"), on_file=True) == "llm: no luck"
-"""Lines about the sides of an arena."""
-
-from pytest_tfgrpo.arena.progress import trained_line
-from pytest_tfgrpo.arena.protocol import Trained
-from pytest_tfgrpo.arena.trained_side import SideCost, TrainedSide
 
 
 def test_what_an_optimizer_says_as_it_fails_cannot_move_the_cursor() -> None:
