@@ -16,6 +16,7 @@ from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.learning.library.library import save_library
+from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.metrics.costs import Sums
 from pytest_tfgrpo.suite.packs import MANIFEST, write_pack
 
@@ -75,10 +76,13 @@ def spending_of(runs: Iterable[Run], *, free: bool) -> SideCost:
 
 
 def keep_side(folder: Path, name: str, side: TrainedSide) -> None:
-    """Write what a side trained, with library and prompt packs as files to use; raises TfgrpoError."""
+    """Write what a side trained, with library and prompt packs as files to use; raises TfgrpoError.
+
+    A placebo made none: its lessons are those of another side.
+    """
     home = folder / SIDES / name
     home.mkdir(parents=True, exist_ok=True)
-    if side.trained.library is not None:
+    if side.trained.library is not None and name != PLACEBO:
         save_library(home / LIBRARY, side.trained.library)
     for pack in side.trained.packs.values():
         write_pack(home / PACKS, pack)

@@ -124,6 +124,8 @@ def test_sides_spend_their_budget_and_are_asked_on_one_sweep(
     assert means["heuristic"] > means["none"] == means["asker"]
     assert {side.name: side.same_as for side in result.sides if side.same_as} == {"asker": "none"}
     assert result.side("placebo").note == "placebo of heuristic"
+    files = {side.name: side.files for side in result.sides if side.files}
+    assert files == {"heuristic": ("sides/heuristic/library.json",)}, "a placebo has no library to keep"
     assert result.side("asker").note == "18 left"
     assert result.side("none").tokens_added == 0.0
     assert (result.side("heuristic").tokens_added or 0) > 5
