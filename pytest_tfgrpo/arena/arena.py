@@ -17,6 +17,7 @@ from pytest_tfgrpo.arena.final_sweep import has_placebo, sweep_request, sweep_si
 from pytest_tfgrpo.arena.plan import ArenaPlan, teacher_of
 from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, earlier_arenas, read_plan
 from pytest_tfgrpo.arena.protocol import RolloutsSpent, Trained
+from pytest_tfgrpo.arena.recorded import require_recorded
 from pytest_tfgrpo.arena.result import ArenaResult, Side
 from pytest_tfgrpo.arena.ring import open_ring, questions
 from pytest_tfgrpo.arena.trained_side import (
@@ -138,6 +139,7 @@ class Arena:
                     failed, bug = failure_of(error, by_hook=name in plan.optimizers)
                 runs = ring.runs
             self.runs += runs
+            require_recorded(runs)
             side = TrainedSide(
                 trained=trained,
                 spent=spending_of(runs, free=self.free),
@@ -182,6 +184,7 @@ class Arena:
             plan, fit, self._taught if PLACEBO in fit else None, self.gauge, self._budget
         )
         self.runs.append(swept.run)
+        require_recorded([swept.run])
         evaluated = plan.split("eval")
         grouped = (given_families if len(evaluated) < MIN_INTERVAL else families_of)(evaluated)
         last = spending_of([swept.run], free=self.free)

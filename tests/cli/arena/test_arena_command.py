@@ -76,6 +76,8 @@ def test_an_arena_is_recorded_and_replayed(said: Said, tmp_path: Path) -> None:
     assert [result["actor"] for result in results] == ["offline", "offline"]
     scores = [[side["scores"] for side in result["sides"]] for result in results]
     assert scores[0] == scores[1]
+    more = said("--optimizers", "none,heuristic", "--budget-rollouts", "48", "--replay", "all.jsonl", code=1)
+    assert "the recording lacks 24 of 48 answers: record an arena with these arguments" in more
 
 
 def test_an_optimizer_by_hook_competes(said: Said, tmp_path: Path) -> None:
