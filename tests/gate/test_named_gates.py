@@ -712,3 +712,13 @@ def test_the_page_of_a_report_shows_every_gate() -> None:
     assert "<strong>Gate watched FAILED</strong> (severity warn: the run does not fail)" in page
     assert "<strong>Gate fine passed</strong>, 120 scenarios" in page
     assert '<section class="verdict fail" aria-label="gate">' in page
+
+
+def test_what_the_suite_lost_is_of_no_gate_with_tags() -> None:
+    before = from_run(BOTH, "main")
+    kept = tuple(replace(s, tags=("smoke",)) for s in BOTH.scenarios if s.domain == "text")
+    fewer = swept(
+        {id_: row for id_, row in domains(0.9, 0.9).items() if id_.startswith("text")}, scenarios=kept
+    )
+    assert "lost" in rule(verdict(fewer, before), "baseline").figures
+    assert "lost" not in rule(verdict(fewer, before, tags=("smoke",)), "baseline").figures

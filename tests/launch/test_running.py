@@ -185,3 +185,16 @@ def test_a_run_whose_files_cannot_be_written_keeps_no_other_from_being_written(
         asyncio.run(arun(launches, seen.append)) if apart else run(launches, seen.append)
     assert [name for name, *_ in launches["b"].told] == ["conclude", "write", "record"]
     assert [type(one) for one in seen].count(Run) == 2
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_engine_that_breaks_keeps_no_other_run_from_being_written(tmp_path: Path, apart: bool) -> None:
+    broken, sound = Launch(tmp_path / "a"), Launch(tmp_path / "b")
+    broken.prepared.job = SimpleNamespace(
+        settings={}, actor=SimpleNamespace(), closing=()
+    )  # no engine runs this
+    arun, run = running.arun_launches, running.run_launches
+    launches: Any = {"a": broken, "b": sound}
+    with pytest.raises(AttributeError):
+        asyncio.run(arun(launches)) if apart else run(launches)
+    assert (broken.told, [name for name, *_ in sound.told]) == ([], ["conclude", "write", "record"])

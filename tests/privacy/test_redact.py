@@ -710,3 +710,8 @@ def test_base64_within_base64_hides_nothing() -> None:
     for _ in range(2):
         text = b64encode(text.encode()).decode()
     assert Redactor().text(text) == "[redacted:email]"
+
+
+@pytest.mark.parametrize("key", ["Phone", "homePhone", "PHONE_NUMBER", "faxNo"])
+def test_a_key_names_a_telephone_number_in_any_case(key: str) -> None:
+    assert Redactor().value(key, "5550143") == "[redacted:phone]"

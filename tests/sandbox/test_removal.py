@@ -195,3 +195,10 @@ def test_a_socket_in_use_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         server.bind("s")
         server.listen()
         assert remove(folder) == ""
+
+
+def test_a_folder_is_removed_whose_parent_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real" / "run").mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    assert remove(tmp_path / "linked" / "run") == ""
+    assert not (tmp_path / "real" / "run").exists()

@@ -67,3 +67,13 @@ def test_a_relative_folder_is_found_from_any_other_one(
     monkeypatch.chdir(tmp_path)
     with demo_folder("here") as folder:
         assert folder == tmp_path / "here"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_its_page_goes_where_html_says(kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_demo, "demo", demo)
+    monkeypatch.chdir(tmp_path)
+    into = str(tmp_path / "demo") if kept else None
+    lines = [*loop_demo.demo_command(Namespace(into=into, seed=0, tasks=9, bus="", html="mine.html"))]
+    assert "page   mine.html" in lines
+    assert Path("mine.html").is_file()

@@ -160,3 +160,13 @@ def test_no_decoys_where_no_agent_can_read_them(tmp_path: Path) -> None:
         job = make_job(ScriptedActor(three_or_not), tmp_path, job_identities=identities)
         Decoys(job, tmp_path)
         assert not (tmp_path / "answers.json").exists()
+
+
+@pytest.mark.parametrize("at", range(FEW_FILES + 1))
+def test_a_decoy_is_found_in_each_of_more_than_a_few_files_in_turn(tmp_path: Path, at: int) -> None:
+    decoys, wanted = decoys_in(tmp_path)
+    workspace = Workspace(tmp_path / "r0")
+    for n in range(FEW_FILES + 1):
+        (workspace.path / f"{n}.txt").write_text(wanted if n == at else "")
+    used = asyncio.run(decoys.used(rollout_of("3"), Prompt(system="", user=""), workspace))
+    assert used == f"{at}.txt"

@@ -8,8 +8,8 @@ from support.patterns.jobs import job_id, log_of, manifest, queue_with
 from support.patterns.working import ToldGit, write_files
 
 from pytest_tfgrpo.patterns.jobs.job_stats import queue_stats
-from pytest_tfgrpo.patterns.jobs.manifest import LearningStatus
-from pytest_tfgrpo.patterns.jobs.prune import prune
+from pytest_tfgrpo.patterns.jobs.manifest import JobAttempt, LearningStatus
+from pytest_tfgrpo.patterns.jobs.prune import ended_at, prune
 from pytest_tfgrpo.patterns.jobs.queue import WorkOutcome
 from pytest_tfgrpo.patterns.jobs.settle import settle
 
@@ -84,3 +84,9 @@ def test_what_a_killed_prune_left_goes(queue, told):
     list(prune(queue, told, 300, (), NOW))
     assert not (queue.folder / ".pruned-x").exists()
     assert settle(queue, None) == []
+
+
+def test_a_job_that_was_tried_again_ended_with_its_last_attempt() -> None:
+    ends = ("2026-01-02T00:00:00Z", "", "2026-03-04T00:00:00Z")
+    job = manifest(attempts=tuple(JobAttempt(worker="w", started_at=ends[0], ended_at=end) for end in ends))
+    assert ended_at(job, datetime.now(UTC)) == datetime(2026, 3, 4, tzinfo=UTC)

@@ -190,3 +190,12 @@ def test_the_advice_can_be_pasted_into_a_shell(project: Project, other: Path) ->
     with pytest.raises(pytest.UsageError) as refused:
         require_unmoved(started(failing_gate(project), "--tfgrpo-out", str(folder)))
     assert shlex.split(str(refused.value).rpartition("; write ")[2]) == [f"--tfgrpo-out={folder}"]
+
+
+def test_a_value_may_not_lead_to_an_ini_file_below_where_there_is_none(project: Project) -> None:
+    (project.root / "pytest.ini").unlink()
+    project.write("tests/test_a.py", "def test_a(): pass\n").write("sub/pytest.ini", "[pytest]\n")
+    project.write("sub/library.jsonl", "")
+    result = project.run("tests", "--tfgrpo-library", "sub/library.jsonl")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*write --tfgrpo-library=sub/library.jsonl*"])
