@@ -112,3 +112,5 @@ def test_patterns_that_say_much_the_same_are_found() -> None:
     related: Pattern = with_relations(again, [other, make_pattern(), gone])
     assert (related.parents, related.reintroduced) == (("p-0123456789ab",), "p-000000000003")
     assert with_relations(other, [again]) == other
+    derived = replace(again, parents=("p-00000000000a",))
+    assert with_relations(derived, [make_pattern()]).parents == ("p-00000000000a", "p-0123456789ab")
