@@ -191,8 +191,12 @@ def test_line_ends_of_a_checkout_on_windows_are_no_difference(tmp_path: Path) ->
     for path in (tmp_path / "AGENTS.md", tmp_path / "docs/patterns/index.md", *tmp_path.glob(".*/*/*/*.md")):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert synced(shelf, places) == []
+    written = sorted(path for path in tmp_path.glob(".*/*/*/*.md") if ".agent" not in path.parts)
     move(shelf, NAME, "deprecated", ADA)
-    assert {action for action, _ in synced(shelf, places)} == {"remove"}
+    removed = synced(shelf, places)
+    assert {action for action, _ in removed} == {"remove"}
+    assert written
+    assert not any(path.exists() for path in written)
 
 
 @pytest.mark.parametrize("old", ["# Ours\r\ntext\r\n", "# Ours  ", "\n\n", "a\n\n\n"])

@@ -118,6 +118,12 @@ def test_nothing_that_an_agent_started_outlives_its_time_limit(
     assert running(mark) == 0
 
 
+def test_a_program_ignores_no_signal_that_python_ignores(tmp_path: Path) -> None:
+    ending = run_limited(["grep", "SigIgn", "/proc/self/status"], tmp_path, 60.0)
+    ignored = int(ending.tail.split()[-1], 16)
+    assert not any(ignored >> (number - 1) & 1 for number in (signal.SIGPIPE, signal.SIGXFSZ))
+
+
 def test_nothing_that_a_checked_program_started_outlives_it(tmp_path: Path, mark: str) -> None:
     agent = str(script(tmp_path, mark, "echo done"))
     assert run_limited([agent], tmp_path, 100.0) == (0, "done\n")
