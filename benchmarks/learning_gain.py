@@ -148,7 +148,7 @@ def _in_words(advice: str, called: Callable[[str], str]) -> str:
 
 
 def _negated(terms: str, advice: str) -> str:
-    return f"For tasks about {terms}: " + re.sub(r"^use ", "never use ", advice)
+    return f"If a task is about {terms}, " + re.sub(r"^use ", "never use ", advice)
 
 
 PARAPHRASES: Mapping[str, str] = {
@@ -237,17 +237,18 @@ UNSEEN_PARAPHRASES: Mapping[str, str] = {
 """The same, written before that and not looked at."""
 WORDINGS: Mapping[str, Callable[[str, str], str]] = {
     "in names": lambda terms, advice: (
-        f"For tasks about {terms}: " + _in_words(advice, lambda name: name.replace("_", " "))
+        f"If a task is about {terms}, " + _in_words(advice, lambda name: name.replace("_", " "))
     ),
     "in words": lambda terms, advice: (
-        f"For tasks about {terms}: "
+        f"If a task is about {terms}, "
         + _in_words(advice.removeprefix("use "), lambda name: BY_TOOL[name].description.rstrip("."))
     ),
     "paraphrased": lambda terms, advice: (
-        f"For tasks about {terms}: " + _in_words(advice.removeprefix("use "), PARAPHRASES.__getitem__)
+        f"If a task is about {terms}, " + _in_words(advice.removeprefix("use "), PARAPHRASES.__getitem__)
     ),
     "again": lambda terms, advice: (
-        f"For tasks about {terms}: " + _in_words(advice.removeprefix("use "), UNSEEN_PARAPHRASES.__getitem__)
+        f"If a task is about {terms}, "
+        + _in_words(advice.removeprefix("use "), UNSEEN_PARAPHRASES.__getitem__)
     ),
     "tools alone": lambda terms, advice: advice,  # noqa: ARG005 - the signature of a wording
     "negated": _negated,

@@ -23,7 +23,7 @@ from pytest_tfgrpo.core.wire.stamp import SEED_BITS, seed_of
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.library.library import empty
 from pytest_tfgrpo.learning.optimizer.registry import open_optimizer
-from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.learning.optimizer.wording import parse, phrase
 from pytest_tfgrpo.metrics.comparison import Sweeps
 from pytest_tfgrpo.protocols import LearningContext, Optimizer, Proposal
 
@@ -93,7 +93,7 @@ def _wrong(lesson: Experience, tools: Sequence[str], seed: int) -> Experience | 
     if said is None or not others:
         return None
     tool = others[seed_of("tool", seed, lesson.summary32) % len(others)]
-    text = f"For tasks about {', '.join(said.terms)}: use {tool}."
+    text = phrase(said.terms, f"use {tool}")
     return replace(lesson, summary32=text, polarity="do")
 
 

@@ -112,7 +112,7 @@ def test_epoch_1_asks_nobody(result: tfgrpo.RunResult) -> None:
 
 def test_a_lesson_says_that_it_rests_on_evidence(result: tfgrpo.RunResult) -> None:
     (lesson,) = result.run.library.experiences
-    assert (lesson.summary32, lesson.epoch) == ("For tasks about sum: use calc.", 1)
+    assert (lesson.summary32, lesson.epoch) == ("If a task is about sum, use calc.", 1)
     assert (lesson.reward.total_reward, lesson.reward.gt_score) == (0.9, None)
     assert lesson.group_id in {g.group_id for g in result.run.phases[1].groups}
     (row,) = result.report["library"]["lessons"]

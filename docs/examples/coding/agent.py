@@ -48,10 +48,10 @@ def main():
 
 def advised(prompt):
     """Return True if a lesson that shares a word with the task ends with running something."""
-    lessons = re.findall(r"\[do\] For tasks about (.+?): use (.+?)\.$", prompt, re.MULTILINE)
+    lessons = re.findall(r"\[do\] If a task is about (.+?), use (.+?)\.$", prompt, re.MULTILINE)
     task = prompt.rpartition("</experiences>")[2].lower()
     return any(
-        steps.split(", then ")[-1] in RUNNERS and any(word in task for word in topics.split(", "))
+        steps.split(", then ")[-1] in RUNNERS and any(word in task for word in re.split(", | or ", topics))
         for topics, steps in lessons
     )
 

@@ -12,7 +12,7 @@ from pytest_tfgrpo.core.lessons import Experience, Library
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.stamp import identify, seed_of
 from pytest_tfgrpo.learning.library.library import empty, of, save_library
-from pytest_tfgrpo.learning.optimizer.wording import parse
+from pytest_tfgrpo.learning.optimizer.wording import parse, phrase
 
 CONFIG = """[settings]
 enabled = true
@@ -73,5 +73,5 @@ def _wrong(lesson: Experience, tools: Sequence[str]) -> Experience | None:
     if said is None or not others:
         return None
     tool = others[seed_of("misled", lesson.summary32) % len(others)]
-    text = f"For tasks about {', '.join(said.terms)}: use {tool}."
+    text = phrase(said.terms, f"use {tool}")
     return replace(lesson, id=identify("misled", lesson.id), summary32=text, polarity="do")

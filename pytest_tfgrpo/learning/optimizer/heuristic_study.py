@@ -45,6 +45,7 @@ from pytest_tfgrpo.protocols import LearningContext
 MIN_FIT = 0.3
 """Mean share of its terms in a kind's prompts from which an active lesson is about that kind."""
 OTHERWISE = "winners now do otherwise"
+INSTEAD = "what to do instead is known"
 
 
 class LessonAdvice(NamedTuple):
@@ -108,8 +109,9 @@ class HeuristicStudy:
         prior = {k.way: k.record for k in do if k.way}
         best = best_way(attempts, prior)
         way = best.attempts[0].tools if best else next(iter(prior), ())
-        worst = worst_tool(attempts, spared=way)
+        worst = None
         if best is None and not prior:
+            worst = worst_tool(attempts, spared=())
             best = best_arguments(attempts) or best_form(attempts)
             worst = worst or (worst_form(attempts) if best is None else None)
         if best:
@@ -120,8 +122,9 @@ class HeuristicStudy:
         if worst:
             self._find(place, "avoid", worst)
         for k in known:
-            if k.advice.polarity == "avoid" and k.advice.text.removeprefix("avoid ") in way:
-                self._end(k, place, "winners now use what it warned of")
+            if way and k.advice.polarity == "avoid":
+                warned = k.advice.text.removeprefix("avoid ") in way
+                self._end(k, place, "winners now use what it warned of" if warned else INSTEAD)
         for k in do if best is None else ():
             if k.way and record_of(k.way, attempts, prior[k.way])[1] < MIN_WORTH:
                 self._end(k, place, "attempts that followed it earned less than half")

@@ -19,7 +19,10 @@ MIN_SHARE_OF_BEST = 0.6
 _QUOTED = re.compile(
     r'```.*?```|`[^`]*`|"[^"]*"|“[^”]*”|«[^»]*»|(?<!\w)\'[^\'\n]*\'(?!\w)|<input\b.*?</input>', re.DOTALL
 )
-_LESSON = re.compile(r"For tasks about ([^:]{1,400}): ([^\n]{1,400}?)\.?")
+_LESSON = re.compile(r"If a task is about ((?:[^\s,:]+, )*[^\s,:]+ or [^\s,:]+|[^\s,:]+), ([^\n]{1,400}?)\.?")
+_OLD_LESSON = re.compile(r"For tasks about ([^:]{1,400}): ([^\n]{1,400}?)\.?")
+"""What earlier versions wrote."""
+_BETWEEN = re.compile(r", | or ")
 _ROLES = frozenset({"system", "assistant", "user", "human", "developer"})
 """Words that look like a role marker before a colon."""
 
@@ -118,18 +121,19 @@ def joined(topics: Sequence[Topic], kept: Iterable[str], room: int) -> list[str]
 
 def room_for(advice: str, max_words: int) -> int:
     """Return how many words on the kind of task fit into a lesson of `max_words`; below 1, none."""
-    return max_words - 3 - len(advice.split())
+    return max_words - len("If a task is about or".split()) - len(advice.split())
 
 
 def phrase(terms: Sequence[str], advice: str) -> str:
-    """Return the lesson."""
-    return f"For tasks about {', '.join(terms)}: {advice}."
+    """Return the lesson: small models follow a condition far better than a heading (docs/learning.md)."""
+    *others, last = terms
+    return f"If a task is about {', '.join(others)}{' or ' if others else ''}{last}, {advice}."
 
 
 def parse(lesson: str) -> Parsed | None:
     """Return the parts of a lesson that `phrase` wrote, or None."""
-    match = _LESSON.fullmatch(lesson)
-    return Parsed(tuple(match[1].split(", ")), match[2]) if match else None
+    match = _LESSON.fullmatch(lesson) or _OLD_LESSON.fullmatch(lesson)
+    return Parsed(tuple(_BETWEEN.split(match[1])), match[2]) if match else None
 
 
 def one_word_answers(scenarios: Iterable[Scenario]) -> frozenset[str]:

@@ -29,8 +29,8 @@ def test_a_lesson_names_as_many_terms_as_fit(room: int, terms: list[str]) -> Non
     assert joined([topic("words", "text", "page")], (), room) == terms
     lesson = phrase(terms, "use count_words first")
     assert parse(lesson) == (tuple(terms), "use count_words first")
-    assert len(lesson.split()) == 3 + len(terms) + 3
-    assert room_for("use count_words first", 3 + room + 3) == room
+    assert len(lesson.split()) == 5 + len(terms) + (len(terms) > 1) + 3
+    assert room_for("use count_words first", 6 + room + 3) == room
 
 
 def test_each_topic_has_a_word_even_beyond_the_room_and_what_is_kept_comes_first() -> None:
@@ -43,7 +43,21 @@ def test_many_topics_share_the_words_that_several_have() -> None:
     assert joined(topics, (), 3) == ["fruit", "nut", "xa"]
 
 
-@pytest.mark.parametrize("lesson", ["For tasks about words", "For tasks about a: b\nc", "Use count_words."])
+def test_lessons_that_earlier_versions_and_people_wrote_are_read() -> None:
+    assert parse("For tasks about words, text: use a.") == (("words", "text"), "use a")
+    assert parse("For tasks about words or text: use a") == (("words", "text"), "use a")
+
+
+@pytest.mark.parametrize("terms", [("sum",), ("a", "b"), ("a-1", "b.c", "or")])
+def test_an_advice_with_commas_and_alternatives_is_read_back_whole(terms: tuple[str, ...]) -> None:
+    for advice in ("use a, then b", "call a with b, or c", "avoid or, then a"):
+        assert parse(phrase(terms, advice)) == (terms, advice)
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    ["If a task is about words", "For tasks about words", "For tasks about a: b\nc", "Use count_words."],
+)
 def test_other_lessons_are_not_of_that_form(lesson: str) -> None:
     assert parse(lesson) is None
 
