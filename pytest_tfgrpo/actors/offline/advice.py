@@ -37,6 +37,8 @@ _SHUN = _set(
     "stop leave clear away ignore exclude forbid ban without except unlike"
 )
 """Words that negate what follows, and undo a negation before them: "never forget", "not without"."""
+ADVISES = VERBS | _NOT | _SHUN
+"""Words with which advice begins."""
 _SHORT = frozenset({"without", "except", "unlike"})
 """Those that reach no further than the next comma."""
 _FLAWED = _set(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from pytest_tfgrpo.actors.offline.advice import OPENERS, VERBS, Advice, read_advice, tokens_of
+from pytest_tfgrpo.actors.offline.advice import ADVISES, OPENERS, Advice, read_advice, tokens_of
 from pytest_tfgrpo.actors.offline.matching import commonness
 from pytest_tfgrpo.actors.offline.tools.registry import BY_NAME
 from pytest_tfgrpo.core.python.dataclass import dataclass
@@ -79,7 +79,10 @@ def _topic(tokens: Sequence[str]) -> int:
         end = tokens.index(":") + 1
         said = read_advice(tokens[:end], warning=False)
         return end if opened or not (said.do or said.avoid) else 0
-    if opened and "," in tokens:
-        return tokens.index(",") + 1
-    starts = (i for i, token in enumerate(tokens) if token in VERBS or token in BY_NAME)
-    return next(starts, 0) if opened else 0
+    starts = [i for i, token in enumerate(tokens) if token in ADVISES or token in BY_NAME] if opened else []
+    commas = [i + 1 for i, token in enumerate(tokens) if token == ","] if opened else []
+    if not commas:
+        return starts[0] if starts else 0
+    # "about dates, times or weeks, use": what is advised begins behind a comma, and not always the first
+    before = [end for end in commas if starts and end <= starts[0]]
+    return next((end for end in commas if end in starts), before[-1] if before else commas[0])

@@ -203,12 +203,22 @@ def test_words_that_clearly_mean_no_tool_are_no_advice_on_tools(advice: str) -> 
         ("For tasks about month end: use find_dates.", {"month", "end"}),
         ("When asked for the total sum of numbers, use find_dates.", {"ask", "total", "sum", "number"}),
         ("Use find_dates for closing tasks.", {"clos"}),
+        ("If a task is about closing, month or rent, use find_dates.", {"clos", "month", "rent"}),
+        ("For gross, net or tax, always use find_dates first.", {"gross", "net", "tax"}),
+        ("If a task has weeks, rents, find_dates helps.", {"week", "rent"}),
+        ("For rents, add what you know and use find_dates.", {"rent"}),
         ("Vocabulary: use find_dates.", {"vocabulary"}),
     ],
 )
 def test_what_a_lesson_is_about_is_no_advice(lesson: str, about: set[str]) -> None:
     (found,) = lessons_in(merge_experiences(make_pack(), [make_experience(1, summary32=lesson)]))
     assert (found.tools, set(found.about)) == (("find_dates",), about)
+
+
+def test_a_negation_behind_several_commas_is_no_part_of_what_a_lesson_is_about() -> None:
+    lesson = make_experience(1, summary32="For rents, weeks, never, ever use find_dates.")
+    (found,) = lessons_in(merge_experiences(make_pack(), [lesson]))
+    assert (found.tools, found.warned, set(found.about)) == ((), ("find_dates",), {"rent", "week"})
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=12), st.booleans())
