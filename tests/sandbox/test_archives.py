@@ -360,3 +360,134 @@ def test_packing_what_is_too_large_is_refused(monkeypatch):
 
 def test_the_stream_is_plain_deflate():
     assert zlib.decompress(pack(TREE), wbits=31)[257:262] == b"ustar"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/".join(["a" * 199] * 5) + "b", "/".join("a" * 100), "a" * 255],
+    ids=["as long as a name may be", "as deep", "as long as a part"],
+)
+def test_names_as_long_and_as_deep_as_they_may_be_are_packed_and_read(name):
+    longest, deepest = len(name) == 1000, name.count("/") == 99
+    entries = [ArchiveEntry(name=name, data=b"1")]
+    assert read(pack(entries)) == entries
+    assert longest or deepest or len(name) == 255
+    with pytest.raises(ArchiveProblem, match="too long or too deep"):
+        pack([ArchiveEntry(name=f"{name}/a" if deepest else f"{name}b")])
+
+
+def test_a_link_is_as_long_as_a_name_at_most():
+    entry = ArchiveEntry(name="a", link="/".join(["b" * 199] * 5) + "c")
+    assert read(pack([entry])) == [entry]
+    with pytest.raises(ArchiveProblem, match="leads out of the tree"):
+        pack([ArchiveEntry(name="a", link=f"{entry.link}d")])
+    with pytest.raises(ArchiveProblem, match="leads out of the tree"):
+        read(made(member("a", tarfile.SYMTYPE, f"{entry.link}d")))
+
+
+@pytest.mark.parametrize("length", [99, 100, 101])
+def test_a_name_and_a_link_have_an_extended_header_where_they_do_not_fit(length):
+    for entry in (ArchiveEntry(name="n" * length), ArchiveEntry(name="a", link="l" * length)):
+        data = pack([entry])
+        assert read(data) == [entry]
+        assert (b"PaxHeader" in gzip.decompress(data)) is (length > 100)
+
+
+@pytest.mark.parametrize("length", range(82, 106))
+def test_the_length_of_a_record_counts_its_own_digits(length):
+    entry = ArchiveEntry(name="d/" * 10 + "n" * length)
+    assert read(pack([entry])) == [entry]
+    with tarfile.open(fileobj=io.BytesIO(pack([entry]))) as archive:
+        assert archive.getnames() == [entry.name]
+
+
+@pytest.mark.parametrize("kind", [tarfile.AREGTYPE, tarfile.CONTTYPE])
+def test_files_of_old_kinds_are_files(kind):
+    assert read(old(kind, 3, b"abc")) == [ArchiveEntry(name="x", data=b"abc")]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(tarfile.DIRTYPE, "x/"), (tarfile.SYMTYPE, "x")])
+def test_what_a_folder_or_a_link_says_of_its_size_is_passed_over(kind, name):
+    link = "y" if kind == tarfile.SYMTYPE else None
+    assert read(old(kind, 700, name=name, link=link)) == ([ArchiveEntry(name="x", link="y")] if link else [])
+
+
+def old(kind: bytes, size: int, data: bytes = b"", name: str = "x", link: str | None = None) -> bytes:
+    """Return an archive of one header, as it is given, and data."""
+    info = member(name, kind, link or "")
+    info.size = size
+    block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    block[156:157] = kind
+    total = sum(block) - sum(block[148:156]) + 8 * 32
+    block[148:156] = b"%06o\0 " % total
+    return gzip.compress(bytes(block) + data.ljust(-(-len(data) // 512) * 512, b"\0") + bytes(1024))
+
+
+@pytest.mark.parametrize(("mode", "runs"), [(0o100, True), (0o755, True), (0o011, False), (0o677, False)])
+def test_a_file_runs_where_its_owner_may_run_it(mode, runs):
+    assert [entry.executable for entry in read(made(member("a", mode=mode)))] == [runs]
+
+
+def test_a_long_name_with_a_long_link_of_gnu_is_read_and_lasts_for_one_entry():
+    name, link = "n" * 150, "l" * 160
+    found = read(made(member(name, tarfile.SYMTYPE, link), member("b"), form=tarfile.GNU_FORMAT))
+    assert found == [ArchiveEntry(name=name, link=link), ArchiveEntry(name="b")]
+
+
+@pytest.mark.parametrize("key", ["path", "linkpath"])
+def test_one_name_for_all_files_is_refused_and_other_globals_are_passed_over(key):
+    def archive(**headers):
+        out = io.BytesIO()
+        with tarfile.open(
+            fileobj=out, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers=headers
+        ) as written:
+            written.addfile(member("a"))
+        return out.getvalue()
+
+    assert read(archive(comment="of a commit")) == [ArchiveEntry(name="a")]
+    with pytest.raises(ArchiveProblem, match="all its files have one name"):
+        read(archive(**{key: "b"}))
+
+
+@pytest.mark.parametrize("name", ["../up/", "a/../b/", ".git/"])
+def test_a_folder_that_leaves_the_tree_is_refused_too(name):
+    with pytest.raises(ArchiveProblem, match=r"plain relative path|repository"):
+        read(made(member(name, tarfile.DIRTYPE)))
+
+
+def test_a_prefix_counts_in_archives_of_ustar_alone():
+    info = member("name")
+    block = bytearray(info.tobuf(tarfile.USTAR_FORMAT))
+    block[345:351] = b"prefix"
+    for magic, name in ((b"ustar\0", "prefix/name"), (b"ustar ", "name")):
+        block[257:263] = magic
+        block[148:156] = b"%06o\0 " % (sum(block) - sum(block[148:156]) + 8 * 32)
+        assert [entry.name for entry in read(gzip.compress(bytes(block) + bytes(1024)))] == [name]
+
+
+def test_an_archive_may_have_as_many_bytes_files_and_folders_as_it_may(monkeypatch):
+    two = [ArchiveEntry(name=f"{n}/a", data=b"12345") for n in range(2)]
+    assert len(read(pack(two), max_bytes=10, max_files=2)) == 2
+    with pytest.raises(ArchiveProblem, match="more than 9 bytes"):
+        read(pack(two), max_bytes=9)
+    monkeypatch.setattr("pytest_tfgrpo.sandbox.archives.MAX_BYTES", 10)
+    monkeypatch.setattr("pytest_tfgrpo.sandbox.archives.MAX_FILES", 2)
+    assert pack(two)
+    with pytest.raises(ArchiveProblem, match="more than 10 bytes"):
+        pack([two[0], ArchiveEntry(name="b", data=b"123456")])
+    with pytest.raises(ArchiveProblem, match="more than 2 files"):
+        pack([*two, ArchiveEntry(name="b")])
+
+
+@pytest.mark.parametrize("entry", [ArchiveEntry(name="../x"), ArchiveEntry(name="x", link="..")])
+def test_nothing_is_laid_outside_of_a_folder_though_nobody_packed_it(tmp_path, entry):
+    (tmp_path / "tree").mkdir()
+    with pytest.raises(ArchiveProblem):
+        lay([entry], tmp_path / "tree")
+    assert [*tmp_path.rglob("*")] == [tmp_path / "tree"]
+
+
+@pytest.mark.parametrize(("kind", "said"), [(b"V", "a volume label"), (b"M", "a part of a file")])
+def test_parts_of_volumes_are_refused_by_what_they_are(kind, said):
+    with pytest.raises(ArchiveProblem, match=f"'x' is {said}"):
+        read(old(kind, 0))

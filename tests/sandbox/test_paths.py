@@ -1,5 +1,6 @@
 """Names from hostile input stay in their folder."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,16 @@ from hypothesis import strategies as st
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.files import JOURNAL, JOURNAL_START
-from pytest_tfgrpo.sandbox.paths import check_name, confined, holds_journal, read_untrusted, write_untrusted
+from pytest_tfgrpo.sandbox.paths import (
+    check_name,
+    confined,
+    few_files,
+    holds_journal,
+    read_untrusted,
+    walk,
+    walk_entries,
+    write_untrusted,
+)
 
 
 @pytest.mark.parametrize(
@@ -117,3 +127,87 @@ def test_a_file_as_large_as_it_may_be_is_confined(tmp_path: Path) -> None:
     assert confined(tmp_path, "a.txt", 5).read_text() == "12345"
     with pytest.raises(ValueError, match="has 5 bytes, more than 4"):
         confined(tmp_path, "a.txt", 4)
+
+
+def test_the_few_files_of_a_workspace_are_read_and_of_more_or_of_others_none(tmp_path: Path) -> None:
+    for n in range(4):
+        (tmp_path / str(n)).write_bytes(b"x" * 16_384 if n else b"")
+    assert sorted(few_files(tmp_path)) == [(str(n), b"x" * 16_384 if n else b"") for n in range(4)]
+    (tmp_path / "3").write_bytes(b"x" * 16_385)
+    with pytest.raises(ValueError, match="'3' is large"):
+        few_files(tmp_path)
+    (tmp_path / "3").unlink()
+    others: list[object] = []
+    for make in (Path.mkdir, lambda path: path.symlink_to("0"), os.mkfifo):
+        make(tmp_path / "odd")
+        with pytest.raises(ValueError, match="more than a few files"):
+            few_files(tmp_path)
+        (tmp_path / "odd").rename(tmp_path.with_name(f"{tmp_path.name}-{len(others)}"))
+        others.append(make)
+    for name in "ab":
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match="more than a few files"):
+        few_files(tmp_path)
+
+
+def test_a_file_is_written_below_32_folders_at_most(tmp_path: Path) -> None:
+    write_untrusted(tmp_path, "d/" * 32 + "a", b"x")
+    assert (tmp_path / ("d/" * 32) / "a").read_bytes() == b"x"
+    with pytest.raises(ValueError, match="lies more than 32 folders deep"):
+        write_untrusted(tmp_path, "d/" * 33 + "a", b"x")
+    assert not (tmp_path / ("d/" * 33)).exists()
+
+
+def test_a_file_of_an_agent_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_untrusted(tmp_path, "a", 5) == b"12345"
+    with pytest.raises(ValueError, match="'a' has 5 bytes, more than 4"):
+        read_untrusted(tmp_path, "a", 4)
+    (tmp_path / "d").mkdir()
+    with pytest.raises(ValueError, match="'d' is not a regular file"):
+        read_untrusted(tmp_path, "d", 5)
+    (tmp_path / "link").symlink_to("a")
+    with pytest.raises(ValueError, match="'link' cannot be read without following links: "):
+        read_untrusted(tmp_path, "link", 5)
+
+
+def test_links_in_a_circle_and_what_is_missing_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ValueError, match=r"'loop' cannot be read: (a loop|Too many levels)"):
+        confined(tmp_path, "loop", 9)
+    with pytest.raises(ValueError, match="'none' cannot be read: No such file or directory; looked beside"):
+        confined(tmp_path, "none", 9)
+    (tmp_path / "d").mkdir()
+    with pytest.raises(ValueError, match="'d' is not a regular file"):
+        confined(tmp_path, "d", 99_999)
+
+
+def test_a_walk_yields_what_is_no_folder_and_leaves_out_folders_by_name(tmp_path: Path) -> None:
+    for name in ("a/skip/x", "a/b/y", "skip/z", "top"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a" / "b" / "skip").touch()
+    assert sorted(walk(tmp_path, ("skip",))) == ["a/b/skip", "a/b/y", "link", "top"]
+    assert len([*walk(tmp_path)]) == 6
+
+
+def test_a_walk_has_an_end_in_depth_and_in_number(tmp_path: Path) -> None:
+    (tmp_path / ("d/" * 100)).mkdir(parents=True)
+    (tmp_path / ("d/" * 100) / "x").touch()
+    assert [*walk(tmp_path)] == ["d/" * 100 + "x"]
+    (tmp_path / ("d/" * 101)).mkdir()
+    with pytest.raises(ValueError, match="folders more than 100 deep"):
+        [*walk(tmp_path)]
+    few = tmp_path / "few"
+    few.mkdir()
+    for n in range(3):
+        (few / str(n)).touch()
+    assert len([*walk_entries(few, lambda _name, _entry: False, 3)]) == 3
+    with pytest.raises(ValueError, match="more than 2 files and folders"):
+        [*walk_entries(few, lambda _name, _entry: False, 2)]
+
+
+def test_a_pipe_in_the_place_of_a_journal_is_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / JOURNAL)
+    assert not holds_journal(tmp_path)

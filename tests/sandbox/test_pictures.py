@@ -90,3 +90,52 @@ def test_an_answer_of_many_names_costs_little(tmp_path: Path) -> None:
     assert names_pictures(answer)
     assert pictures_named(answer, tmp_path) == ()
     assert not names_pictures("a.pngs, png")
+
+
+def test_a_picture_as_large_as_it_may_be_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "full.png").write_bytes(PNG.ljust(MAX_BYTES, b"."))
+    assert MAX_BYTES == 128_000
+    for name, sides in (("most.png", (5_000, 5_000)), ("more.png", (5_000, 5_001))):
+        (tmp_path / name).write_bytes(PNG.replace(struct.pack(">II", 3, 2), struct.pack(">II", *sides)))
+    full, most, more = pictures_named("full.png most.png more.png", tmp_path)
+    assert full.data
+    assert most.data
+    assert more.why == "not kept: 5000 x 5001 pixels are more than 25,000,000"
+
+
+def test_20_names_are_looked_up_and_not_those_far_down_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    names = [f"{n}.png" for n in range(19)]
+    for name in names[:18]:
+        (tmp_path / name).mkdir()
+    kept = pictures_named(" ".join([*names[:18], "x.png", "a.png"]), tmp_path)
+    assert [one.name for one in kept] == [*names[:18], "a.png"]
+    assert [one.name for one in pictures_named(" ".join([*names, "x.png", "a.png"]), tmp_path)] == names[:18]
+    far = " " * 199_995
+    assert [one.name for one in pictures_named(f"{far}a.png", tmp_path)] == ["a.png"]
+    assert pictures_named(f"{far} a.png", tmp_path) == ()
+    assert names_pictures(f"{far}a.png")
+    assert not names_pictures(f"{far} a.png")
+
+
+def test_a_name_has_200_characters_at_most(tmp_path: Path) -> None:
+    (tmp_path / ("n" * 150 + ".png")).write_bytes(PNG)
+    (found,) = pictures_named("n" * 150 + ".png", tmp_path)
+    assert found.data
+    assert pictures_named("/" * 300 + ".png", tmp_path)[0].name == "/" * 200 + ".png"
+
+
+@pytest.mark.parametrize(
+    ("data", "size"),
+    [
+        (b"GIF87a" + struct.pack("<HH", 300, 2), (300, 2)),
+        (JPEG[:4] + b"\x00\x04..\xff\xc4\x00\x09.\x00\x07\x00\x07.." + JPEG[8:], (3, 2)),
+        (JPEG.replace(b"\xff\xc0", b"\xff\xcf"), (3, 2)),
+        (WEBP + b"VP8 " + b"." * 10 + struct.pack("<HH", 3 | 0x4000, 2 | 0x8000), (3, 2)),
+        (WEBP + b"VP8X........" + (70_000).to_bytes(3, "little") + b"\x01\x00\x01", (70_001, 65_538)),
+        (WEBP + b"VP8L....\x2f" + struct.pack("<I", 299 | 0x2FFF << 14), (300, 0x3000)),
+    ],
+    ids=["gif of 87", "jpeg with a table before", "jpeg of another kind", "scaled", "wide", "lossless"],
+)
+def test_the_size_of_a_picture_is_read_where_its_format_has_it(data: bytes, size: tuple[int, int]) -> None:
+    assert measured(data)[1:] == size

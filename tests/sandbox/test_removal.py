@@ -15,7 +15,8 @@ import pytest
 from support.campaign import Campaign
 from support.hostile_trees import TREES, deep, removable
 
-from pytest_tfgrpo.sandbox.removal import remove
+from pytest_tfgrpo.sandbox import removal
+from pytest_tfgrpo.sandbox.removal import remove, remove_few
 
 ODD = ["", " ", "\udc80", "\n", "é", "-rf"]
 """Ends of names."""
@@ -202,3 +203,59 @@ def test_a_folder_is_removed_whose_parent_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(tmp_path / "real")
     assert remove(tmp_path / "linked" / "run") == ""
     assert not (tmp_path / "real" / "run").exists()
+
+
+@pytest.mark.parametrize(("files", "gone"), [(0, True), (8, True), (9, False)])
+def test_a_folder_of_few_files_goes_at_once(tmp_path: Path, files: int, gone: bool) -> None:
+    folder = tmp_path / "few"
+    folder.mkdir()
+    for n in range(files):
+        (folder / str(n)).touch()
+    assert remove_few(folder) is gone
+    assert folder.exists() is not gone
+    assert gone or len(list(folder.iterdir())) == files
+
+
+def test_a_folder_with_another_or_a_link_in_its_place_does_not_go_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("a")
+    assert [remove_few(tmp_path / name) for name in ("a", "link", "none")] == [False, False, False]
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_file_or_a_pipe_in_the_place_of_the_folder_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    assert [remove(tmp_path / name) for name in ("file", "pipe")] == ["", ""]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_are_listed_some_at_a_time_until_none_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert removal.LISTED == 10_000
+    monkeypatch.setattr(removal, "LISTED", 3)
+    for n in range(10):
+        (tmp_path / "tree" / str(n) / "below").mkdir(parents=True)
+    assert remove(tmp_path / "tree") == ""
+    assert not (tmp_path / "tree").exists()
+
+
+def test_what_was_stuck_first_is_told_also_where_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for name in ("one", "two", "three"):
+        (folder / name).touch()
+    names: list[str] = []
+
+    def refuse(name: str, **_place: int) -> None:
+        names.append(name)
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert remove(folder) == f"'{names[0]}': Operation not permitted"
+    assert len(names) == 3
+    names.clear()
+    assert remove(folder, lambda: bool(names)) == f"'{names[0]}': Operation not permitted"

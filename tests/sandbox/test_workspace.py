@@ -1,4 +1,5 @@
 import errno
+import pickle
 import shutil
 import stat
 from pathlib import Path
@@ -10,7 +11,8 @@ from pytest_tfgrpo.core.errors import ProviderError
 from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.changes import changes_in
-from pytest_tfgrpo.sandbox.workspace import Workspace
+from pytest_tfgrpo.sandbox.programs.environments import BuiltEnvironment
+from pytest_tfgrpo.sandbox.workspace import Workspace, behind_links
 
 
 @pytest.fixture
@@ -187,3 +189,84 @@ def test_an_overlay_is_taken_out_of_no_other_place(tmp_path: Path) -> None:
     (workspace.path / "skills").symlink_to(elsewhere)
     workspace.withdraw()
     assert (elsewhere / "a" / "SKILL.md").read_text() == "somebody's"
+
+
+def test_what_an_overlay_covered_comes_back_with_its_right_to_run(tmp_path: Path) -> None:
+    run = ArchiveEntry(name="help/run", data=b"#!/bin/sh\n", executable=True)
+    archive = write_archive(tmp_path / "base.tar.gz", {"help/run": run})
+    workspace = Workspace(tmp_path / "r0", (overlay(tmp_path, "help/run"),), archive=archive)
+    assert (workspace.path / "help" / "run").read_text() == "help"
+    workspace.withdraw()
+    assert (workspace.path / "help" / "run").read_bytes() == run.data
+    assert (workspace.path / "help" / "run").stat().st_mode & 0o100
+    assert changes_in(workspace) == ()
+
+
+@pytest.mark.parametrize(("over", "made_again"), [(True, False), (False, True)])
+def test_a_folder_that_was_given_away_is_made_again_unless_its_rollout_is_over(
+    tmp_path: Path, over: bool, made_again: bool
+) -> None:
+    workspace = Workspace(tmp_path / "r0")
+    (workspace.path / "old").touch()
+    workspace.forget(over=over)
+    assert not workspace.made
+    if made_again:
+        assert list(workspace.path.iterdir()) == []
+        return
+    with pytest.raises(ProviderError, match="is removed: its rollout is over"):
+        _ = workspace.path
+
+
+def test_links_of_an_environment_lie_in_the_project_and_git_ignores_them(
+    tmp_path: Path, archive: WorkspaceArchive
+) -> None:
+    modules = tmp_path / "built" / "node_modules"
+    environment = BuiltEnvironment(
+        stamp="s",
+        folder=tmp_path / "built",
+        python=None,
+        programs=(),
+        imports=(),
+        variables={},
+        links={"node_modules": modules},
+        readable=(),
+    )
+    workspace = Workspace(tmp_path / "r0", archive=archive, environment=environment)
+    assert (workspace.path / "node_modules").readlink() == modules
+    assert (workspace.path / ".git" / "info" / "exclude").read_text() == "/node_modules\n"
+    assert changes_in(workspace) == ()
+
+
+def test_a_used_workspace_keeps_its_folder_in_another_process(
+    tmp_path: Path, attachment: Attachment, archive: WorkspaceArchive
+) -> None:
+    for name, given in (("plain", None), ("project", archive)):
+        workspace = Workspace(tmp_path / name, (attachment,), archive=given)
+        fresh = pickle.loads(pickle.dumps(workspace))
+        assert not fresh.made
+        (workspace.path / "own.txt").touch()
+        other = pickle.loads(pickle.dumps(workspace))
+        assert other.made
+        assert (other.path / "own.txt").exists()
+        assert (other.attachments, other.archive) == ((attachment,), given)
+
+
+def test_links_of_a_project_are_followed_as_far_as_they_lead_within_it() -> None:
+    links = {"a": "b", "b": "c", "c/d": "../e", "out": "..", "root": "/etc"}
+    base = {name: ArchiveEntry(name=name, link=target) for name, target in links.items()}
+    assert behind_links("a/d/x", base) == "e/x"
+    assert behind_links("e/x", base) == "e/x"
+    assert behind_links("out/x", base) == "out/x"
+    assert behind_links("root/x", base) == "root/x"
+    chain = {f"l{n}": ArchiveEntry(name=f"l{n}", link=f"l{n + 1}") for n in range(60)}
+    assert behind_links("l21", chain) == "l60"
+    assert behind_links("l0", chain) == "l0", "after 40 links it may be a circle"
+
+
+def test_attachments_of_a_project_overwrite_its_files(tmp_path: Path, attachment: Attachment) -> None:
+    archive = write_archive(tmp_path / "a.tar.gz", {"tables/data.csv": "the project's"})
+    workspace = Workspace(tmp_path / "r0", (attachment,), archive=archive)
+    assert (workspace.path / "tables" / "data.csv").read_text() == "a,b\n"
+    assert changes_in(workspace) == (), "an attachment is given, not changed"
+    (workspace.path / "tables" / "data.csv").write_text("the project's")
+    assert [change.name for change in changes_in(workspace) or ()] == ["tables/data.csv"]
