@@ -18,9 +18,10 @@ from support.builders import make_experience, make_frame, make_pack, make_rollou
 from support.journals import JournalEvent, group_events, make_training_group, write_run
 
 from pytest_tfgrpo.core.errors import ExportError, JournalError
-from pytest_tfgrpo.core.lessons import Library
+from pytest_tfgrpo.core.lessons import Library, Revision
 from pytest_tfgrpo.core.records import Failure, Frame, Group, Rollout, Usage
 from pytest_tfgrpo.core.sampled import Sampled
+from pytest_tfgrpo.core.scenarios import Criterion
 from pytest_tfgrpo.core.wire.schema import violations
 from pytest_tfgrpo.core.wire.wire import to_wire
 from pytest_tfgrpo.export.export import Export, export
@@ -617,3 +618,135 @@ def test_memory_does_not_grow_with_the_rollouts(tmp_path: Path) -> None:
         sizes.append((tmp_path / "rows.jsonl").stat().st_size)
     assert sizes[2] - sizes[1] > 1_500_000
     assert peaks[2] - peaks[1] < 0.1 * (sizes[2] - sizes[1])
+
+
+# what is left out, and what comes first
+
+
+def test_a_rollout_without_a_reward_of_its_own_and_one_below_the_least_are_left_out(tmp_path: Path) -> None:
+    group = make_training_group([1.0, 0.5, 0.25, 0.0])
+    group = replace(group, scores=(replace(group.scores[0], reward=None), *group.scores[1:]))
+    rows, said = exported(run_of(tmp_path, group), min_reward=0.25)
+    assert [row["reward"] for row in rows] == [0.5, 0.25]
+    assert left_out(said) == "below the least reward 1, without a score 1"
+    rows, said = exported(tmp_path, "preference", min_reward=0.5)
+    assert [(row["chosen_reward"], row["rejected_reward"]) for row in rows] == [(0.5, 0.0)]
+    with pytest.raises(ExportError, match=r"has no row to export \(left out: .*without a pair 1\)"):
+        exported(tmp_path, "preference", min_reward=0.51)
+
+
+def test_a_secret_in_the_text_of_the_system_is_found_too(tmp_path: Path) -> None:
+    pack = make_pack(system=f"Use {SECRET}.")
+    scenarios = [make_scenario("a"), make_scenario("b")]
+    group = make_training_group([1.0, 0.0], scenarios[0], pack=pack)
+    with pytest.raises(ExportError, match="secret in the prompt 2"):
+        exported(run_of(tmp_path, group, packs=[pack], scenarios=scenarios))
+
+
+def test_two_rollouts_of_one_group_have_each_its_own_lessons(tmp_path: Path) -> None:
+    lesson = make_experience(7)
+    library = Library(experiences=(lesson,), hash="x")
+    group = make_training_group([1.0, 0.0], lessons=[lesson], change=change(1, experiences=()))
+    rows, said = exported(run_of(tmp_path, group, library=library))
+    assert ids(rows) == ["e1.count-words.r0"]
+    assert left_out(said) == "prompt does not match its stamp 1"
+
+
+def test_a_lesson_that_a_revision_brought_is_known_and_a_prompt_is_that_of_the_last_epoch(
+    tmp_path: Path,
+) -> None:
+    lesson = make_experience(7)
+    revision = Revision(epoch=1, library=Library(experiences=(lesson,), hash="x"))
+    events = [
+        *group_events(make_training_group([1.0, 0.0])),
+        ("revision", to_wire(revision)),
+        *group_events(make_training_group([1.0, 0.0], epoch=2, lessons=[lesson])),
+    ]
+    rows, said = exported(write_run(tmp_path, events, epochs=2))
+    assert [row["lessons"] for row in rows] == [0, 0, 1, 1]
+    assert left_out(said) == "nothing"
+    (prompt,), _ = exported(tmp_path, "prompt")
+    assert "lesson 7" in prompt["prompt"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [("ok", "in no scored group"), ("failed", "in no scored group"), ("error", "error")]
+)
+def test_a_rollout_in_no_group_is_left_out_by_its_own_status(
+    tmp_path: Path, status: Any, reason: str
+) -> None:
+    alone = to_wire(make_rollout(8, status=status))
+    _, said = exported(
+        write_run(tmp_path, [("rollout", alone), *group_events(make_training_group([1.0, 0.0]))])
+    )
+    assert left_out(said) == f"{reason} 1"
+
+
+def test_of_the_groups_that_show_a_column_one_comes_first(tmp_path: Path) -> None:
+    scenarios = [make_scenario(name) for name in "abcd"]
+    talk = (make_frame("user", kind="user", output="Count."), make_frame("m", kind="model", output="x"))
+    frames = {"b": talk, "c": make_rollout().frames, "d": make_rollout().frames}
+    groups = [
+        make_training_group([1.0, 0.0], s, change=lambda r: replace(r, frames=frames.get(r.scenario_id, ())))
+        for s in scenarios
+    ]
+    folder = run_of(tmp_path, *groups, scenarios=scenarios)
+    for shape in ("rollouts", "preference"):
+        rows, _ = exported(folder, shape)  # type: ignore[arg-type]
+        assert list(dict.fromkeys(row["scenario_id"] for row in rows)) == ["c", "a", "b", "d"]
+
+
+def test_a_pair_whose_loser_alone_calls_tools_comes_early_too(tmp_path: Path) -> None:
+    scenarios = [make_scenario(name) for name in ("plain", "winner", "loser")]
+
+    def calls(rollout: Rollout) -> Rollout:
+        wins = rollout.index == 0
+        return (
+            rollout if (rollout.scenario_id, wins) in (("winner", True), ("loser", False)) else bare(rollout)
+        )
+
+    def bare(rollout: Rollout) -> Rollout:
+        return replace(rollout, frames=())
+
+    groups = [make_training_group([1.0, 0.0], s, change=calls) for s in scenarios]
+    rows, _ = exported(run_of(tmp_path, *groups, scenarios=scenarios), "preference")
+    assert [row["scenario_id"] for row in rows] == ["winner", "loser", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "dated"),
+    [
+        ("2026-01-01", True),
+        ("2026-01-01 10:30", True),
+        ("2026-01-01T10:30:00.5Z", True),
+        ("2026-01-01 is the day", False),
+        ("on 2026-01-01", False),
+    ],
+)
+def test_what_loaders_take_for_a_time_is_told_and_only_of_pairs(
+    tmp_path: Path, answer: str, dated: bool
+) -> None:
+    group = make_training_group(
+        [1.0, 0.0], change=lambda r: replace(r, answer=answer + "Z" * r.index, frames=())
+    )
+    _, said = exported(run_of(tmp_path, group), "preference")
+    assert ("every text of 'chosen' is a date" in said) is dated
+    _, said = exported(tmp_path)
+    assert "is a date" not in said
+
+
+def test_a_prompt_that_only_a_judge_scores_says_so(tmp_path: Path) -> None:
+    rubric = (Criterion(text="It is short."),)
+    scenario = make_scenario("a", checks=(), rubric=rubric)
+    rows, _ = exported(
+        run_of(tmp_path, make_training_group([1.0, 0.0], scenario), scenarios=[scenario]), "prompt"
+    )
+    assert rows[0]["reward_model"] == {"style": "model", "ground_truth": "[]"}
+    assert json.loads(rows[0]["extra_info"]["rubric"]) == [{"text": "It is short.", "weight": 1.0}]
+
+
+def test_arguments_of_a_tool_are_text_as_it_was_written(tmp_path: Path) -> None:
+    group = make_training_group([1.0, 0.0], change=change(0, frames=(make_frame(input={"a": "ü"}),)))
+    rows, _ = exported(run_of(tmp_path, group))
+    (call,) = rows[0]["messages"][2]["tool_calls"]
+    assert call["function"]["arguments"] == '{"a": "ü"}'

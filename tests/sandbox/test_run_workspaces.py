@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -244,3 +245,79 @@ def test_a_link_or_pipe_that_an_agent_put_in_the_place_of_the_pointer_is_replace
         assert not pointer.is_symlink()
         workspaces.close(keep=False)
     assert victim.read_text() == "mine"
+
+
+def left_behind(temporary: Path, end: str = "-kept", run_id: str = RUN) -> Path:
+    """Return a folder as a killed run leaves one."""
+    folder = temporary / f"tfgrpo-workspaces-{run_id}.01234567{end}"
+    folder.mkdir(mode=0o700)
+    (folder / "r0").mkdir()
+    (folder / "r0" / "answer.txt").touch()
+    return folder
+
+
+@pytest.mark.parametrize("how", [None, *CORRUPTIONS])
+def test_a_pointer_is_believed_only_where_it_names_a_folder_of_the_run_itself(
+    temporary: Path, run: Path, how: str | None
+) -> None:
+    pointer, folder = run / "workspaces.json", left_behind(temporary)
+    pointer.write_text(json.dumps({"folder": str(folder)}))
+    if how is not None:
+        CORRUPTIONS[how](pointer, folder)
+    assert run_workspaces._pointed_at(pointer, RUN) == (folder if how is None else None)
+
+
+def test_a_folder_without_the_mark_of_one_that_is_kept_is_not_taken_over(temporary: Path, run: Path) -> None:
+    folder = left_behind(temporary, "")
+    (run / "workspaces.json").write_text(json.dumps({"folder": str(folder)}))
+    assert run_workspaces._pointed_at(run / "workspaces.json", RUN) is None
+
+
+def test_a_temporary_folder_of_all_is_safe_where_nobody_can_replace_what_others_have(temporary: Path) -> None:
+    folder = left_behind(temporary)
+    for mode, safe in ((0o700, True), (0o755, True), (0o777, False), (0o730, False), (0o1777, True)):
+        temporary.chmod(mode)
+        assert run_workspaces._is_ours(folder) is safe
+    for mode, safe in ((0o700, True), (0o750, False), (0o701, False), (0o500, True)):
+        folder.chmod(mode)
+        assert run_workspaces._is_ours(folder) is safe
+
+
+def test_what_dead_runs_left_goes_and_what_may_still_be_resumed_stays_for_a_week(temporary: Path) -> None:
+    dead = left_behind(temporary, "", "20260101T000001-00000000")
+    needed = left_behind(temporary, "-kept", "20260101T000002-00000000")
+    old = left_behind(temporary, "-kept", "20260101T000003-00000000")
+    used = left_behind(temporary, "", "20260101T000004-00000000")
+    open_to_others = left_behind(temporary, "", "20260101T000005-00000000")
+    open_to_others.chmod(0o755)
+    (temporary / "mine").mkdir(mode=0o700)
+    week = 7 * 86_400
+    os.utime(needed, (time.time() - week + 600,) * 2)
+    os.utime(old, (time.time() - week - 1,) * 2)
+    lock = run_workspaces._locked(used)
+    assert lock is not None
+    try:
+        run_workspaces._sweep(temporary, lambda: False)
+    finally:
+        os.close(lock)
+    assert sorted(temporary.iterdir()) == sorted([needed, used, open_to_others, temporary / "mine"])
+    assert not dead.exists()
+    assert (needed / "r0" / "answer.txt").exists()
+
+
+def test_a_run_that_could_be_resumed_keeps_nothing_unless_that_is_wanted(temporary: Path, run: Path) -> None:
+    pointer = run / "workspaces.json"
+    workspaces = RunWorkspaces(RUN, temporary, pointer)
+    folder = workspaces.new("r0", ()).path.parent
+    assert folder.name.endswith("-kept")
+    assert json.loads(pointer.read_text()) == {"folder": str(folder)}
+    assert workspaces.close(keep=False) == ""
+    assert not pointer.exists()
+    assert not folder.exists()
+    assert workspaces.close(keep=True) == "", "the first call counts"
+
+
+def test_what_is_gone_is_not_left(temporary: Path, run: Path) -> None:
+    workspaces = RunWorkspaces(RUN, temporary, run / "workspaces.json")
+    (temporary / workspaces._folder.name / "r0").mkdir(parents=True)
+    assert workspaces.left("r0", ()) is None, "nobody has locked it for this run"

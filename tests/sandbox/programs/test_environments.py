@@ -179,3 +179,24 @@ def test_a_built_environment_is_found_in_the_cache_of_the_user(tmp_path, monkeyp
     wanted = write(tmp_path, FULL)
     folder = build(cache_folder(), wanted)
     assert find_built(tmp_path, wanted).folder == folder
+
+
+@pytest.mark.parametrize("wanted", ["a" * 63, "a" * 65, "A" * 64, "g" * 64, "", "a" * 64 + "\n"])
+def test_a_stamp_has_64_digits(tmp_path, wanted):
+    with pytest.raises(ScenarioError, match="is not a stamp; write 64 hex digits"):
+        find_built(tmp_path, wanted, tmp_path)
+
+
+def test_programs_of_javascript_come_after_those_of_python(tmp_path):
+    wanted = write(tmp_path, FULL)
+    folder = build(tmp_path, wanted)
+    assert find_built(tmp_path, wanted, tmp_path).programs == (
+        folder / "python" / "bin",
+        folder / "folder" / "node_modules" / ".bin",
+    )
+    other = write(tmp_path, replace(FULL, python=None))
+    (tmp_path / other).mkdir()
+    (tmp_path / other / BUILT).write_text("{}")
+    assert find_built(tmp_path, other, tmp_path).programs == (
+        tmp_path / other / "folder" / "node_modules" / ".bin",
+    )

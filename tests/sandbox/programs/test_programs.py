@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_tfgrpo.sandbox.programs.programs import without_shims
+from pytest_tfgrpo.sandbox.programs.programs import chain, needed, without_shims
 
 
 @pytest.fixture
@@ -44,3 +44,78 @@ def test_the_variable_of_pyenv_is_stronger_than_its_files(pyenv: Path) -> None:
     (pyenv / "pyenv" / "version").write_text("3.11.2")
     found = without_shims(str(pyenv / "pyenv" / "shims"), pyenv, "3.12.9:pypy3").split(os.pathsep)
     assert [Path(folder).parent.name for folder in found] == ["3.12.9", "pypy3"]
+
+
+def script(path: Path, first: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{first}\n")
+    path.chmod(0o755)
+    return path
+
+
+def shown(folder: Path, *argv: str) -> list[str]:
+    """Return what a program needs of a folder, by name."""
+    found = needed([str(folder / argv[0]), *argv[1:]], str(folder / "bin"), folder / "project")
+    return [str(path.relative_to(folder)) for path in found if path.is_relative_to(folder)]
+
+
+def test_interpreters_of_interpreters_are_found_four_deep(tmp_path: Path) -> None:
+    for n in range(7):
+        script(tmp_path / "bin" / f"s{n}", f"#!/usr/bin/env s{n + 1}")
+    assert shown(tmp_path, "bin/s0") == [f"bin/s{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("first", "interpreter"),
+    [
+        ("#!/usr/bin/env tool", "bin/tool"),
+        ("#!/usr/bin/env -S tool --flag", "bin/tool"),
+        ("#!/usr/bin/env A=b -i tool", "bin/tool"),
+        ("#! /usr/bin/env tool", "bin/tool"),
+        ("#!/usr/bin/env", None),
+        ("#!", None),
+        ("tool", None),
+    ],
+)
+def test_the_interpreter_of_a_script_is_named_by_its_first_line(
+    tmp_path: Path, first: str, interpreter: str | None
+) -> None:
+    script(tmp_path / "bin" / "tool", "")
+    script(tmp_path / "a", first)
+    assert shown(tmp_path, "a") == ["a", *([interpreter] if interpreter else [])]
+
+
+def test_files_that_a_command_line_names_are_needed_by_their_whole_path_alone(tmp_path: Path) -> None:
+    script(tmp_path / "a", "")
+    (tmp_path / "data").touch()
+    (tmp_path / "link").symlink_to("data")
+    (tmp_path / "far").symlink_to("link")
+    assert shown(tmp_path, "a", f"{tmp_path}/far", "data", f"{tmp_path}/none", "/" + "x" * 5000) == [
+        *("a", "far", "link", "data"),
+    ]
+    assert shown(tmp_path, "a", f"{tmp_path}/bin") == ["a"]
+
+
+def test_a_chain_of_links_ends_at_the_file_itself(tmp_path: Path) -> None:
+    (tmp_path / "l0").touch()
+    for n in range(1, 30):
+        (tmp_path / f"l{n}").symlink_to(f"l{n - 1}")
+    found = [path.name for path in chain(tmp_path / "l20")]
+    assert found == [*(f"l{n}" for n in range(20, 4, -1)), "l0"]
+
+
+def test_the_home_of_a_python_is_never_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("lib/python3.12/os.py", "bin/python", "secret"):
+        (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "home" / name).touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere"))
+    assert "home" in shown(tmp_path, "home/bin/python")
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "me"))
+    assert shown(tmp_path, "home/bin/python") == ["home/bin/python", "home/bin", "home/lib"]
+
+
+def test_an_environment_whose_python_is_its_own_names_no_other(tmp_path: Path) -> None:
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    script(tmp_path / "venv" / "bin" / "x", "")
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"HOME = {tmp_path}\nhome = {tmp_path}/venv/bin\n")
+    assert shown(tmp_path, "venv/bin/x") == ["venv/bin/x", "venv"]

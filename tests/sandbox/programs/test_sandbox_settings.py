@@ -8,7 +8,7 @@ import pytest
 from support.builders import make_scenario
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.core.scenarios import WorkspaceArchive
+from pytest_tfgrpo.core.scenarios import Attachment, WorkspaceArchive
 from pytest_tfgrpo.sandbox.programs import sandbox_settings
 from pytest_tfgrpo.sandbox.programs.bubblewrap import Sandbox
 from pytest_tfgrpo.sandbox.programs.programs import needed
@@ -226,3 +226,69 @@ def test_what_is_listed_is_shown_as_it_is_and_where_it_leads_within_limits(
         "sandbox_readable": "shown",
         "sandbox_limits": "memory=2GB, file_size=5",
     }
+
+
+def test_a_limit_of_processes_does_not_hold_for_root_and_needs_prlimit(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_settings, "open_bwrap", lambda: "bwrap")
+    monkeypatch.setattr(sandbox_settings.shutil, "which", lambda name, path: f"/usr/bin/{name}")
+    settings = {"sandbox": "bwrap", "sandbox_limits": "processes=9"}
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(SettingError, match=r"limits no processes of root; .* --pids-limit"):
+        open_sandbox(settings, project, ["/bin/sh"], "/bin")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    box, _ = open_sandbox(settings, project, ["/bin/sh"], "/bin")
+    assert box is not None
+    assert box.limited == ("/usr/bin/prlimit", "--nproc=9:9", "--")
+    monkeypatch.setattr(sandbox_settings.shutil, "which", lambda name, path: None)
+    with pytest.raises(SettingError, match="needs prlimit, which is not installed; install util-linux"):
+        open_sandbox(settings, project, ["/bin/sh"], "/bin")
+
+
+def test_a_listed_path_may_begin_with_the_home_of_the_user(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_settings, "open_bwrap", lambda: "bwrap")
+    monkeypatch.setenv("HOME", str(project.parent))
+    (project.parent / "models").mkdir()
+    settings = {"sandbox": "bwrap", "sandbox_readable": "~/models", "sandbox_writable": "cache"}
+    box, _ = open_sandbox(settings, project, ["/bin/sh"], "/bin")
+    assert box is not None
+    assert project.parent / "models" in box.readable
+    assert set(box.writable) == {project / "cache"}
+    with pytest.raises(SettingError, match="sandbox_readable: there is no '.*/none'; make it, or remove it"):
+        open_sandbox(settings | {"sandbox_readable": "~/none"}, project, ["/bin/sh"], "/bin")
+
+
+def test_attachments_and_archives_of_scenarios_are_answers_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for name in ("data/a.csv", "fixes/archives/a.tar.gz", "fixes/archives/b.tar.gz"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    attached = Attachment(name="a.csv", path=project / "data" / "a.csv", sha256="0" * 64)
+    archive = WorkspaceArchive(
+        archive="archives/a.tar.gz", path=project / "fixes/archives/a.tar.gz", sha256="0" * 64
+    )
+    source = "suite/a.scenario.yaml:1"
+    for scenario, place in (
+        (make_scenario("a", source=source, attachments=(attached,)), "data"),
+        (make_scenario("a", source=source, workspace=archive), "fixes/archives/b.tar.gz"),
+    ):
+        settings: Any = {"sandbox": "bwrap", "sandbox_writable": place}
+        with pytest.raises(SettingError, match=rf"{place}' holds '.*' of the suite"):
+            require_apart(settings, project, [scenario], ELSEWHERE)
+        shown: Any = {"sandbox": "bwrap", "sandbox_readable": place}
+        assert len(require_apart(shown, project, [scenario], ELSEWHERE)) == 1
+
+
+def test_the_folder_of_all_workspaces_itself_may_not_be_written_to_and_one_beside_it_may(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    settings: Any = {"sandbox": "bwrap", "sandbox_writable": "cache"}
+    with pytest.raises(SettingError, match="holds the workspaces of all rollouts"):
+        require_apart(settings, project, [], project / "cache")
+    assert require_apart(settings, project, [], project) == []

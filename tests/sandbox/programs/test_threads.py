@@ -83,3 +83,22 @@ def test_a_call_raises_what_its_function_raises_and_has_its_callers_context(shar
         return first, second
 
     assert asyncio.run(main()) == ("me", "you")
+
+
+def test_a_call_that_nobody_waits_for_any_more_disturbs_nobody() -> None:
+    going, told = threading.Event(), list[dict[str, object]]()
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+        call = asyncio.ensure_future(call_in_daemon(going.wait, 100.0))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        going.set()
+        while any(thread.name == "tfgrpo-wait" for thread in threading.enumerate()):
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert told == []
