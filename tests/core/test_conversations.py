@@ -2,7 +2,7 @@
 
 from support.builders import make_frame, make_rollout, make_scenario
 
-from pytest_tfgrpo.core.conversations import turns_of, without_repeats
+from pytest_tfgrpo.core.conversations import SAID_MAX, SHOWN_MAX, turns_of, without_repeats
 from pytest_tfgrpo.core.records import Frame
 from pytest_tfgrpo.export.messages import completion_of
 from pytest_tfgrpo.learning.optimizer.llm.transcript import transcript
@@ -73,3 +73,15 @@ def test_a_judge_reads_who_said_what() -> None:
 def test_a_teacher_reads_who_said_what() -> None:
     text = transcript(make_rollout(answer="Done.", frames=TALK), make_scenario())
     assert "4. user says: Friday.\nanswer: ...\n5. user says: Hello?\n6. model gpt -> For when?" in text
+
+
+def test_what_is_no_text_is_no_answer_and_only_a_repeated_one_is_left_out() -> None:
+    frames = (
+        said("A"),
+        make_frame("user", kind="user", output="B", input={"n": 1}),
+        LOOK,
+        said("C", "other"),
+    )
+    assert [turn.answer for turn in turns_of(frames, "D")] == ["", "other", "D"]
+    assert [frame.input for frame in without_repeats(frames)] == [None, {"n": 1}, LOOK.input, "other"]
+    assert (SHOWN_MAX, SAID_MAX) == (24_000, 20_000)

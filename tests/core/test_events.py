@@ -320,3 +320,67 @@ def test_whatever_is_changed_an_event_is_valid_or_refused_in_few_words(subject, 
     else:
         reached("refused")
         assert found.pointer.startswith("/data")
+
+
+def test_an_event_of_as_many_bytes_as_it_may_have_is_taken(monkeypatch):
+    value = wrap(TRAJECTORY, example(TRAJECTORY))
+    size = len(check_event(value).encode())
+    monkeypatch.setattr(events, "LARGEST_EVENT", size)
+    assert isinstance(check_event(value), RlEvent)
+    monkeypatch.setattr(events, "LARGEST_EVENT", size - 1)
+    assert refusal(value) == ("too_large", "")
+    raw = json.dumps(value)
+    monkeypatch.undo()
+    assert LARGEST_EVENT == 1_000_000
+    monkeypatch.setattr(events, "LARGEST_INPUT", len(raw))
+    assert isinstance(check_event(raw), RlEvent)
+    monkeypatch.setattr(events, "LARGEST_INPUT", len(raw) - 1)
+    assert refusal(raw) == ("too_large", "")
+
+
+@pytest.mark.parametrize("subject", SCHEMAS)
+def test_all_times_are_checked_and_all_ids_are_in_lower_case(subject):
+    data = example(subject)
+    for name in ("timestamp", "start_timestamp", "end_timestamp"):
+        if name in data:
+            assert refusal(wrap(subject, {**data, name: "2025-02-30T12:00:00Z"})) == (
+                "schema",
+                f"/data/{name}",
+            )
+    ids = [
+        name
+        for name in data
+        if name.endswith("_id") and data[name] == data[name].lower() and len(data[name]) == 36
+    ]
+    upper = {**data, **{name: data[name].upper() for name in ids if name != "session_id"}}
+    found = check_event(wrap(subject, upper, event_id="3F2504E0-4F89-41D3-9A0C-0305E82C3303"))
+    assert found.id == "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
+    own = {"trajectory_id", "reward_id", "feedback_id", "training_job_id", "deployment_id"} & {*ids}
+    assert own
+    assert {name: found.data[name] for name in own} == {name: data[name] for name in own}
+
+
+def test_all_tests_may_pass_and_a_total_may_be_rounded_either_way():
+    data = example(TRAJECTORY)
+    full = changed(changed(data, "/outcome/tests/passed", 4), "/outcome/tests/total", 4)
+    assert isinstance(check_event(wrap(TRAJECTORY, full)), RlEvent)
+    reward = example(REWARD)
+    total = expected_total(reward)
+    for off, fault in ((5e-7, None), (-5e-7, None), (2e-6, "total_mismatch"), (-2e-6, "total_mismatch")):
+        event = wrap(REWARD, {**reward, "total_reward": total + off})
+        if fault is None:
+            assert isinstance(check_event(event), RlEvent)
+        else:
+            assert refusal(event) == (fault, "/data/total_reward")
+
+
+def test_an_id_follows_from_what_an_event_says_in_whatever_order_it_says_it():
+    data = example(REWARD)
+    assert wrap(REWARD, data)["id"] == wrap(REWARD, dict(reversed(data.items())))["id"]
+    assert wrap(REWARD, data)["id"] != wrap(TRAJECTORY, data)["id"]
+    assert wrap(REWARD, data, event_id="x", at="y") == {
+        "id": "x",
+        "subject": REWARD,
+        "time": "y",
+        "data": data,
+    }

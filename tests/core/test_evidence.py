@@ -71,3 +71,14 @@ def test_a_group_without_an_id_is_known_by_its_content() -> None:
 def test_what_is_no_group_is_refused(broken: dict[str, object]) -> None:
     _, line = evidence_lines(HEADER, [GROUP])
     assert violations("evidence-group", json.loads(line) | broken)
+
+
+def test_a_group_is_known_by_its_id_or_by_what_it_is_and_texts_stay_as_they_are() -> None:
+    named = EvidenceGroup(id="g", domain="d", prompt="Größe?", attempts=GROUP.attempts)
+    assert named.key == "g"
+    assert len(GROUP.key) == 16
+    assert GROUP.key != EvidenceGroup(domain="d", prompt="x", attempts=GROUP.attempts).key
+    header, line = evidence_lines(EvidenceHeader(), [named])
+    assert header == '{"schema":"tfgrpo.evidence/1"}\n'
+    assert '"prompt":"Größe?"' in line
+    assert line.endswith("}\n")

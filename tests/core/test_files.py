@@ -12,8 +12,17 @@ import pytest
 from support.special_files import endless, folder, huge, listening, pipe
 from support.syncs import Syncs
 
-from pytest_tfgrpo.core.file_writing import write_json
-from pytest_tfgrpo.core.files import LARGEST, make_private, open_plain, read_plain, write_atomic
+from pytest_tfgrpo.core.errors import JournalError
+from pytest_tfgrpo.core.file_writing import write_json, write_text
+from pytest_tfgrpo.core.files import (
+    LARGEST,
+    make_private,
+    open_plain,
+    read_plain,
+    remove_leftovers,
+    scenario_name,
+    write_atomic,
+)
 
 NONE: dict[Callable[[Path], None], tuple[int, str]] = {
     pipe: (errno.EINVAL, "it is not a regular file"),
@@ -170,3 +179,53 @@ def test_a_private_file_is_its_owners_whatever_the_umask(tmp_path: Path) -> None
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
+def test_json_and_texts_are_written_whole_with_their_end_and_whatever_they_hold(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"a": "ü"})
+    assert (tmp_path / "a.json").read_bytes() == b'{\n "a": "\\u00fc"\n}\n'
+    write_text(tmp_path / "a.txt", "ü\ud800\r\n")
+    assert (tmp_path / "a.txt").read_bytes() == "ü".encode() + b"\\ud800\r\n"
+    with pytest.raises(ValueError, match="Out of range float values"):
+        write_json(tmp_path / "nan.json", {"a": float("nan")})
+    with pytest.raises(JournalError, match=r"cannot write .*none/a: .*No such file"):
+        write_text(tmp_path / "none" / "a", "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.txt"]
+
+
+def test_a_file_that_grows_while_it_is_read_is_too_large_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"12345")
+    assert read_plain(path, 5) == b"12345"
+    grown = os.stat_result((0o100644, 1, 1, 1, 0, 0, 4, 0, 0, 0))
+    monkeypatch.setattr(os, "fstat", lambda _handle: grown)
+    with pytest.raises(OSError, match="it has more than 4 bytes"):
+        read_plain(path, 4)
+
+
+def test_only_what_is_left_of_the_same_file_is_removed(tmp_path: Path) -> None:
+    for name in (".a[1].7-8.tmp", ".a1.7-8.tmp", ".a[1].x-8.tmp", ".a[1].7-x.tmp", ".a[1].7-8.txt"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path / "a[1]")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [".a1.7-8.tmp", ".a[1].x-8.tmp", ".a[1].7-x.tmp", ".a[1].7-8.txt"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("a.yaml", "a.scenario.yaml"),
+        ("a.yml", "a.scenarios.yml"),
+        ("a.json", "a.scenario.json"),
+        ("a.jsonl", "a.scenarios.jsonl"),
+        ("a.csv", "a.scenarios.csv"),
+        ("a.txt", None),
+        *((f"a.scenario.{end}", None) for end in ("yaml", "yml", "json", "jsonl", "csv")),
+        *((f"a.scenarios.{end}", None) for end in ("yaml", "yml", "json", "jsonl", "csv")),
+    ],
+)
+def test_how_a_file_would_be_named_to_hold_scenarios(name: str, wanted: str | None) -> None:
+    assert scenario_name(Path(name)) == wanted

@@ -50,10 +50,10 @@ def test_a_value_on_a_scale_is_a_number(value: float) -> None:
 
 
 def test_a_value_off_its_scale_is_refused_and_for_a_share_there_is_advice() -> None:
-    with pytest.raises(ValueError, match="between 0 and 60 s, not 60.5$"):
+    with pytest.raises(ValueError, match=r"between 0 and 60 s, not 60\.5$"):
         as_figure(60.5, SECONDS)
     for value in (-0.1, 1.1, True, "1", None, float("nan")):
-        with pytest.raises(ValueError, match="between 0 and 1, not .*; set `most` and `unit` for larger"):
+        with pytest.raises(ValueError, match=r"between 0 and 1, not .*; set `most` and `unit` for larger"):
             as_figure(value, SHARE)
 
 
@@ -61,7 +61,6 @@ def test_a_value_off_its_scale_is_refused_and_for_a_share_there_is_advice() -> N
     ("value", "found"),
     [
         (True, (1.0, SHARE)),
-        (False, (0.0, SHARE)),
         (1, (1.0, SHARE)),
         (0, (0.0, SHARE)),
         (1.5, None),

@@ -15,6 +15,7 @@ from pytest_tfgrpo.core.sampled import (
     Sampled,
     checked,
     is_plain,
+    reported,
     temperature_of,
     why_no_ratio,
 )
@@ -109,3 +110,55 @@ def test_a_value_that_stands_for_none_is_none_and_one_rounded_up_is_0(
 
 def test_tokens_that_were_taken_out_say_so() -> None:
     assert why_no_ratio(checked("raw", 1.0, [-0.5], [7], 1).without_tokens()) == "redacted"
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "ids", "count", "reason"),
+    [
+        (None, None, None, "missing_logprobs"),
+        ([], None, None, "missing_logprobs"),
+        ([], None, 0, ""),
+        ([], None, 1, "short"),
+        ([-0.5], None, 2, "short"),
+        ([-0.5, -0.5], None, 1, "long"),
+        ([-0.5], [7], 1, ""),
+        ([-0.5], [0], None, ""),
+        ([-0.5], [-1], 1, "token_ids"),
+        ([-0.5], [7, 8], 1, "token_ids"),
+        ([-0.5], [7.0], 1, "token_ids"),
+        ([-0.5], "7", 1, "token_ids"),
+        ("x", None, 1, "malformed"),
+        ([True], None, 1, "malformed"),
+        ([-0.5, None], None, 2, "not_finite"),
+        ([float("-inf")], None, 1, "not_finite"),
+        ([-(10**400)], None, 1, "not_finite"),
+    ],
+)
+def test_lists_that_cannot_be_relied_on_are_none_with_the_reason(
+    logprobs: Any, ids: Any, count: int | None, reason: str
+) -> None:
+    found = checked("raw", 1.0, logprobs, ids, count)
+    assert found.reason == reason
+    assert (found.logprobs is None) is bool(reason)
+    assert (found.token_ids is None) is (bool(reason) or ids is None)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "reason"),
+    [
+        ({"kind": "raw", "logprobs": [-0.5]}, "raw", ""),
+        ({"kind": "other", "logprobs": [-0.5]}, "unknown", ""),
+        ({"kind": ["raw"], "logprobs": [-0.5]}, "unknown", ""),
+        ({"kind": "raw", "reason": "not_sent"}, "raw", "not_sent"),
+        ({"kind": "raw", "reason": "x" * 41}, "raw", "missing_logprobs"),
+        ({"kind": "raw", "reason": "Not sent"}, "raw", "missing_logprobs"),
+        ({"kind": "raw", "reason": "not_sent", "logprobs": [-0.5]}, "raw", ""),
+        ("raw", "unknown", "malformed"),
+        (Sampled(kind="processed", logprobs=(-0.5,), temperature=0.7), "processed", ""),
+    ],
+)
+def test_what_an_agent_reports_of_its_tokens_is_read_as_far_as_it_goes(
+    value: object, kind: str, reason: str
+) -> None:
+    found = reported(value, 1)
+    assert (found.kind, found.reason) == (kind, reason)

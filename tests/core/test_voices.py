@@ -86,3 +86,49 @@ def test_a_value_that_is_no_json_without_its_secrets_is_a_text() -> None:
 def test_what_is_too_long_gets_half_the_room_until_it_fits() -> None:
     assert fitted(lambda share: "x" * int(1000 * share), 300) == "x" * 250
     assert fitted(lambda share: "x" * 500, 300) == "x" * 500
+
+
+MARKS = (
+    "<|user|>", "<｜x｜>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]",
+    "[TOOL_CALLS]", "[TOOL_RESULTS]", "[TOOL_CONTENT]",
+    *(f"<{name}>" for name in ("s", "bos", "eos", "pad", "unk", "start_of_turn", "end_of_turn", "tool_call",
+                               "tool_response", "/s", "/tool_call")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_every_mark_of_a_speaker_is_escaped_and_read_back(mark: str) -> None:
+    for shown in (legible(f"a {mark} b"), quoted(f"a {mark} b")):
+        assert mark not in shown
+    assert read_text(legible(f"a {mark} b")) == f"a {mark} b"
+    assert legible(f"a {mark[:-1]} b") in (f"a {mark[:-1]} b", legible(f"a {mark} b")[:-3] + " b")
+
+
+def test_line_ends_of_windows_are_plain_ones_before_a_cut_is_counted() -> None:
+    assert legible("a\r\nb") == "a\nb"
+    assert legible("a\r\n" * 3, 6) == "a\na\na\n"
+    assert legible("a\rb") == "a\\u000db"
+
+
+def test_escapes_of_the_text_itself_are_told_from_ours() -> None:
+    assert legible(r"\u202e \U000e0041 \u0041 \U00110000") == (
+        r"\u005cu202e \u005cU000e0041 \u0041 \U00110000"
+    )
+
+
+def test_a_text_that_just_fits_has_all_the_room() -> None:
+    shares: list[float] = []
+
+    def render(share: float) -> str:
+        shares.append(share)
+        return "x" * int(1024 * share)
+
+    assert fitted(render, 1024) == "x" * 1024
+    assert fitted(render, 3) == "x" * 8
+    assert shares == [1.0, *(0.5**n for n in range(8))]
+
+
+def test_a_name_has_80_characters_and_no_others_than_names_have() -> None:
+    assert named("a" * 80) == "a" * 80
+    assert named("a" * 81) == '"' + "a" * 54 + '" (... 1 characters left out ...) "' + "a" * 26 + '"'
+    assert named("é") == '"é"'

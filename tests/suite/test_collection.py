@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.errors import ScenarioError
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect, uncollected
+from pytest_tfgrpo.suite.scenario_paths import scenario_paths
 
 FOLDERS = ("", "b", "b/inner", "a.d", "b.c", "fixtures", "build", ".hidden", "node_modules")
 
@@ -118,3 +119,20 @@ def test_what_a_file_outside_of_the_collected_places_holds_is_named(tmp_path: Pa
     assert uncollected(tmp_path, [tmp_path / "a"], ids) == ["code.x-2", "there-1"]
     write(tmp_path / "b" / "more.scenario.json", "here-0")
     assert uncollected(tmp_path, [tmp_path / "a"], ids) == ["code.x-2", "here-0", "there-1"]
+
+
+def test_a_test_function_has_an_id_that_begins_with_its_whole_module(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("")
+    assert uncollected(tmp_path, [], ["test_a.one", "test_ab.two", "test_a"]) == ["test_a.one"]
+    (tmp_path / "x.scenario.json").symlink_to("nowhere")
+    assert uncollected(tmp_path, [], ["x-1"]) == [], "a file that cannot be read holds none"
+
+
+@pytest.mark.parametrize("folder", ["__pycache__", "build", "dist", "node_modules", "venv", ".hidden"])
+def test_folders_of_programs_hold_no_suite_and_files_come_by_name(tmp_path: Path, folder: str) -> None:
+    for name in ("b", "a", f"{folder}/c", "sub/d"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path / f"{name}.scenario.json", name[-1])
+    (tmp_path / "out" / "demo" / "runs").mkdir(parents=True)
+    write(tmp_path / "out" / "e.scenario.json", "e")
+    assert [path.name[0] for path in scenario_paths(tmp_path)] == ["a", "b", "d"]

@@ -155,3 +155,29 @@ def words(n: int) -> list[str]:
 )
 def test_there_is_no_advice_where(known: list[Scenario]) -> None:
     assert ungrouped(known) == ""
+
+
+def test_the_family_of_alike_tasks_is_called_by_the_first_id_and_the_first_given_one() -> None:
+    known = [task("z", REPLAY), task("b", REPLAY), task("m", IN_OTHER_WORDS)]
+    assert set(families_of(known).values()) == {"text task of b"}
+    lent = [task("z", REPLAY), task("b", REPLAY, family="g"), task("m", REPLAY, family="f")]
+    assert families_of(lent) == {"z": "text f", "b": "text g", "m": "text f"}
+
+
+@pytest.mark.parametrize(("others", "advised"), [(60, True), (61, False)])
+def test_a_quarter_of_the_scenarios_are_many(others: int, advised: bool) -> None:
+    known = [*sums(20), *(task(w, f"Tell me of {w} now") for w in words(others))]
+    assert (ungrouped(known) != "") is advised
+
+
+@pytest.mark.parametrize(("words_left", "advised"), [("Please add", False), ("Please add now", True)])
+def test_a_text_has_three_words_besides_its_data(words_left: str, advised: bool) -> None:
+    assert (ungrouped([task(f"t{n}", f"{words_left} {n}?") for n in range(20)]) != "") is advised
+
+
+def test_three_kinds_are_named_and_more_are_counted() -> None:
+    kinds = [f"Please tell me the {word} of town number" for word in ("age", "size", "name", "flag", "song")]
+    few = [task(f"{k[19:22]}{n}", f"{k} {n}.") for k in kinds[:3] for n in range(8)]
+    assert "more kinds" not in ungrouped(few)
+    many = [task(f"{k[19:22]}{n}", f"{k} {n}.") for k in kinds for n in range(8)]
+    assert "and 2 more kinds" in ungrouped(many)

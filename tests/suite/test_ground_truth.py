@@ -13,6 +13,7 @@ from pytest_tfgrpo.core.wire.schema import load_schema
 from pytest_tfgrpo.core.wire.schema_accepts import accepts
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.scoring.checks.registry import KINDS
+from pytest_tfgrpo.suite.ground_truth import misfits, with_checks
 from pytest_tfgrpo.suite.scenario import build_scenario, split_of
 from pytest_tfgrpo.suite.scenario_files import load_scenarios
 
@@ -184,3 +185,70 @@ def test_the_fast_path_takes_both_keys():
     accept = accepts(load_schema("scenario"))
     assert accept(ASKED | {"truth": "judge", "rubric": ["x", {"text": "y", "weight": 2}]})
     assert accept(ASKED | {"truth": "majority"})
+
+
+@pytest.mark.parametrize("expected", ["", True, None, [], {}])
+def test_what_no_check_can_expect_is_left_for_the_schema(expected):
+    assert with_checks({"expected": expected}) == {"expected": expected}
+    assert with_checks([expected]) == [expected]
+
+
+def said(data, checker=None):
+    return [(list(found.path), found.message) for found in misfits({**ASKED, **data}, checker)]
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "words"),
+    [
+        ({"truth": "majority", "split": "dev"}, ["split"], "only for split: train"),
+        ({"truth": "majority", "split": "eval"}, ["split"], "only for split: train"),
+        ({"truth": "judge"}, ["truth"], "needs a rubric"),
+        ({}, [], "missing key 'checks'"),
+        ({"checks": [], "expected": 3}, ["expected"], "leave it or checks out"),
+        ({"checks": [], "turns": ["a"]}, ["prompt"], "leave prompt out"),
+        ({"checks": [], "user": {}}, ["user"], "a user needs turns"),
+        ({"checks": [], "rubric": [{"name": "a"}, {"name": "b"}, {"name": "a"}]}, ["rubric"], "called 'a'"),
+    ],
+)
+def test_what_does_not_fit_together_is_said_with_its_place(data, path, words):
+    (found,) = said(data)
+    assert found[0] == path
+    assert words in found[1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"truth": "majority", "split": "train"},
+        {"truth": "majority"},
+        {"checks": [], "rubric": [{"name": "a"}, {"name": "b"}, {}, {}, "text", "text"]},
+        {"expected": 3},
+        {"checks": [], "rubric": "text"},
+    ],
+)
+def test_what_fits_together_is_let_pass(data):
+    assert said(data) == []
+
+
+def test_a_marked_test_function_sets_up_and_scores_its_rollouts_itself():
+    assert said({}, "test_a.py::test_b") == []
+    after = {"turns": ["a", {"user": "b", "checks": []}]}
+    found = [
+        said({"setup": {}, "teardown": {}}, "f"),
+        said({"truth": "judge", "rubric": "x"}, "f"),
+        [one for one in said(after, "f") if one[0] == ["turns"]],
+    ]
+    assert [[path for path, _ in one] for one in found] == [
+        [["setup"], ["teardown"]],
+        [["truth"]],
+        [["turns"]],
+    ]
+    assert found[0][1][1].endswith("leave teardown out")
+
+
+def test_what_a_user_says_is_not_checked_beforehand():
+    data = {"turns": ["a", {"user": "b", "checks": []}], "user": {"goal": "g"}}
+    found = list(misfits({"id": "a", **data}, None))
+    assert [(list(one.path), one.message) for one in found] == [
+        (["turns"], "what a user says is not known beforehand: check at the end")
+    ]

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_tfgrpo.core.errors import ScenarioError
+from pytest_tfgrpo.core.errors import ScenarioError, ToolFailure
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.scoring.checks.registry import KINDS
-from pytest_tfgrpo.suite.mocks.recorded_calls import read_calls
+from pytest_tfgrpo.suite.mocks import recorded_calls
+from pytest_tfgrpo.suite.mocks.recorded_calls import key_of, plain, read_calls, result_of
 from pytest_tfgrpo.suite.records import checked, scenario
 
 
@@ -109,3 +110,48 @@ def test_of_equal_calls_in_several_sessions_the_first_result_counts(tmp_path: Pa
     path.write_text("\n".join([session("s", "one", "two"), session("s", "late"), session("other", "wrong")]))
     assert [call[2] for call in read_calls(path, "s", "f")] == ["one", "two"]
     assert [call[2] for call in read_calls(path, "nobody", "*")] == ["one", "two"]
+
+
+def test_calls_are_equal_by_name_and_arguments_whatever_their_numbers_look_like(tmp_path: Path) -> None:
+    assert key_of("f", {"a": [40.0], "b": {"c": 1.0}}) == key_of("f", {"b": {"c": 1}, "a": (40,)})
+    assert key_of("f", None) == key_of("f", {})
+    assert len({key_of("f", {"a": 1}), key_of("f", {"a": 1.5}), key_of("g", {"a": 1}), key_of("f", {})}) == 4
+    assert (plain(1.0), plain(True), plain("1.0"), plain(None)) == (1, True, "1.0", None)
+    assert type(plain(1.0)) is int
+
+
+def test_a_recorded_failure_is_one_again_and_lines_of_frames_are_one_session(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    frames = [
+        {"kind": "tool", "name": "f", "input": {"n": 1}, "error": "no such n"},
+        {"kind": "tool", "name": "g", "output": "2"},
+        {"kind": "model", "name": "f", "output": "3"},
+    ]
+    path.write_text(
+        "\n".join([json.dumps(frames[0]), "", json.dumps({"frame": frames[1]}), json.dumps(frames[2])])
+    )
+    failed, done = read_calls(path, "s", "*")
+    assert (failed[0], done) == ("f", ["g", None, "2", None])
+    assert result_of(done) == "2"
+    with pytest.raises(ToolFailure, match="no such n"):
+        result_of(failed)
+    assert read_calls(path, "s", "g") == [done]
+
+
+def test_a_recording_has_as_many_calls_as_it_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(json.dumps({"kind": "tool", "name": "f", "input": {"n": n}}) for n in range(3)))
+    monkeypatch.setattr(recorded_calls, "CALLS_MAX", 3)
+    assert len(read_calls(path, "s", "f")) == 3
+    monkeypatch.setattr(recorded_calls, "CALLS_MAX", 2)
+    with pytest.raises(ValueError, match=r"there are 3 calls in 'calls.jsonl', more than 2"):
+        read_calls(path, "s", "f")
+
+
+def test_a_real_tool_has_no_value_and_a_single_case_no_place(tmp_path: Path) -> None:
+    (mock,) = made(tmp_path, {"f": {"real": True}}).mocks
+    assert [(case.kind, case.value, case.when) for case in mock.cases] == [("real", None, None)]
+    with pytest.raises(ScenarioError, match=r"#/mocks/f/0: no call reaches|#/mocks/f/1: no call reaches"):
+        made(tmp_path, {"f": [{"when": {"a": 1}, "returns": 1}, {"when": {"a": 1}, "returns": 2}]})

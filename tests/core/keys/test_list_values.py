@@ -61,3 +61,21 @@ def test_a_variable_is_named_without_its_value(text: str) -> None:
     with pytest.raises(ValueError, match="names of") as error:
         variables(text)
     assert text not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "bytes_"),
+    [
+        ("", 1),
+        ("B", 1),
+        ("KB", 1000),
+        ("MB", 10**6),
+        ("GB", 10**9),
+        ("KiB", 1024),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+)
+def test_bytes_have_units(unit: str, bytes_: int) -> None:
+    assert limits(f"memory=3{unit}") == {"memory": 3 * bytes_}
+    assert limits(f"file_size=1 {unit}".strip()) == {"file_size": bytes_}

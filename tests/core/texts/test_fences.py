@@ -41,3 +41,16 @@ def test_a_block_knows_its_lines_and_whether_it_ends() -> None:
 )
 def test_a_hostile_text_takes_no_long_time(text: str) -> None:
     fences(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("first ```a 1``` then ```b 2``` end", [("b", " 2")]),
+        ("~~~\n1 ~~~\n~~~", [("", "1 ~~~")]),
+        ("```py\n1```", [("py", "1")]),
+        ("```c++\n1\n```", [("c++", "1")]),
+    ],
+)
+def test_which_of_several_marks_ends_a_block(text: str, blocks: list[tuple[str, str]]) -> None:
+    assert [(fence.language, fence.text) for fence in fences(text)] == blocks

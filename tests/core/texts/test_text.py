@@ -14,8 +14,11 @@ from pytest_tfgrpo.core.texts.text import (
     interval,
     line,
     money,
+    number,
+    pathless,
     plural,
     price,
+    scenarios_of,
     signed,
     table,
     wrapped,
@@ -214,3 +217,48 @@ def test_one_thing_is_no_plural() -> None:
 )
 def test_a_difference_has_its_sign_and_zero_has_one_form(value: float | None, shown: str) -> None:
     assert signed(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (count(1000), "1.0k"),
+        (count(999), "999"),
+        (count(99_999), "100.0k"),
+        (count(100_000), "100k"),
+        (count(1e6), "1.0M"),
+        (duration(9.96), "10.0 ms"),
+        (duration(10.0), "10 ms"),
+        (duration(999.4), "999 ms"),
+        (duration(1000.0), "1.0 s"),
+        (duration(99_999.0), "100.0 s"),
+        (duration(100_000.0), "100 s"),
+        (money(0.00005), "$0.0001"),
+        (money(0.01), "$0.01"),
+        (money(0.0099), "$0.0099"),
+        (few(["a", "b"], 2), "a, b"),
+        (few(["a", "b", "c"], 2), "a, b, ..."),
+        (few(["x" * 200]), "x" * 117 + "..."),
+        (number(None), "-"),
+        (number(0.12345), "0.123"),
+        (number(0.5, 1), "0.5"),
+        (pathless("/home/me/file.txt"), "file.txt"),
+        (pathless("/home/me/folder/"), "folder"),
+        (pathless("out/file.txt"), "out/file.txt"),
+        (scenarios_of(3, 3), "3 scenarios"),
+        (scenarios_of(3, 1), "3 scenarios of one family"),
+        (scenarios_of(3, 2), "3 scenarios of 2 families"),
+        (scenarios_of(1, 1, just_these=True), "1 scenario (says nothing of others)"),
+    ],
+)
+def test_figures_and_names_change_their_form_where_they_say(shown: str, text: str) -> None:
+    assert shown == text
+
+
+def test_an_error_without_a_traceback_is_a_line_and_what_came_before_one_stays() -> None:
+    start = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
+    assert gist("plain\nerror") == "plain error"
+    assert gist(f"it broke:\n{start}KeyError: 'a'") == "it broke: KeyError: 'a'"
+    amid = 'ended with status 1; its stderr ends: line 3, in g\n  File "b.py", line 2\nOSError: full'
+    assert gist(amid) == "ended with status 1; its stderr ends: OSError: full"
+    assert gist(f"{start}no type") == "no type"

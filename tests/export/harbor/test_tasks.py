@@ -7,6 +7,7 @@ import os
 import re
 import tarfile
 import tomllib
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from support.projects_in_archives import write_archive
 from support.reached import reached, reaches
 
 from pytest_tfgrpo.core.errors import ExportError, ScenarioError
+from pytest_tfgrpo.export.harbor import tasks
 from pytest_tfgrpo.sandbox.archives import ArchiveEntry
 from pytest_tfgrpo.sandbox.programs.environments import Environment, stamp_of, to_file
 
@@ -417,3 +419,225 @@ def test_a_test_passed_if_all_its_phases_did_in_the_end(tmp_path, outcomes, pass
     lines = [json.dumps(values).encode() for values in [*said, ("t", "teardown", "passed")]]
     assert module._passed(b"\n".join([*lines, b"no JSON", b"cut"])) == ({"t"} if passed else set())
     assert module._passed(b"\n".join([*lines[1:], b""])) is None
+
+
+def settings_of(task: Path) -> dict:
+    return json.loads((task / "tests" / "settings.json").read_text())
+
+
+def test_the_settings_of_the_tests_are_those_of_the_check_and_of_the_environment(tmp_path):
+    plain, own = tmp_path / "plain", tmp_path / "own"
+    exported(write_suite(plain), tmp_path / "a")
+    found = settings_of(tmp_path / "a" / "one")
+    assert found == {
+        **{"fail_to_pass": list(FAIL_TO_PASS), "pass_to_pass": list(PASS_TO_PASS), "credit": "all"},
+        **{"files": ["tests/test_cart.py"], "folder": ".", "timeout_s": found["timeout_s"]},
+        **{
+            "protected": [],
+            "alone": True,
+            "imports": [],
+            "variables": {},
+            "distributions": "/opt/distributions",
+        },
+        **{"taken": found["taken"], "places": found["places"]},
+    }
+    check = {"runner": {"name": "pytest", "folder": "shop"}, "timeout_s": 7.5, "protected": ["golden/**"]}
+    write_suite(own, check=check, environment=write_environment(own, ENVIRONMENT))
+    exported(own, tmp_path / "b")
+    found = settings_of(tmp_path / "b" / "one")
+    assert {
+        key: found[key] for key in ("folder", "timeout_s", "protected", "alone", "imports", "variables")
+    } == {
+        **{"folder": "shop", "timeout_s": 7.5, "protected": ["golden/**"], "alone": False},
+        **{"imports": ["src", "."], "variables": {"TZ": "UTC", "PRICE": '5 $ "net"\\'}},
+    }
+
+
+def test_what_only_a_folder_of_the_base_holds_is_a_place_for_modules(tmp_path):
+    suite = write_suite(tmp_path / "suite")
+    base = {"shop/cart.py": "", "tests/json/data.txt": "", "json/notes.txt": "", "top.py": ""}
+    archive = write_archive(suite / "archives" / "one.base.tar.gz", base)
+    value = json.loads((suite / "one.scenario.json").read_text())
+    value["workspace"]["sha256"] = archive.sha256
+    (suite / "one.scenario.json").write_text(json.dumps(value))
+    exported(suite, tmp_path / "tasks")
+    found = settings_of(tmp_path / "tasks" / "one")
+    assert not {*found["taken"]} & {*found["places"]}
+    assert {"shop", "top.py", "shop/cart.py"} <= {*found["taken"], *found["places"]}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("mocks", {"pay": {"returns": 1}}, "it mocks tools, and the agent of a task has its own"),
+        (
+            "environment",
+            Environment(python="3.12", links=("node_modules",)),
+            "has set-up commands; only packages",
+        ),
+    ],
+)
+def test_mocks_and_links_of_an_environment_are_refused_too(tmp_path, field, value, why):
+    suite = tmp_path / "suite"
+    given = write_environment(suite, value) if field == "environment" else value
+    write_suite(suite, **{field: given})
+    with pytest.raises(ExportError, match=f"not exported: one: .*{why}"):
+        exported(suite, tmp_path / "tasks")
+
+
+@pytest.mark.parametrize("kind", ["removed", "reference"])
+def test_a_reference_that_may_do_harm_or_is_damaged_is_not_exported(tmp_path, kind):
+    suite = write_suite(tmp_path / "suite")
+    if kind == "removed":
+        (suite / "provenance").mkdir()
+        (suite / "provenance" / "one.json").write_text('{"removed": ["../up"]}')
+    else:
+        path = suite / "references" / "one.tar.gz"
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ExportError, match=r"not exported: one: .*(plain relative path|damaged)"):
+        exported(suite, tmp_path / "tasks")
+    assert not (tmp_path / "tasks").exists()
+
+
+def test_a_link_in_the_place_of_a_task_stays(tmp_path):
+    suite, tasks = write_suite(tmp_path / "suite"), tmp_path / "tasks"
+    exported(suite, tmp_path / "other")
+    tasks.mkdir()
+    (tasks / "one").symlink_to(tmp_path / "other" / "one")
+    with pytest.raises(ExportError, match="one was not written by tfgrpo, and stays"):
+        exported(suite, tasks, force=True)
+    (tasks / "one").unlink()
+    (tasks / "one").symlink_to("nowhere")
+    for force, said in ((False, "one exists; name another folder"), (True, "was not written by tfgrpo")):
+        with pytest.raises(ExportError, match=said):
+            exported(suite, tasks, force=force)
+    assert [path.name for path in tasks.iterdir()] == ["one"]
+
+
+def test_a_task_that_cannot_be_written_leaves_no_draft_and_the_one_before(tmp_path, monkeypatch):
+    suite, folder = write_suite(tmp_path / "suite"), tmp_path / "tasks"
+    exported(suite, folder)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "_write_files", full)
+        with pytest.raises(OSError, match="No space left"):
+            exported(suite, folder, force=True)
+    with monkeypatch.context() as patch:
+        real = tasks.remove
+        patch.setattr(tasks, "remove", lambda at: "'x': it is stuck" if at.name == "one" else real(at))
+        with pytest.raises(ExportError, match=r"cannot replace .*one: 'x': it is stuck"):
+            exported(suite, folder, force=True)
+    assert [path.name for path in folder.iterdir()] == ["one"]
+    assert (folder / "one" / "task.toml").exists()
+
+
+def test_what_is_lost_names_five_scenarios_at_most(tmp_path):
+    for name in "abcdef":
+        write_suite(tmp_path / "suite", name)
+        (tmp_path / "suite" / "references" / f"{name}.tar.gz").unlink()
+    lines = exported(tmp_path / "suite", tmp_path / "tasks")
+    assert lines[0].startswith("6 tasks in ")
+    assert lines[1:] == ["lost: a reference: the suite has none, of a, b, c, d, e, ..."]
+
+
+def test_a_scenario_has_the_defaults_of_its_file_unless_it_says_otherwise(tmp_path):
+    suite = write_suite(tmp_path / "suite")
+    value = json.loads((suite / "one.scenario.json").read_text())
+    (suite / "one.scenario.json").unlink()
+    two = {
+        "defaults": {"domain": "shop", "tags": ["a"]},
+        "scenarios": [value, {**value, "id": "two", "domain": "x"}],
+    }
+    (suite / "both.scenarios.json").write_text(json.dumps(two))
+    exported(suite, tmp_path / "tasks")
+    own = {
+        name: tomllib.loads((tmp_path / "tasks" / name / "task.toml").read_text())["metadata"]["tfgrpo"][
+            "scenario"
+        ]
+        for name in ("one", "two")
+    }
+    assert [(one["domain"], one["tags"]) for one in own.values()] == [("shop", ["a"]), ("x", ["a"])]
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_others_exported(tmp_path):
+    suite = write_suite(tmp_path / "suite")
+    for name in ("a.scenario.yaml", "b.scenarios.jsonl"):
+        (suite / name).symlink_to("nowhere")
+    _, *told = exported(suite, tmp_path / "tasks")
+    assert told == [
+        f"not exported: {suite}/a.scenario.yaml:1: cannot be read: No such file or directory",
+        f"not exported: {suite}/b.scenarios.jsonl: No such file or directory",
+    ]
+
+
+def test_the_name_of_a_distribution_is_one_for_a_folder(tmp_path):
+    suite = tmp_path / "suite"
+    environment = replace(ENVIRONMENT, distributions={"the.big-shop": "1.0-2", "b": "2"}, entry_points={})
+    write_suite(suite, environment=write_environment(suite, environment))
+    exported(suite, tmp_path / "tasks")
+    place = tmp_path / "tasks/one/environment/distributions"
+    assert sorted(path.name for path in place.iterdir()) == ["b-2.dist-info", "the_big_shop-1.0_2.dist-info"]
+    assert [path.name for path in (place / "b-2.dist-info").iterdir()] == ["METADATA"]
+
+
+def test_work_that_is_too_large_and_what_a_program_of_a_work_stands_in_for(tmp_path, monkeypatch):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    module, params = load_check(tmp_path / "tasks" / "one")
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in "abc":
+        (work / name).write_bytes(b"12345")
+    for limit, value, fits in (("MAX_BYTES", 15, True), ("MAX_BYTES", 14, False), ("MAX_FILES", 3, True),
+                               ("MAX_FILES", 2, False)):  # fmt: skip
+        with monkeypatch.context() as patch:
+            patch.setattr(module, limit, value)
+            tree = tmp_path / f"tree-{limit}-{value}"
+            if fits:
+                module.make_tree(str(work), str(tree), params)
+                assert (tree / "c").read_bytes() == b"12345"
+                continue
+            with pytest.raises(module.TooMuchWork, match="the work is too large to be checked"):
+                module.make_tree(str(work), str(tree), params)
+    for name in ("site-packages/one", "dist-packages/two.py", "other/three"):
+        (tmp_path / "path" / name).mkdir(parents=True)
+    monkeypatch.setattr(
+        module.sys, "path", [str(tmp_path / "path" / n) for n in ("site-packages", "dist-packages", "other")]
+    )
+    assert {"one", "two", "json"} <= module.foreign_modules()
+    assert "three" not in module.foreign_modules()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_words_of_pytest_name_the_files_that_are_there(tmp_path, alone, monkeypatch):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    module, params = load_check(tmp_path / "tasks" / "one")
+    (tmp_path / "tree" / "tests").mkdir(parents=True)
+    (tmp_path / "tree" / "tests" / "test_cart.py").touch()
+    request = {**params, "tree": str(tmp_path / "tree"), "alone": alone}
+    request["files"] = ["tests/test_cart.py", "tests/test_gone.py"]
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: name)
+    words = module._arguments(request, str(tmp_path / "tree" / "tests"))
+    assert words[-1] == "./test_cart.py"
+    assert not any("test_gone" in word for word in words)
+    assert ("--no-cov" in words, "-n" in words) == (not alone, not alone)
+    assert {"no:cacheprovider", "no:randomly", "no:random_order", "--maxfail=0"} <= {*words}
+
+
+def test_the_reason_names_ten_tests_that_did_not_pass(tmp_path):
+    exported(write_suite(tmp_path / "suite"), tmp_path / "tasks")
+    module, params = load_check(tmp_path / "tasks" / "one")
+    many = {
+        **params,
+        "fail_to_pass": [f"t{n}" for n in range(12)],
+        "pass_to_pass": ["kept"],
+        "credit": "share",
+    }
+    assert module.judged(many, {"t0", "kept"}) == (
+        1 - 11 / 12,
+        "did not pass: " + ", ".join(f"t{n}" for n in range(1, 11)),
+    )
+    assert module.judged(many, set(many["fail_to_pass"])) == (0.0, "did not pass: kept")
+    assert module.judged(many, {*many["fail_to_pass"], "kept"}) == (1.0, "all listed tests passed")

@@ -257,7 +257,7 @@ def test_a_listed_path_may_begin_with_the_home_of_the_user(
     assert box is not None
     assert project.parent / "models" in box.readable
     assert set(box.writable) == {project / "cache"}
-    with pytest.raises(SettingError, match="sandbox_readable: there is no '.*/none'; make it, or remove it"):
+    with pytest.raises(SettingError, match=r"sandbox_readable: there is no '.*/none'; make it, or remove it"):
         open_sandbox(settings | {"sandbox_readable": "~/none"}, project, ["/bin/sh"], "/bin")
 
 
