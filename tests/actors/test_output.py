@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.actors.output import limited, read_output, read_trajectory
+from pytest_tfgrpo.actors.output import limited, read_output, read_trajectory, without_thoughts
 from pytest_tfgrpo.core.errors import AgentFailure, ProviderError
 from pytest_tfgrpo.core.records import Frame, Trajectory, Usage
 from pytest_tfgrpo.core.sampled import Sampled
@@ -405,3 +405,139 @@ def test_a_program_that_reports_an_error_keeps_the_calls_before_it() -> None:
     with pytest.raises(ProviderError) as failed:
         read_output(lines({"frame": TOOL_FRAME}, {"error": "busy"}))
     assert [frame.name for frame in failed.value.frames] == ["count"]
+
+
+def spanned(value: Any, *spans: Frame) -> Trajectory:
+    return read_trajectory(value, answer_max_bytes=1000, elapsed_ms=12.5, model="m", spans=lambda: spans)
+
+
+SPANS = (
+    Frame(kind="model", name="outer", tokens=9),
+    Frame(kind="tool", name="search", inside=1),
+    Frame(kind="model", name="inner", inside=2, tokens=9),
+    Frame(kind="tool", name="fetch", inside=2),
+    Frame(kind="tool", name="alone"),
+)
+
+
+def test_spans_take_the_place_of_frames_and_of_tools_alone_where_the_answer_says_what_the_model_took() -> (
+    None
+):
+    for value in ("2", {"answer": "2"}):
+        assert spanned(value, *SPANS).frames == SPANS
+    for more in ({"tokens": 3}, {"model": "big"}):
+        *tools, closing = spanned({"answer": "2", **more}, *SPANS).frames
+        assert [(frame.name, frame.inside) for frame in tools] == [("search", 0), ("fetch", 1), ("alone", 0)]
+        assert (closing.kind, closing.name) == ("model", more.get("model", "m"))
+        assert closing.latency_ms == 0.0, "the tools took a part of the time"
+    assert spanned({"answer": "2", "frames": [TOOL_FRAME]}, *SPANS).frames[0].name == "count"
+
+
+def test_an_answer_without_any_call_took_the_whole_time() -> None:
+    (closing,) = read({"answer": "2", "tokens": 3}).frames
+    assert (closing.latency_ms, closing.tokens) == (12.5, 3)
+    (closing,) = read({"answer": "2", "latency_ms": 4}).frames
+    assert closing.latency_ms == 4.0
+
+
+def test_a_frame_of_the_user_is_ours_alone_and_its_size_counts_with_the_answer() -> None:
+    assert refusal({"answer": "2", "frames": [{"kind": "user", "name": "x"}]}) == (
+        "garbage",
+        "frame 1: the kind must be model or tool, not user",
+    )
+    value: dict[str, Any] = {"answer": "x", "frames": [{"kind": "tool", "name": "t", "output": ""}]}
+    room = 8 * 50 - len(json.dumps(value)) - len(', "inside": 0')
+    value["frames"][0]["output"] = "y" * room
+    assert read(value, 50).answer == "x"
+    value["frames"][0]["output"] = "y" * (room + 1)
+    assert refusal(value, 50) == ("oversize", "answer and frames have 401 bytes, more than 400")
+
+
+@pytest.mark.parametrize("inside", [10**12, 10**12 + 1])
+def test_how_far_inside_a_frame_may_say_it_is(inside: int) -> None:
+    (frame,) = read({"answer": "2", "frames": [{**TOOL_FRAME, "inside": inside}]}).frames
+    assert (frame.inside == inside) is (inside <= 10**12)
+    assert (frame.extra.get("inside") == inside) is (inside > 10**12)
+
+
+@pytest.mark.parametrize("field", ["prompt", "completion", "reasoning", "cached"])
+def test_every_count_of_usage_must_be_one(field: str) -> None:
+    usage = {"prompt": 1, "completion": 1, "reasoning": 0, "cached": 0, field: 10**12 + 1}
+    frame = {"kind": "model", "name": "m", "usage": usage}
+    assert refusal({"answer": "2", "frames": [frame]}) == (
+        "garbage",
+        "frame 1: the tokens of usage must be between 0 and 1000000000000",
+    )
+
+
+@pytest.mark.parametrize(
+    "line", [{"error": "no", "answer": "2"}, {"error": "no", "frame": {}}, {"frame": {}, "answer": "2"}]
+)
+def test_a_line_that_is_two_things_at_once_is_none(line: dict[str, Any]) -> None:
+    with pytest.raises(AgentFailure, match="line 1 is not") as error:
+        read_output(lines(line))
+    assert error.value.code == "garbage"
+
+
+def test_what_stands_beside_a_frame_is_kept_with_it_and_wins() -> None:
+    found = read_output(
+        lines({"frame": {**TOOL_FRAME, "note": "in", "own": 1}, "note": "out"}, {"answer": "2"})
+    )
+    assert isinstance(found, dict)
+    (frame,) = read(found).frames
+    assert frame.extra == {"note": "out", "own": 1}
+
+
+@pytest.mark.parametrize(("length", "shown"), [(78, "x" * 78 + "'"), (79, "x" * 76 + "...")])
+def test_a_value_is_shown_up_to_80_characters(length: int, shown: str) -> None:
+    assert refusal({"answer": ["x"]})[1] == "the answer must be a string, not a value of type list"
+    assert refusal({"frames": [], "x" * length: 1})[1].startswith(
+        f"no key 'answer'; it has '{shown}, 'frames'"
+    )
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(19, True), (20, False)])
+def test_unknown_keys_are_kept_20_levels_deep(depth: int, kept: bool) -> None:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    extra = read({"answer": "2", "frames": [TOOL_FRAME], "own": value}).extra
+    assert ("own" in extra) is kept
+    assert extra.get("dropped") == (None if kept else 1)
+
+
+def test_one_long_text_beside_a_frame_has_the_limits_of_any_other() -> None:
+    long = Frame(kind="tool", name="t", extra={"note": "x" * 10_000})
+    assert limited(Trajectory(answer="2", frames=(long,))).frames[0].extra == {"dropped": 1}
+    small = Trajectory(answer="2", frames=(replace(long, extra={"note": "x" * 146}),))
+    assert limited(small) is small
+
+
+def test_thoughts_go_to_the_last_call_of_a_model_whose_own_text_stays() -> None:
+    said = "<think>hm</think>\n4"
+    first, last = Frame(kind="model", name="a", output="x"), Frame(kind="model", name="b", output=said)
+    tool = Frame(kind="tool", name="t", output=said)
+    found = without_thoughts(Trajectory(answer=said, frames=(first, last, tool)))
+    assert found.answer.strip() == "4"
+    assert [frame.thoughts for frame in found.frames] == [None, "hm", None] or (
+        [bool(frame.thoughts) for frame in found.frames] == [False, True, False]
+    )
+    assert found.frames[1].output == found.answer
+    assert found.frames[2] == tool
+    other = without_thoughts(Trajectory(answer=said, frames=(replace(last, output="other"),)))
+    assert other.frames[0].output == "other"
+    assert without_thoughts(Trajectory(answer=said)).answer == found.answer
+    plain = Trajectory(answer="4", frames=(first,))
+    assert without_thoughts(plain) is plain
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [("<think>hm</think>", ""), ("<think>hm", "; they begin with '?<think>'? and never end")],
+)
+def test_thoughts_alone_are_no_answer_and_their_call_is_kept(answer: str, why: str) -> None:
+    frame = Frame(kind="model", name="a", output=answer)
+    with pytest.raises(AgentFailure, match=f"returned thoughts and no answer{why}") as error:
+        without_thoughts(Trajectory(answer=answer, frames=(frame,)))
+    assert error.value.code == "no_answer"
+    assert len(error.value.frames) == 1

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.builders import make_scenario
 from support.projects_in_archives import write_archive
 
-from pytest_tfgrpo.actors.reference import ReferenceActor, removed_files
-from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.actors.reference import NothingActor, ReferenceActor, removed_files
+from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.protocols import ActorCall
 from pytest_tfgrpo.sandbox.workspace import Workspace
 
@@ -55,3 +56,42 @@ def test_a_provenance_that_cannot_be_read_is_no_fix_that_removes_nothing(tmp_pat
     (tmp_path / "p.json").write_text('{"removed": "old.py"}')
     with pytest.raises(ValueError, match="removed must be a list of names"):
         removed_files(tmp_path / "p.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '"old.py"', '{"removed": ["old.py", 3]}', '{"removed": null}'])
+def test_a_provenance_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(ValueError, match=r"p\.json: removed must be a list of names; restore the file"):
+        removed_files(tmp_path / "p.json")
+    (tmp_path / "p.json").write_text('{"other": 1}')
+    assert removed_files(tmp_path / "p.json") == []
+
+
+def test_a_scenario_without_a_reference_is_named_before_the_run(
+    tmp_path: Path, make_call: Callable[..., ActorCall]
+) -> None:
+    archive = write_archive(tmp_path / "archives" / "a.base.tar.gz", {"shop.py": "1"})
+    actor = ReferenceActor()
+    with pytest.raises(ActorError, match=r"'a' \(a\.yaml:1\) has no workspace, and so no reference"):
+        actor.require_references([make_scenario("a", source="a.yaml:1")])
+    harvested = make_scenario("a", source="a.yaml:1", workspace=archive)
+    with pytest.raises(ActorError, match=r"there is no '.*/references/a\.tar\.gz'; restore it, or choose"):
+        actor.require_references([harvested])
+    write_archive(tmp_path / "references" / "a.tar.gz", {})
+    actor.require_references([harvested])
+    with pytest.raises(ProviderError, match="'count-words' has no workspace") as failed:
+        asyncio.run(actor(make_call(workspace=Workspace(tmp_path / "work"))))
+    assert failed.value.code == "reference"
+
+
+def test_what_these_agents_cost_is_nothing_and_nothing_answers_every_message(
+    make_call: Callable[..., ActorCall],
+) -> None:
+    for actor in (ReferenceActor(), NothingActor()):
+        assert (actor.bound(1000), actor.paid) == ({"usd": 0.0, "tokens": 0.0}, False)
+        asyncio.run(actor.aclose())
+    nothing = NothingActor()
+    call = make_call()
+    assert (
+        asyncio.run(nothing(call)).answer == asyncio.run(nothing.open_session(call).answer("x")).answer == ""
+    )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_tfgrpo.actors.reference import NothingActor, ReferenceActor
 from pytest_tfgrpo.actors.registry import open_actor
 from pytest_tfgrpo.core.errors import ActorError
 
@@ -59,3 +60,17 @@ def test_a_module_in_src_is_said_to_be_there(tmp_path: Path) -> None:
     assert str(error.value).endswith(
         "; it is in src/: set pythonpath = src in pytest's ini file, or run pip install -e ."
     )
+
+
+@pytest.mark.parametrize(("spec", "kind"), [("nothing", NothingActor), ("reference: ", ReferenceActor)])
+def test_an_actor_is_opened_by_its_name_with_blanks_for_no_argument(
+    tmp_path: Path, spec: str, kind: type
+) -> None:
+    assert isinstance(open_actor(spec, root=tmp_path, settings={}), kind)
+    with pytest.raises(ActorError, match=f"the {spec.partition(':')[0]} actor takes no argument, not 'x'"):
+        open_actor(f"{spec.partition(':')[0]}:x", root=tmp_path, settings={})
+
+
+def test_a_model_is_not_available_where_none_is_given(tmp_path: Path) -> None:
+    with pytest.raises(ActorError, match="language models such as 'openai:gpt-x' are not available here"):
+        open_actor("openai:gpt-x", root=tmp_path, settings={})

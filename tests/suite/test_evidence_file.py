@@ -117,3 +117,46 @@ def test_a_file_that_changes_under_a_run_is_refused(tmp_path: Path) -> None:
     write(path, [group(1, 0.8, 0.1, 0.2)])
     with pytest.raises(EvidenceError, match=":2: it has changed while the run read it; restore it"):
         file.attempts("g1")
+
+
+def test_a_file_may_be_as_large_in_every_way_as_it_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "e.jsonl"
+    deep = {"kind": "tool", "name": "x", "input": nested(58)}
+    path.write_text(HEADER + attempt(steps=[deep]) + line(id="b", prompt="x"))
+    longest = max(map(len, path.read_bytes().splitlines(keepends=True)))
+    prompts = len("Where is order 17?") + 1
+    for name, most, what in (
+        ("LINE_MAX", longest, "the line is longer than"),
+        ("PROMPTS_MAX", prompts, "the prompts have more than"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(evidence_file, name, most)
+            assert len(EvidenceFile(path).groups) == 2
+            patch.setattr(evidence_file, name, most - 1)
+            with pytest.raises(EvidenceError, match=what):
+                EvidenceFile(path)
+    value = json.loads(attempt(steps=[deep]))
+    depth = evidence_file.extent(value)[1]
+    for most, fits in ((depth, True), (depth - 1, False)):
+        monkeypatch.setattr(evidence_file, "DEPTH_MAX", most)
+        if fits:
+            assert EvidenceFile(path).groups
+            continue
+        with pytest.raises(EvidenceError, match=f"nested more than {most} levels deep"):
+            EvidenceFile(path)
+
+
+def test_a_group_has_spread_where_its_rewards_differ(tmp_path: Path) -> None:
+    same = [{"total_reward": 0.5, "answer": ""}] * 2
+    path = tmp_path / "e.jsonl"
+    path.write_text(HEADER + line(id="a") + line(id="b", attempts=same))
+    file = EvidenceFile(path)
+    assert [(one.key, one.has_spread, one.attempts, one.line) for one in file.groups.values()] == [
+        ("a", True, 2, 2),
+        ("b", False, 2, 3),
+    ]
+    assert [one.total_reward for one in file.attempts("a")] == [1.0, 0.0]
+    assert [one.total_reward for one in file.attempts("b")] == [0.5, 0.5]
+    assert [one.total_reward for one in file.attempts("a")] == [1.0, 0.0]

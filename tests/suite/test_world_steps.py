@@ -56,3 +56,39 @@ def test_a_module_of_python_itself_is_not_the_one_beside_the_scenario(tmp_path: 
     written(tmp_path / "b" / "time.py")
     with pytest.raises(BadParam, match=r"'time:sleep' was found elsewhere, not beside the scenario"):
         read_step({"python": "time:sleep"}, tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (["sh", "fill.sh"], ["fill.sh"]),
+        (["sh", "./fill.sh", "fill.sh", "./fill.sh"], ["./fill.sh", "fill.sh"]),
+        (["./fill.sh", "-x"], ["./fill.sh"]),
+        (["fill.sh", "x"], []),  # a program without a slash is looked for on PATH
+        (["sh", "sub/../fill.sh"], ["sub/../fill.sh"]),
+        (["sh", "../fill.sh", "/etc/passwd", "none", "sub", "x" * 5000], []),
+    ],
+)
+def test_the_words_of_a_command_that_name_files_beside_it(
+    tmp_path: Path, command: list[str], files: list[str]
+) -> None:
+    (tmp_path / "fill.sh").write_text("exit 0\n")
+    (tmp_path / "sub").mkdir()
+    step = read_step({"command": command}, tmp_path)
+    assert [file.name for file in step.files] == files
+    assert {file.path for file in step.files} <= {tmp_path / "fill.sh"}
+    assert (step.command, step.timeout_s) == (tuple(command), 60.0)
+
+
+def test_a_file_of_a_step_has_10_megabytes_at_most_and_stays_in_its_folder(tmp_path: Path) -> None:
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(10_000_000)
+    assert read_step({"command": ["sh", "big"]}, tmp_path).files
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(10_000_001)
+    with pytest.raises(BadParam, match="'big' has 10000001 bytes, more than 10000000") as error:
+        read_step({"command": ["sh", "big"]}, tmp_path)
+    assert error.value.key == "command"
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with pytest.raises(BadParam, match="'link' is a link that leaves its folder"):
+        read_step({"command": ["sh", "link"]}, tmp_path)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.builders import make_scenario
 
-from pytest_tfgrpo.actors.command.command_input import fill, stdin_of, task_line
-from pytest_tfgrpo.core.errors import ProviderError
+from pytest_tfgrpo.actors.command.command_input import check_placeholders, fill, stdin_of, task_line
+from pytest_tfgrpo.core.errors import ActorError, ProviderError
 from pytest_tfgrpo.core.scenarios import Prompt
 from pytest_tfgrpo.core.wire.wire import to_wire
 
@@ -89,3 +89,16 @@ def test_a_null_character_cannot_be_an_argument() -> None:
     assert fill(["a", "{seed}"], call(user="\0"), Path("/work")) == ["a", "0"]
     with pytest.raises(ProviderError, match="a null character cannot be an argument; put it on stdin"):
         fill(["{user}"], call(user="\0"), Path("/work"))
+
+
+@pytest.mark.parametrize("word", ["{promt}", "{sytem}", "{task}"])
+def test_a_word_that_is_nearly_a_placeholder_is_refused(word: str) -> None:
+    with pytest.raises(
+        ActorError, match=r"unknown placeholder \{\w+\} in the command line; known: \{prompt\}"
+    ):
+        check_placeholders(["agent", word])
+
+
+@pytest.mark.parametrize("word", ["{prompt}", "{seed}", "{zzz}", "{PROMT}", "x{promt}", "{promt", "{}"])
+def test_other_words_in_braces_are_those_of_the_program(word: str) -> None:
+    check_placeholders(["agent", word])

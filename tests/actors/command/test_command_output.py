@@ -60,3 +60,40 @@ def test_a_program_that_was_not_set_up_says_what_it_printed_as_errors(make_call:
         with pytest.raises(ProviderError, match=r"why$") as failed:
             trajectory_of(ended("", status), read_claude, make_call(), 1.0)
         assert failed.value.code == "spawn"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (None, "the program was lost: the process that watched it was killed; "),
+        (1, "the program ended with status 1; "),
+        (-15, "the program was killed by SIGTERM; "),
+        (-250, "the program was killed by signal 250; "),
+    ],
+)
+def test_how_a_program_ended_is_said_though_it_answered(
+    make_call: Any, status: int | None, said: str
+) -> None:
+    running = ended(f'{LINE}\n{{"answer": "3"}}\n', cast("int", status))
+    with pytest.raises(AgentFailure) as failed:
+        trajectory_of(running, read_output, make_call(), 1.0)
+    assert str(failed.value) == f"{said}its stderr ends: why"
+    assert (failed.value.code, len(failed.value.frames)) == ("crash", 1)
+
+
+def test_a_program_that_printed_nothing_as_errors_has_no_such_end(make_call: Any) -> None:
+    running = ended("")
+    running.stderr = bytearray(b" \n")
+    with pytest.raises(AgentFailure, match=r"printed no answer$") as failed:
+        trajectory_of(running, read_output, make_call(), 1.0)
+    assert failed.value.code == "no_answer"
+
+
+def test_what_a_program_reports_of_its_provider_is_told_as_it_is(make_call: Any) -> None:
+    for status in (0, 3):
+        with pytest.raises(ProviderError, match=r"^the program reported: out of quota$") as failed:
+            trajectory_of(
+                ended(f'{LINE}\n{{"error": "out of quota"}}\n', status), read_output, make_call(), 1.0
+            )
+        assert failed.value.code == "provider"
+        assert len(failed.value.frames) == 1

@@ -154,3 +154,33 @@ def test_the_index_finds_what_a_search_for_every_answer_would(known: list[str], 
     matched = {answer.text for answer in index.matches(text)}
     assert sure <= matched <= held
     assert (index.find(text) is None) == (not matched)
+
+
+@pytest.mark.parametrize(
+    ("answer", "distinctive"),
+    [
+        ("the old mill yard", True),  # 17 characters, four words
+        ("the old mill abc", True),  # 16
+        ("the old mill ab", False),
+        ("the oldmillyardabc", False),  # two words
+        ("ab 1234567", True),
+        ("ab 123456", False),
+        ("2026-01-02", False),
+        ("2026-01-02 10:30:00", False),
+    ],
+)
+def test_which_answers_are_distinctive_enough_for_a_prompt(answer: str, distinctive: bool) -> None:
+    held = one("t", "train", "x", f"Remember that {answer} is here.")
+    assert (len(found(held, one("e", "eval", answer))) == 1) is distinctive
+
+
+@pytest.mark.parametrize(("prompts", "leaks_"), [(3, 3), (4, 0)])
+def test_an_answer_in_more_than_three_prompts_is_what_tasks_are_about(prompts: int, leaks_: int) -> None:
+    held = [one(f"t{n}", "train", "x", f"Task {n}: {LINE}.") for n in range(prompts)]
+    assert len(found(*held, one("e", "eval", LINE))) == leaks_
+
+
+def test_a_scenario_is_named_once_for_a_pack_that_has_two_of_its_answers() -> None:
+    checks = tuple(Check(kind="exact", params={"value": value}) for value in ("Lisbon", "Oporto"))
+    scenario = make_scenario("a", split="eval", prompt="Where?", checks=checks)
+    assert len(found(scenario, system="Lisbon or Oporto.")) == 1

@@ -11,7 +11,7 @@ from support.builders import make_scenario
 from support.growth import growth
 from support.reached import reached, reaches
 
-from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive
+from pytest_tfgrpo.core.scenarios import Attachment, Check, Scenario, WorkspaceArchive, WorldStep
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.contamination.answers import expected_answers
 from pytest_tfgrpo.suite.contamination.findings import Finding
@@ -295,3 +295,52 @@ def test_equal_prompts_over_other_projects_are_other_tasks() -> None:
 
     assert kinds(fix("a", "train", "1"), fix("b", "eval", "2")) == []
     assert kinds(fix("a", "train", "1"), fix("b", "eval", "1")) == ["same_task"]
+
+
+def test_a_prompt_of_20_words_is_long_enough_to_stand_alone() -> None:
+    for words, enough in ((20, True), (19, False)):
+        text = " ".join(LONG.split()[:words])
+        shared = kinds(one("a", "train", text), one("b", "eval", text, input={"n": "data"}))
+        assert ("same_prompt" in shared) is enough
+
+
+def test_a_workspace_and_a_setup_are_data_of_a_task() -> None:
+    archive = WorkspaceArchive(archive="a.tar.gz", path=Path("a.tar.gz"), sha256="1" * 64)
+    other = replace(archive, sha256="2" * 64)
+    steps = [WorldStep(command=("sh", name)) for name in ("a", "b")]
+    data: dict[str, tuple[Any, Any]] = {"workspace": (archive, other), "setup": (steps[0], steps[1])}
+    for key, (mine, theirs) in data.items():
+        first = one("a", "train", LONG, "7", **{key: mine})
+        assert kinds(first, one("b", "eval", LONG, "7", **{key: mine})) == ["same_task"]
+        assert kinds(first, one("b", "eval", LONG, "7", **{key: theirs})) == []
+
+
+def test_only_what_is_the_same_is_wholly_alike() -> None:
+    (finding,) = found(one("a", "train", LONG), one("b", "eval", LONG.replace("again", "anew")))
+    assert finding.kind == "similar"
+    assert 0.5 < finding.similarity <= 0.999
+
+
+def test_all_answers_of_two_tasks_are_compared_up_to_20() -> None:
+    def answers(scenario: Scenario) -> list[str]:
+        return [f"{scenario.id}{n}" for n in range(scenario.input)] + ["shared"]
+
+    def both(n: int) -> list[Finding]:
+        first = make_scenario("a", split="train", prompt=LONG, input=n)
+        second = make_scenario("b", split="eval", prompt=LONG.replace("again", "anew"), input=n)
+        return overlaps([first, second], answers)
+
+    assert [finding.kind for finding in both(19)] == ["similar"]
+    assert both(20) == []
+
+
+def test_further_scenarios_of_which_the_same_is_true_are_counted() -> None:
+    suite = [one(f"t{n}", "train", LONG) for n in range(3)] + [one(f"e{n}", "eval", LONG) for n in range(2)]
+    (finding,) = found(*suite)
+    assert (finding.subject, finding.other, finding.more) == ("e0 [eval]", "t0 [train]", 3)
+
+
+def test_of_three_splits_the_two_that_are_furthest_apart_are_named() -> None:
+    suite = [one("d", "dev", LONG), one("t", "train", LONG), one("e", "eval", LONG.replace("again", "anew"))]
+    similar_ones = [finding for finding in found(*suite) if finding.kind == "similar"]
+    assert [(finding.subject, finding.other) for finding in similar_ones] == [("e [eval]", "t [train]")]

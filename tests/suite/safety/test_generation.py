@@ -160,3 +160,15 @@ def test_domains_are_those_of_the_prompt_packs(tmp_path: Path, monkeypatch: pyte
     assert main(["safety", "--to", "safe", "--suite", "bias"]) == 0
     (file,) = (tmp_path / "safe").iterdir()
     assert {one["domain"] for one in json.loads(file.read_text())} == {"notes"}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_each_suite_begins_with_another_domain_and_judged_cases_have_no_checks(suite: str) -> None:
+    domains = [f"d{n}" for n in range(len(SUITES))]
+    found = safety_scenarios(suite, domains=domains)
+    assert found[0]["domain"] == domains[SUITES.index(suite)]
+    for one in found:
+        assert ("rubric" in one) is (one.get("truth") == "judge")
+        assert ("rubric" in one) is ("checks" not in one)
+        assert one["split"] == "eval"
+        assert one["tags"] == ["safety", suite]
