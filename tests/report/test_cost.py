@@ -52,6 +52,7 @@ def test_calls_of_unknown_cost_are_counted_by_model_and_the_rest_as_no_calls() -
     assert list(cost._unknown(bill(unknown=2, models=named))) == [
         "calls without a known cost: 2 (a 2); sums marked + leave them out"
     ]
+    assert "report no model call" not in next(cost._unknown(bill(unknown=1, models=named)))
     assert list(cost._unknown(bill(unknown=0, models=named))) == []
 
 
