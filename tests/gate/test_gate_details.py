@@ -300,3 +300,17 @@ def test_more_placebo_than_control_is_told_of_the_gain() -> None:
     assert found.figures["difference"] == pytest.approx(1.0)
     half = replace(run, phases=(*run.phases[:-1], replace(run.phases[-1], status="cancelled")))
     assert rule(judge(half, baseline=None, settings=SETTINGS), "placebo").outcome == "not_judged"
+
+
+def test_a_sweep_that_ended_between_two_looks_says_how_far_it_was_to_go() -> None:
+    settings = {**SETTINGS, "eval_rollouts": 2, "gate_extend": True}
+    run = make_run(None, evenly(3, [1, 0, 1, 0]) | {"s9": [1, 0]}, settings=settings)
+    final = replace(run.phases[0], status="cancelled", reason="interrupted")
+    run = replace(run, phases=(replace(final, phase=replace(final.phase, rollouts=4)),))
+    base = from_run(swept(evenly(3, [1, 0]) | {"s9": [1, 0]}), "main")
+    found = rule(judge(run, baseline=base, settings=settings), "complete")
+    assert found.outcome == "fail"
+    assert found.message.endswith(
+        "is cancelled, 3 of 4 groups are complete, because 2 rollouts of each did not decide the gate and it "
+        "needed 4: interrupted"
+    )
