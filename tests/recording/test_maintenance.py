@@ -185,3 +185,62 @@ def test_removed_calls_about_no_scenario_have_a_dash_for_one(tmp_path: Path) -> 
         ]
     assert len(Recording.open(path).lines) == 2
     assert list(verify(path)) == []
+
+
+def test_a_reader_sees_who_answered_how_often_and_how_much_of_the_file_that_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_recording(tmp_path / "r.jsonl", [FIRST, SECOND, make_entry(scenario="s2", actor="f" * 16)])
+    path.write_bytes(path.read_bytes().replace(b'"updated":"2026-01-31"', b'"updated":"2026-03-01"'))
+    texts = list(stat(path))
+    assert texts[1] == f"  created 2026-01-31, updated 2026-03-01, {path.stat().st_size} bytes"
+    size = sum(len(encode(one)) + 1 for one in (FIRST, SECOND))
+    rows = {line.split()[1]: line.split()[2:] for line in texts[3:]}
+    assert rows["python:agent:solve"] == [FIRST.actor[:6], "1", "2", str(size)]
+    assert rows["unknown"][:3] == ["ffffff", "1", "1"]
+    empty = write_recording(tmp_path / "empty.jsonl", [])
+    assert len(list(stat(empty))) == 2
+    for read in (stat, verify):
+        with pytest.raises(RecordingError, match=r"there is no recording .*missing, or it is empty"):
+            list(read(tmp_path / "missing"))
+    with pytest.raises(RecordingError, match=r"there is no recording .*missing, or it is empty"):
+        list(prune(tmp_path / "missing", [], others=True, dry=False))
+
+
+def test_each_of_several_faults_is_named_by_the_line_that_it_is_about(tmp_path: Path) -> None:
+    third = make_entry(scenario="x", answer="sk-abcdefghijklmnop0123", redacted=2)
+    path = write_recording(tmp_path / "r.jsonl", [FIRST, SECOND, third])
+    assert [p.removeprefix(str(path)) for p in verify(path)] == [":4: a secret: /answer: api_key"]
+    header = path.read_bytes().splitlines()[0]
+    rows = [header, *map(encode, (third, FIRST, SECOND, FIRST, FIRST))]
+    path.write_bytes(b"".join(row + b"\n" for row in rows))
+    assert [p.removeprefix(str(path)) for p in verify(path)] == [
+        ":2: a secret: /answer: api_key",
+        ":3: out of order: it belongs before the line above",
+        ":5: the same entry is on line 3",
+        ":6: the same entry is on line 3",
+        ":1: the header states 3 entries of kind 'rollout', there are 5",
+    ]
+    path.write_bytes(path.read_bytes().replace(header, header.replace(b"1" * 64, b"sk-abcdefghijklmnop0123")))
+    assert any(":1: a secret: /actors/0/identity/sha256" in problem for problem in verify(path))
+    spaced = encode(FIRST)[:-1].replace(b'":', b'": ') + b"}"
+    path.write_bytes(header + b"\n" + spaced + b"\n")
+    assert any(":2: the line was changed" in problem for problem in verify(path))
+
+
+def test_a_pruned_header_names_those_who_still_answer_and_the_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    run = make_run([make_entry()], [make_call()])
+    for name in ("b", "a", "c"):
+        record(path, make_run([make_entry(seed=9)], actor={"name": name, "identity": {}}))
+    record(path, run)
+    with pytest.raises(RecordingError, match="also holds answers of a, b, c; name a run of each"):
+        list(prune(path, [use(run)], others=False, dry=False))
+    monkeypatch.setattr("pytest_tfgrpo.recording.maintenance.utc_now", lambda: "2030-05-06T00:00:00Z")
+    list(prune(path, [use(run)], others=True, dry=False))
+    header = Recording.open(path).header
+    assert header is not None
+    assert ([actor.name for actor in header.actors], header.updated) == (["python:agent:solve"], "2030-05-06")
+    assert [model.name for model in header.models] == ["openai:m"]

@@ -298,3 +298,135 @@ async def test_names_from_a_file_are_printed_without_terminal_codes(tmp_path: Pa
     with pytest.raises(RecordingError) as caught:
         open_replay("r.jsonl", tmp_path)
     assert str(caught.value).isprintable()
+
+
+async def test_a_replay_tells_what_was_told_beside_the_answer(tmp_path: Path) -> None:
+    replay = replay_of(tmp_path, entry(extra={"steps": 3}, decoy="answer"))
+    found = await replay.actor(call(tmp_path))
+    assert (found.extra, found.decoy) == ({"steps": 3}, "answer")
+
+
+async def test_an_actor_is_chosen_by_its_name_or_by_six_digits_of_its_stamp(tmp_path: Path) -> None:
+    for name in ("solver", "other"):
+        record(tmp_path / "r.jsonl", make_run([make_entry()], actor={"name": name, "identity": {}}))
+    other, solver = (open_replay("r.jsonl#" + name, tmp_path)._row for name in ("other", "solver"))
+    assert open_replay(f"r.jsonl#{other.stamp[:6]}", tmp_path).actor.name == "other"
+    assert open_replay(f"r.jsonl#{solver.stamp[:6]}", tmp_path).actor.name == "solver"
+    with pytest.raises(RecordingError, match="it has other, solver"):
+        open_replay(f"r.jsonl#{solver.stamp[:5]}", tmp_path)
+    with pytest.raises(RecordingError, match="no actor 'solvr'; it has other, solver; did you mean 'solver'"):
+        open_replay("r.jsonl#solvr", tmp_path)
+    with pytest.raises(RecordingError, match="replay needs a recording: replay:<file>; record it with"):
+        open_replay("", tmp_path)
+
+
+async def test_the_seeds_are_those_that_most_answers_have_or_else_of_the_first_stamp(tmp_path: Path) -> None:
+    one, two, three = "1" * 64, "2" * 64, "3" * 64
+    several = [entry(seed=n, seen=SEEN, stamp=s) for n, s in enumerate((one, two, two, three, three))]
+    write_recording(tmp_path / "r.jsonl", several)
+    assert open_replay("r.jsonl", tmp_path).as_recorded([OTHER])[0].seed_stamp == two
+    write_recording(tmp_path / "r.jsonl", several[:3])
+    assert open_replay("r.jsonl", tmp_path).as_recorded([OTHER])[0].seed_stamp == two
+    write_recording(tmp_path / "r.jsonl", [])
+    assert open_replay("r.jsonl", tmp_path).as_recorded([OTHER]) == [OTHER]
+
+
+async def test_a_test_function_may_look_at_files_and_so_may_a_scenario_that_is_not_known(
+    tmp_path: Path,
+) -> None:
+    checked = replace(OTHER, checker="tests/test_it.py::test_it")
+    replay = replay_for(tmp_path, checked, entry(seen=SEEN))
+    with pytest.raises(ProviderError, match="its checks look at the workspace now"):
+        await replay.actor(call(tmp_path))
+    assert [replay.looks_at_files(id_) for id_ in (checked.id, "unknown")] == [True, True]
+    assert replay_for(tmp_path, OTHER, entry()).looks_at_files(OTHER.id) is False
+
+
+async def test_a_failed_attempt_needs_no_files_and_unchanged_checks_none_either(tmp_path: Path) -> None:
+    failed = entry(seen=SEEN, status="failed", failure=Failure(code="timeout", message="late"))
+    with pytest.raises(AgentFailure, match="late"):
+        await replay_for(tmp_path, LOOKING, failed).actor(call(tmp_path))
+    same = entry(seen=SEEN, stamp=LOOKING.stamp)
+    assert (await replay_for(tmp_path, LOOKING, same).actor(call(tmp_path))).answer == "3"
+
+
+async def test_several_scenarios_with_new_checks_are_counted(tmp_path: Path) -> None:
+    write_recording(tmp_path / "r.jsonl", [entry(scenario=id_, seen=SEEN) for id_ in ("a", "b")])
+    replay = open_replay("r.jsonl", tmp_path)
+    replay.begin(replay.as_recorded([replace(OTHER, id=id_) for id_ in ("a", "b")]), {})
+    assert replay.notes == ["2 scenarios' checks changed since the recording; scored again: a, b"]
+
+
+async def test_an_attempt_that_was_missing_runs_again_and_others_are_behind(tmp_path: Path) -> None:
+    replay = replay_of(tmp_path, entry(answer="one"), entry(answer="two", take=1))
+    ((rollout,),) = (g.rollouts for g in make_run([entry()]).phases[0].groups)
+    missing = replace(rollout, status="error", failure=Failure(code="replay_miss", message="m"))
+    replay.resume([missing], [])
+    assert not replay._takes
+    broken = replace(rollout, status="error", failure=Failure(code="network", message="m"))
+    replay.resume([broken], [])
+    assert (await replay.actor(call(tmp_path))).answer == "two"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "advice"),
+    [
+        (2, 4, "; settings differ: eval_rollouts was 2, is 4; set eval_rollouts = 2, or record the rest"),
+        (4, 2, "; settings differ: eval_rollouts was 4, is 2; record them"),
+        (2, 2, "; record them"),
+    ],
+)
+async def test_more_rollouts_than_were_recorded_are_explained(
+    recorded: int, now: int, advice: str, tmp_path: Path
+) -> None:
+    run = replace(make_run([entry()]), settings={"eval_rollouts": recorded})
+    record(tmp_path / "r.jsonl", run)
+    replay = open_replay("r.jsonl", tmp_path)
+    replay.begin([make_scenario(stamp=STAMP)], {"eval_rollouts": now})
+    for seed in (7, 8):
+        with pytest.raises(ProviderError):
+            await replay.actor(call(tmp_path, seed=seed))
+    with pytest.raises(ProviderError):
+        await replay.actor(call(tmp_path, prompt=Prompt(system="", user="?")))
+    (warning,) = replay.warnings
+    assert "r.jsonl lacks 3 answers that this run needed (rollouts: " in warning
+    assert warning.split("(")[1].index("prompt changed") < warning.split("(")[1].index("seed changed")
+    assert warning.endswith(f"{advice} with --tfgrpo-actor='python:agent:solve' --tfgrpo-record=r.jsonl")
+
+
+async def test_only_a_changed_prompt_is_put_down_to_settings(tmp_path: Path) -> None:
+    record(tmp_path / "r.jsonl", replace(make_run([entry()]), settings={"eval_rollouts": 2}))
+    replay = open_replay("r.jsonl", tmp_path)
+    (seen,) = make_run([entry()]).scenarios
+    replay.begin([seen], {"eval_rollouts": 4})
+    with pytest.raises(ProviderError, match="seed 8 is not recorded"):
+        await replay.actor(call(tmp_path, task=seen.task(), seed=8))
+    with pytest.raises(ProviderError, match="the prompt changed: eval_rollouts was 2, is 4"):
+        await replay.actor(call(tmp_path, task=seen.task(), prompt=Prompt(system="", user="?")))
+
+
+async def test_a_replayed_model_knows_its_own_calls_how_they_ended_and_what_they_cost(tmp_path: Path) -> None:
+    class Asked:
+        name, identity, paid = "openai:m", {"url": "http://127.0.0.1"}, True
+
+    asked: Any = Asked()
+    cut, refused = (replace(REQUEST, seed=seed) for seed in (2, 3))
+    calls = [
+        make_call(fingerprint=fingerprint(asked, cut), prompt=text_of(cut), finish="length"),
+        make_call(key="z", fingerprint=fingerprint(asked, refused), prompt=text_of(refused), cost_usd=0.125,
+                  error="server: 503", answer="", usage=None),
+        make_call(key="y", fingerprint="9" * 64, prompt=text_of(REQUEST), model="openai:other"),
+    ]  # fmt: skip
+    record(tmp_path / "r.jsonl", make_run([make_entry()], calls))
+    replay = open_replay("r.jsonl", tmp_path)
+    completer = replay.completer("openai:m")
+    assert [replay.knows(completer, one) for one in (cut, REQUEST)] == [True, False]
+    assert (await completer.complete(cut)).finish == "length"
+    with pytest.raises(ModelError, match="503") as caught:
+        await completer.complete(refused)
+    assert (caught.value.code, caught.value.cost_usd) == ("server", 0.125)
+    with pytest.raises(RecordingError, match="what the model receives changed"):
+        await completer.complete(replace(REQUEST, messages=(Message(role="user", content="?"),)))
+    assert completer.bound(cut) == {"usd": 0.0, "tokens": 0.0}
+    with pytest.raises(RecordingError, match="has no language model 'openai:n'; it has openai:m"):
+        replay.completer("openai:n")
