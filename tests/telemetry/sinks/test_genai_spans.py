@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.collector import ReceivedSpan, decoded
+from support.sweeps import make_run
 
 from pytest_tfgrpo.core.records import (
     CheckResult,
+    Failure,
     Frame,
     Group,
     ModelCall,
     Phase,
     PhaseResult,
     Rollout,
+    Run,
     Score,
     Usage,
 )
@@ -62,7 +65,7 @@ def phase(status: str, *loose: Rollout, calls: tuple[ModelCall, ...] = ()) -> Ph
     )
 
 
-def spans(record: Group | PhaseResult, *, content: bool = False) -> list[ReceivedSpan]:
+def spans(record: Group | PhaseResult | Run, *, content: bool = False) -> list[ReceivedSpan]:
     writer = SpanWriter(
         RUN, agent="python:a:b", provider="python", content=SpanContent(on=content, text_max=None)
     )
@@ -222,3 +225,27 @@ def test_a_record_of_an_older_journal_has_no_time() -> None:
     agent, of_group = spans(group(rollout(started_at=None)))
     assert (agent.start_ns, agent.end_ns) == (AT_NS - 500_000_000, AT_NS)
     assert of_group.start_ns == agent.start_ns
+
+
+@pytest.mark.parametrize("status", ["complete", "incomplete"])
+def test_a_run_is_one_span_with_how_it_ended(status: str) -> None:
+    run = make_run(final={"a": [1, 0], "b": [1]}, status=status, reason="the budget is spent")
+    (found,) = spans(run, content=True)
+    assert (found.name, found["tfgrpo.status"], found["tfgrpo.scenarios"]) == ("tfgrpo.run", status, 2)
+    assert (found["tfgrpo.run_id"], found["tfgrpo.task_id"]) == ("run1", "demo")
+    assert (found["latency_ms"], found.end_ns - found.start_ns) == (30_000.0, 30_000_000_000)
+    assert found.failed is (status != "complete")
+    assert found.attributes.get("error.type") == (None if status == "complete" else status)
+    (backwards,) = spans(replace(run, finished_at="2020-01-31T12:00:00.000Z"))
+    assert backwards.end_ns == backwards.start_ns == found.start_ns
+
+
+@pytest.mark.parametrize("failure", [None, Failure(code="network", message="away")])
+def test_a_rollout_without_a_score_says_why(failure: Failure | None) -> None:
+    told = group(rollout(status="error", failure=failure))
+    told = replace(told, scores=(replace(told.scores[0], gt_score=None, relative_rank=None),))
+    agent, _ = spans(told)
+    (found,) = [agent.scores()["gt_score"]]
+    code = "_OTHER" if failure is None else "network"
+    assert found.get("score.value") is None
+    assert (agent["error.type"], agent.failed) == (code, True)

@@ -4,11 +4,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from opentelemetry import trace
 from support.recordings import make_call
 from support.sweeps import SETTINGS, make_run
 
 from pytest_tfgrpo.core.errors import SettingError
-from pytest_tfgrpo.telemetry.sinks.otel import Telemetry, open_telemetry
+from pytest_tfgrpo.core.scenarios import Prompt
+from pytest_tfgrpo.telemetry.sinks.otel import Telemetry, _attribute, open_telemetry
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "1000000000", "²", "ten"])
@@ -97,3 +99,39 @@ def test_a_call_that_an_earlier_process_has_sent_is_not_sent_again(monkeypatch: 
     result = replace(run.phases[-1], calls=(paid, fresh))
     telemetry(result)
     assert put == [replace(result, calls=(fresh,))]
+
+
+def begun(environ: dict[str, str]) -> Telemetry:
+    telemetry = Telemetry(SETTINGS, environ)
+    telemetry.begin(SimpleNamespace(run_id="run1"), sent=())  # type: ignore[arg-type]
+    return telemetry
+
+
+def test_spans_that_an_agent_makes_are_children_of_its_rollout_s() -> None:
+    telemetry, outside = begun({}), trace.get_current_span()
+    with telemetry.around("r7", Prompt(system="", user="?")):
+        current = trace.get_current_span()
+        found = current.get_span_context()
+    assert trace.get_current_span() is outside
+    assert repr(current) == "RolloutSpan('r7')"
+    _, trace_hex, span_hex, flags = telemetry.traceparent("r7").split("-")
+    assert (f"{found.trace_id:032x}", f"{found.span_id:016x}") == (trace_hex, span_hex)
+    assert (found.is_remote, found.trace_flags.sampled, flags) == (True, True, "01")
+    assert telemetry.traceparent("r8") != telemetry.traceparent("r7")
+
+
+@pytest.mark.parametrize(("sampler", "kept"), [("always_off", False), ("always_on", True)])
+def test_a_sampler_of_the_environment_keeps_all_of_a_run_or_nothing(
+    sampler: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    telemetry, put = begun({"OTEL_TRACES_SAMPLER": sampler}), list[object]()
+    monkeypatch.setattr(telemetry, "_put", put.append)
+    telemetry(make_run(final={"a": [1, 0]}))
+    assert (len(put), telemetry.traceparent("r7")[-3:]) == ((1, "-01") if kept else (0, "-00"))
+    assert telemetry.context_of("r7").trace_flags.sampled is kept
+
+
+def test_what_describes_a_resource_is_a_text_a_number_or_several_texts() -> None:
+    given = ("x", True, 7, 0.5, ("a", 1), ["b"], None)
+    assert [_attribute(one) for one in given] == ["x", True, 7, 0.5, ("a", "1"), ("b",), "None"]

@@ -224,3 +224,34 @@ def test_an_evaluation_of_a_trace_or_of_a_span_that_is_not_here_is_a_stray(form:
 )
 def test_the_name_of_an_event_is_found_wherever_it_stands(record: Any, name: str) -> None:
     assert otlp_json._event_name(record) == name
+
+
+@pytest.mark.parametrize(
+    ("request_", "reasons"),
+    [
+        ({"resourceLogs": {}}, ["malformed"]),
+        ({"resourceLogs": [{"scopeLogs": [{"logRecords": [7]}]}]}, ["malformed"]),
+        ([], ["malformed"]),
+        ({"resourceLogs": None}, []),
+    ],
+)
+def test_logs_that_are_no_request_are_one_refusal(request_: Any, reasons: list[str]) -> None:
+    found = read_otlp_logs(json.dumps(request_).encode(), form="json", place="a")
+    assert [(type(one), one.place) for one in found] == [(RefusedSpan, "a")] * len(reasons)
+    assert [one.reason for one in found if isinstance(one, RefusedSpan)] == reasons
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_log_record_of_a_damaged_resource_or_without_a_time_is_refused(form: OtlpForm) -> None:
+    records = logs(log(RESULT, SCORE), log("other", SCORE), log(RESULT, SCORE, timeUnixNano="0"))
+    (resource,) = records["resourceLogs"]
+    late = BORN_NS + 7
+    last = resource["scopeLogs"][0]["logRecords"][-1]
+    last["observedTimeUnixNano"] = str(late)
+    first, second = read_otlp_logs(body_of(records, form, ExportLogsServiceRequest), form=form, place="a")
+    assert isinstance(first, TraceSpan)
+    assert isinstance(second, TraceSpan)
+    assert second.start_ns == second.events[0].at_ns == late
+    resource["resource"] = {"attributes": [{"key": "a", "value": {"stringValue": "\0"}}]}
+    found = read_otlp_logs(body_of(records, form, ExportLogsServiceRequest), form=form, place="a")
+    assert [one.reason for one in found if isinstance(one, RefusedSpan)] == [RefusedTrace.BAD_TEXT] * 2
