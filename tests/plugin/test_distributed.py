@@ -122,3 +122,39 @@ def test_a_worker_shows_how_far_it_is_where_its_controller_does(
     config: Any = SimpleNamespace(get_verbosity=lambda: verbosity, **worker)
     found = screen_of(config)
     assert ("worker" if isinstance(found, WorkerScreen) else found) == shown
+
+
+class Node:
+    """A worker of pytest-xdist."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "own", "scopes"),
+    [
+        ("load", "LoadScheduling", ["test_a.py::T::test_x", "test_a.py::test_y"]),
+        ("loadfile", "LoadFileScheduling", ["test_a.py", "test_a.py"]),
+        ("loadscope", "LoadScopeScheduling", ["test_a.py::T", "test_a.py"]),
+    ],
+)
+def test_scenarios_are_one_scope_and_other_tests_have_those_of_the_mode(
+    mode: str, own: str, scopes: list[str]
+) -> None:
+    config: Any = SimpleNamespace(getoption={"dist": mode}.get, inipath=None)
+    config.getvalue = lambda _: ["popen", "popen"]
+    controller = Controller(config, lambda _: None)
+    others = ["test_a.py::T::test_x", "test_a.py::test_y"]
+    for items, kind in ((others, own), ([*others, SCENARIO, "added.scenario.yaml::y"], "Together")):
+        deferring: Any = controller.pytest_xdist_make_scheduler(config, None)
+        nodes = Node(), Node()
+        for node in nodes:
+            deferring.add_node(node)
+        assert type(deferring._inner).__name__ == own
+        for node in nodes:
+            deferring.add_node_collection(node, items)
+        assert type(deferring._inner).__name__ == kind
+        assert list(deferring.nodes) == [*nodes]
+        assert deferring.collection_is_completed
+    split = deferring._split_scope
+    assert [split(id_) for id_ in others] == scopes
+    assert split(SCENARIO) == split("added.scenario.yaml::y") not in scopes
+    assert controller.pytest_xdist_make_scheduler(SimpleNamespace(getoption=lambda _: "each"), None) is None

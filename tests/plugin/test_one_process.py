@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from support.project import Project
 
-from pytest_tfgrpo.plugin.one_process import refuse_known
+from pytest_tfgrpo.plugin import one_process
+from pytest_tfgrpo.plugin.distributed import MISUSE
+from pytest_tfgrpo.plugin.one_process import InOtherProcess, OneProcess, refuse_known
 
 OPTION = """
 import pytest
@@ -81,3 +83,31 @@ def test_what_would_run_items_elsewhere_or_for_ever_is_refused_beforehand(
     ]
     with pytest.raises(pytest.UsageError, match=refused) if refused else nullcontext():
         refuse_known(config, items)
+
+
+def test_an_item_in_another_process_fails_at_once_and_ends_the_session_of_the_run_s_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config: Any = SimpleNamespace(workeroutput={})
+    monkeypatch.setattr(one_process, "is_scenario_item", lambda item: item == "scenario")
+    process, (scenario, other) = OneProcess(config), ("scenario", "another test")
+    try:
+        own = process._pid
+        for item in (scenario, other):
+            process.pytest_runtest_setup(item)  # type: ignore[arg-type]
+        process._pid = own + 1
+        process.pytest_runtest_setup(other)  # type: ignore[arg-type]
+        assert process.misused is False
+        process.pytest_runtest_logreport()
+        with pytest.raises(InOtherProcess, match=f"must run in process {own + 1}"):
+            process.pytest_runtest_setup(scenario)  # type: ignore[arg-type]
+        assert process.misused is True
+        process.pytest_runtest_logreport()  # in the other process nothing ends
+        assert config.workeroutput == {}
+        process._pid = own
+        for end in (process.pytest_runtest_logreport, process.pytest_runtest_logfinish):
+            with pytest.raises(pytest.UsageError, match=f"must run in process {own}"):
+                end()
+        assert "must run in process" in config.workeroutput[MISUSE], "the controller hears of it"
+    finally:
+        process.close()
