@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.recordings import ACTOR, make_call, make_entry, make_run
+from support.builders import make_frame
+from support.recordings import ACTOR, make_call, make_entry, make_run, write_recording
 
+from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.records import Failure, Run, Status
+from pytest_tfgrpo.recording import file
 from pytest_tfgrpo.recording.entries import CallEntry, RolloutEntry, entries_of, models_of
 from pytest_tfgrpo.recording.file import Recording
+from pytest_tfgrpo.recording.lines import (
+    Header,
+    encode,
+    encode_header,
+    find_secrets,
+    key_in,
+    without_secrets,
+)
 from pytest_tfgrpo.recording.writing import record
 
 
@@ -88,3 +100,33 @@ def test_a_call_is_found_by_its_subject_though_a_rollout_has_its_fingerprint(tmp
     assert recording.subject_of(rollout.fingerprint) == ""
     assert [type(one) for one in recording.about("count-words", "rollout")] == [RolloutEntry]
     assert list(recording.about("nowhere", "rollout")) == []
+
+
+@pytest.mark.parametrize("mark", [b"<<<<<<< ours", b"=======", b">>>>>>> theirs", b"||||||| base"])
+def test_each_mark_of_a_merge_conflict_is_known(mark: bytes) -> None:
+    with pytest.raises(ValueError, match="unresolved merge conflict; keep one side"):
+        key_in(mark)
+
+
+def test_the_names_of_a_header_are_sorted() -> None:
+    names = list(json.loads(encode_header(Header(created="2026-01-31", updated="2026-01-31"))))
+    assert names == sorted(names)
+
+
+def test_no_item_of_a_list_and_no_name_keeps_a_secret() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2"
+    clean = without_secrets(make_entry(frames=(make_frame(input=["x", 1, secret]),)))
+    assert (clean.redacted, secret in encode(clean).decode()) == (1, False)
+    found = find_secrets({secret: [secret]})
+    assert (len(found), secret in str(found)) == (2, False)
+
+
+def test_a_last_line_as_long_as_the_limit_is_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_recording(tmp_path / "r.jsonl", [])
+    path.write_bytes(path.read_bytes() + b"x" * 10_000)
+    for limit, why in ((10_000, "the last line is incomplete"), (9_999, "has more than 9999 bytes")):
+        monkeypatch.setattr(file, "MAX_LINE", limit)
+        with pytest.raises(RecordingError, match=why):
+            Recording.open(path)

@@ -411,11 +411,12 @@ async def test_a_replayed_model_knows_its_own_calls_how_they_ended_and_what_they
 
     asked: Any = Asked()
     cut, refused = (replace(REQUEST, seed=seed) for seed in (2, 3))
+    new = replace(REQUEST, messages=(Message(role="user", content="?"),))
     calls = [
         make_call(fingerprint=fingerprint(asked, cut), prompt=text_of(cut), finish="length"),
         make_call(key="z", fingerprint=fingerprint(asked, refused), prompt=text_of(refused), cost_usd=0.125,
                   error="server: 503", answer="", usage=None),
-        make_call(key="y", fingerprint="9" * 64, prompt=text_of(REQUEST), model="openai:other"),
+        make_call(key="y", fingerprint="9" * 64, prompt=text_of(new), model="openai:other"),
     ]  # fmt: skip
     record(tmp_path / "r.jsonl", make_run([make_entry()], calls))
     replay = open_replay("r.jsonl", tmp_path)
@@ -426,7 +427,16 @@ async def test_a_replayed_model_knows_its_own_calls_how_they_ended_and_what_they
         await completer.complete(refused)
     assert (caught.value.code, caught.value.cost_usd) == ("server", 0.125)
     with pytest.raises(RecordingError, match="what the model receives changed"):
-        await completer.complete(replace(REQUEST, messages=(Message(role="user", content="?"),)))
+        await completer.complete(new)
     assert completer.bound(cut) == {"usd": 0.0, "tokens": 0.0}
     with pytest.raises(RecordingError, match="has no language model 'openai:n'; it has openai:m"):
         replay.completer("openai:n")
+
+
+async def test_of_a_model_with_two_identities_the_latest_answers(tmp_path: Path) -> None:
+    for version in (2, 1):
+        run = make_run([make_entry(seed=version)], [make_call(fingerprint=f"{version}" * 64)])
+        identity = {"model": "openai:m", "model_identity": {"version": version}}
+        rows = {**run.identities, "optimizer": {"name": "llm", "identity": identity}}
+        record(tmp_path / "r.jsonl", replace(run, identities=rows))
+    assert open_replay("r.jsonl", tmp_path).completer("openai:m").identity == {"version": 1}
