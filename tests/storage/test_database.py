@@ -13,6 +13,7 @@ from threading import Event
 import pytest
 
 from pytest_tfgrpo.core.errors import BusError
+from pytest_tfgrpo.storage import database
 from pytest_tfgrpo.storage.database import DatabaseKind, transaction, write_ahead
 
 FIRST, SECOND = ("CREATE TABLE a (x)",), ("CREATE TABLE b (x)", "INSERT INTO b SELECT x FROM a")
@@ -162,3 +163,52 @@ def test_a_damaged_file_is_refused_where_it_is_small_enough_to_be_checked(path: 
         return
     with pytest.raises(BusError, match=r"the shelf .* is damaged"):
         damaged.open(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", "another process has held it for 30 s: end that one, or try again"),
+        ("SQLITE_LOCKED", "another process has held it for 30 s: end that one, or try again"),
+        ("SQLITE_FULL", "free space on its disk and try again, or name another file as `store`"),
+        ("SQLITE_IOERR_WRITE", "free space on its disk and try again, or name another file as `store`"),
+        ("SQLITE_CORRUPT", "it is left as it is: restore a copy, or move it away and start a new one"),
+        ("SQLITE_NOTADB", "it is left as it is: restore a copy, or move it away and start a new one"),
+        ("SQLITE_READONLY", "make it writable for this user, or name another file as `store`"),
+        ("SQLITE_CANTOPEN", "make it writable for this user, or name another file as `store`"),
+        ("SQLITE_PERM", "make it writable for this user, or name another file as `store`"),
+        ("SQLITE_ERROR", "nothing of the transaction is kept"),
+    ],
+)
+def test_an_error_says_what_to_do_about_it(code: str, advice: str) -> None:
+    error = sqlite3.OperationalError("no")
+    error.sqlite_errorname = code
+    shelf = replace(kind(FIRST), setting=" as `store`")
+    with pytest.raises(BusError, match=r"^the shelf in memory: no; ") as caught, shelf.advised(None):
+        raise error
+    assert str(caught.value).endswith(advice)
+
+
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE other (x)", "PRAGMA user_version = 1", "PRAGMA application_id = 78"]
+)
+def test_a_file_of_another_program_is_refused_and_left_as_it_is(made: str, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(made)
+    before = path.read_bytes()
+    with pytest.raises(BusError, match=r"is a database of another program, and is left as it is"):
+        kind(FIRST).open(path)
+    assert path.read_bytes() == before
+
+
+def test_a_connection_has_the_pragmas_and_the_patience_of_its_kind(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = replace(kind(FIRST), pragmas=("cache_size = 123",), busy_s=7.0)
+    with closing(shelf.open(path)) as db:
+        assert db.execute("PRAGMA cache_size").fetchone() == (123,)
+        assert db.execute("PRAGMA busy_timeout").fetchone() == (7_000,)
+        assert db.execute("PRAGMA application_id").fetchone() == (77,)
+    monkeypatch.setattr(database, "write_ahead", lambda *_: False)
+    with pytest.raises(BusError, match=r"cannot share memory between processes, which SQLite's write-ahead"):
+        shelf.open(path)
