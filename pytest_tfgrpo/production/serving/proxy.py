@@ -199,11 +199,7 @@ class PolicyProxy:
         dropped = _named_by_connection(headers)
         if _header(headers, "transfer-encoding"):
             dropped |= {"content-length"}  # it does not hold beside the other
-        kept = [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in headers
-            if name not in dropped
-        ]
+        kept = [(name.encode(), value.encode()) for name, value in headers if name not in dropped]
         kept += [(name, value.encode()) for name, value in passing.said.items()]
         status = answer.status if answer.status <= _LARGEST_STATUS else 502
         start = {"type": "http.response.start", "status": status, "headers": kept}

@@ -60,6 +60,7 @@ def test_nothing_is_added_without_a_state_or_for_v1(upstream: FakeUpstream) -> N
     assert first.chat(ASKED).header("x-tfgrpo-policy") == "v1"
     assert upstream.sent["messages"] == [ASKED]
     assert unknown.app.counts == {"unchanged": 1}
+    assert first.app.counts == {"v1": 1}
 
 
 def test_a_session_is_named_by_header_metadata_or_user_and_keeps_its_version(upstream: FakeUpstream) -> None:
@@ -269,6 +270,12 @@ def test_a_path_that_is_refused_is_named_as_far_as_it_is_short(
 def test_values_of_headers_that_are_no_utf_8_pass_as_latin_1() -> None:
     assert proxying._text("é".encode()) == "é"
     assert proxying._text(b"caf\xe9") == "café"
+
+
+def test_headers_of_an_answer_pass_in_any_alphabet(proxy: LocalProxy, upstream: FakeUpstream) -> None:
+    said = [("x-plain", "caf\u00e9"), ("x-wide", "\u20ac \u65e5\u672c \U0001f600")]
+    upstream.answers = [FakeAnswer(headers=said)]
+    assert proxy.chat(ASKED).headers[:2] == said
 
 
 def test_a_length_beside_chunks_is_dropped_and_a_status_that_http_has_not_is_a_502(
