@@ -11,6 +11,7 @@ from support import ROOT as CHECKOUT
 from support.loop_spans import AGENT, BORN_NS, ROOT, a_span, agent_trace, message, span_id, trace_id
 
 from pytest_tfgrpo.core.events import EventRefusal
+from pytest_tfgrpo.production.assembly.outcome_events import NO_COMPONENT, component_of
 from pytest_tfgrpo.production.assembly.trajectories import time_of, trajectory_event, trajectory_of
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
@@ -158,6 +159,34 @@ def test_notes_are_task_outcome_and_version() -> None:
     }  # fmt: skip
     assert (found["metadata"]["policy_version"], found["metadata"]["lessons"]) == ("v1", ["a", "b"])
     assert found["subordinate_profile"] == "developer"
+
+
+def test_a_truth_value_is_no_number_and_an_object_or_too_many_are_no_lessons() -> None:
+    found = noted(outcome__completion=True, outcome__linter__score=False, lessons={"a": 1})
+    assert found["outcome"] == {"task_status": "unknown"}
+    assert sorted(found["metadata"]["unusable_notes"]) == [
+        "lessons", "outcome.completion", "outcome.linter.score"
+    ]  # fmt: skip
+    assert noted(lessons=[f"l{n}" for n in range(5000)])["metadata"]["unusable_notes"] == ["lessons"]
+    assert noted(lessons=" a, ,b ")["metadata"]["lessons"] == ["a", "b"]
+    bounds = noted(outcome__completion=1, outcome__linter__score="10", outcome__tests__passed="4",
+                   outcome__tests__total=4.0)["outcome"]  # fmt: skip
+    assert (bounds["completion"], bounds["linter"], bounds["tests"]) == (
+        1.0, {"score": 10.0}, {"passed": 4, "total": 4}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        ("Answer Relevancy", "answer_relevancy"),
+        ("3-gram", "n3_gram"),
+        ("--", NO_COMPONENT),
+        ("é", NO_COMPONENT),
+    ],
+)
+def test_an_evaluation_names_a_component(name: str, component: str) -> None:
+    assert component_of(name) == component
 
 
 def test_a_note_that_cannot_be_is_left_out_and_named() -> None:

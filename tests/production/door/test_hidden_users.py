@@ -48,3 +48,11 @@ def test_a_trace_with_a_new_user_in_each_span_takes_no_time_for_each_pair():
     hider = UserHider(LoopScrubber(b"k" * 32), {f"user-{n:06d}" for n in range(5000)})
     assert "u-" in hider.without(Looked("user-000017 and user-999999"))
     assert Looked.looks == 1
+
+
+def test_of_ids_that_begin_alike_the_longest_goes_first():
+    scrubber = LoopScrubber(b"k" * 32)
+    short, long = "ann-7@mail", "ann-7@mail.example"
+    for others in (0, 20):
+        hider = UserHider(scrubber, [short, long, *(f"other-{n}" for n in range(others))])
+        assert hider.without(f"{long} {short}") == f"{scrubber.user_ref(long)} {scrubber.user_ref(short)}"

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pytest_tfgrpo.production.door import named_in
 from pytest_tfgrpo.production.door.named_in import NamedIn
 from pytest_tfgrpo.production.door.scrubber import LoopScrubber
 
@@ -32,6 +33,16 @@ def test_a_session_may_be_a_number_and_what_is_none_is_not_found(scrubber: LoopS
         b'{"obsession":"s1"}',
     ):
         assert names.sessions(data) == set()
+
+
+def test_sessions_that_are_no_longer_remembered_are_found_too(scrubber: LoopScrubber, monkeypatch):
+    monkeypatch.setattr(named_in, "_REMEMBERED", 2)
+    names = NamedIn(scrubber)
+    for n in range(7):
+        assert names.sessions(b'{"session_id":"s%d"}' % n) == {scrubber.session_ref(f"s{n}")}
+    assert len(names._refs) <= 2
+    odd = json.dumps({"session_id": "a"}).replace("a", "\\q").encode()  # no escape of JSON
+    assert names.sessions(odd) == {scrubber.session_ref("\\q")}
 
 
 def test_users_are_pseudonyms_that_are_no_part_of_a_longer_word(scrubber: LoopScrubber):

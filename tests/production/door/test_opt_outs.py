@@ -13,7 +13,14 @@ from pytest_tfgrpo.core.events import (
     derived_id,
 )
 from pytest_tfgrpo.production.door.intake import Intake
-from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, opt_out_key, put_left, row_since
+from pytest_tfgrpo.production.door.opt_outs import (
+    OptOuts,
+    forgotten_key,
+    opt_out_key,
+    put_left,
+    row_since,
+    says_opt_out,
+)
 from pytest_tfgrpo.storage.event_store import STATE
 from pytest_tfgrpo.telemetry.traces.turns import SpanEvent, TraceSpan
 
@@ -178,3 +185,12 @@ def test_nothing_private_is_found_in_the_bus_s_files(intake, bus, place):
     for plain in (user, mail, str(number), KEY, "Ann Smith"):
         assert plain.encode() not in found, plain
         assert json.dumps(plain).encode()[1:-1] not in found
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [(True, True), (1, True), (" True\n", True), ("YES", True), ("1", True)]
+    + [(one, False) for one in (False, 0, 2, 1.0, "", "no", "truee", None, ["true"])],
+)
+def test_an_attribute_says_yes_in_few_words(value: object, says: bool) -> None:
+    assert says_opt_out(value) is says

@@ -34,6 +34,19 @@ def read(*rows, scales=None):
     return list(read_langfuse(io.BytesIO(lines.encode()), "rows.jsonl", scales or {}))
 
 
+def test_a_row_that_is_no_json_is_refused_and_the_next_is_read():
+    found = list(read_langfuse(io.BytesIO(b"{\n[7]\n" + json.dumps(ROW).encode()), "f"))
+    assert [getattr(one, "reason", None) for one in found] == [
+        RefusedTrace.NOT_JSON, RefusedTrace.MALFORMED, None
+    ]  # fmt: skip
+
+
+def test_texts_that_only_begin_as_json_stay_texts():
+    for text in ("[see the list]", "{" * 5000, '{"a": 1'):
+        (span,) = read({**ROW, "type": "TOOL", "input": text, "output": text})
+        assert span.attributes["gen_ai.tool.call.result"] == text
+
+
 def in_api_spelling(row):
     def capitals(name):
         first, *rest = name.split("_")

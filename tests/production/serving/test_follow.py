@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.buses import EmbeddedPlace
-from support.serving import ADA, PARCEL, REFUND, add_version, deploy, files_of
+from support.serving import ADA, LIVE, PARCEL, REFUND, add_version, deploy, files_of, state_of
 
 from pytest_tfgrpo.cli.loop.serving.open_policy import LAST_KNOWN, open_follower, open_policy
 from pytest_tfgrpo.core.errors import BusError, StoreError
@@ -20,8 +20,13 @@ from pytest_tfgrpo.production.bus.registry import open_bus
 from pytest_tfgrpo.production.config import load_loop_config
 from pytest_tfgrpo.production.deployment.deployments import Deployments
 from pytest_tfgrpo.production.serving.follow import ServingFollower
-from pytest_tfgrpo.production.serving.last_known import decode_state, encode_state, read_last_known
-from pytest_tfgrpo.production.serving.policy import VersionChoice
+from pytest_tfgrpo.production.serving.last_known import (
+    ServedState,
+    decode_state,
+    encode_state,
+    read_last_known,
+)
+from pytest_tfgrpo.production.serving.policy import ServedPolicy, VersionChoice
 from pytest_tfgrpo.production.serving.served_version import ServedVersion
 from pytest_tfgrpo.production.serving.version_files import load_version
 from pytest_tfgrpo.production.training.versions.policies import Policies
@@ -301,6 +306,33 @@ def test_packs_that_cannot_be_served_are_found_when_they_are_read(
     assert f"cannot read {packs}" in reports[0]
 
 
+def test_a_forked_process_goes_on_with_what_its_parent_knew_and_waits_for_nothing() -> None:
+    calls: list[object] = []
+
+    class Follower:
+        state: Any = None
+
+        def start(self) -> None:
+            calls.append("start")
+            self.state = state_of(LIVE, REFUND)
+
+        def go_on(self, state: object) -> None:
+            calls.append(state)
+            self.state = state
+
+        def close(self) -> None:
+            calls.append("close")
+
+    open_it: Any = Follower
+    with ServedPolicy(open_it) as policy:
+        before = policy.for_session("s5", "A refund")
+        policy._begin_anew()
+        assert policy.for_session("s5", "A refund") == before
+        assert len(before.lessons) == 1
+    assert (calls[0], calls[2:]) == ("start", ["close"])
+    assert isinstance(calls[1], ServedState)
+
+
 def test_a_policy_raises_for_no_argument(loop_folder: Path, bus: Bus, policies: Policies) -> None:
     add_version(policies, 2, REFUND)
     deploy(bus, "v2", at_once=True)
@@ -308,6 +340,8 @@ def test_a_policy_raises_for_no_argument(loop_folder: Path, bus: Bus, policies: 
         odd: Any = None
         assert policy.for_session(odd, odd, domain=odd).version in ("v1", "v2")
         assert policy.for_session("s5", odd) == policy.for_session("s5")
+        assert len(policy.for_session("s5", "A refund", domain=odd).lessons) == 1
+        assert policy.for_session("\ud800" * 300).version in ("v1", "v2")
         odd = ["a refund"]
         assert policy.for_session(odd, odd).version in ("v1", "v2")
         assert policy.for_session("\ud800", "\ud800").version in ("v1", "v2")

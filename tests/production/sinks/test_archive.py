@@ -179,6 +179,15 @@ def test_a_user_goes_with_runs_rewards_and_sessions_but_for_what_names_others(
     assert ids(tmp_path)[-1] == run("g").id
 
 
+def test_a_row_of_a_user_that_tells_of_no_run_takes_no_other_such_row_along(
+    archive: Archive, tmp_path: Path
+) -> None:
+    rows = [replace(run("a", user=ADA), trajectory=""), row("RL_DEPLOYMENTS", deployed())]
+    archive.write(rows, again=False)
+    archive.remove(Removal(users=frozenset({ADA})))
+    assert [path.name for path in tmp_path.glob("*.gz")] == ["deployments-2025-12-08.jsonl.gz"]
+
+
 def test_sessions_runs_and_single_events_go(archive: Archive, tmp_path: Path) -> None:
     archive.write([run(name, session=f"s-{name}") for name in "abcd"], again=False)
     archive.write([row("RL_REWARDS", judged("a", "a", style=0.5))], again=False)

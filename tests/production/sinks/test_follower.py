@@ -11,7 +11,7 @@ from support.buses import BusPlace, Clock
 from support.loop_events import judged, publish, trajectory
 from support.loop_sinks import SCRUBBER, TODAY, MemorySink, audit, fill, follower, training_request
 
-from pytest_tfgrpo.core.errors import StoreError
+from pytest_tfgrpo.core.errors import BusError, StoreError
 from pytest_tfgrpo.production.bus.embedded.bus import open_embedded
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.bus.streams import STREAMS
@@ -49,6 +49,13 @@ def test_a_new_sink_begins_with_the_oldest_event_and_goes_on_after_a_restart(bus
     assert names(sink)[3:] == [trajectory("b").id]
 
 
+def test_a_new_sink_removes_nobody_who_was_forgotten_before_it_came(bus: Bus) -> None:
+    publish(bus, [audit("forget", what="user", ref=ADA, actor="me", removed={})], [trajectory("a")])
+    sink = MemorySink()
+    fill(follower(bus, sink))
+    assert (names(sink), sink.removals) == ([trajectory("a").id], [])
+
+
 def test_what_names_nobody_begins_with_what_is_new(bus: Bus) -> None:
     publish(bus, [trajectory("a")])
     sink = MemorySink(keeps=False)
@@ -81,6 +88,16 @@ def test_a_dead_sink_waits_says_so_and_goes_on(bus: Bus, monkeypatch: pytest.Mon
     found = sinks_status(bus)["archive"]
     assert (found.behind, found.error, found.since, found.lost) == (0, "", "", 0)
     assert sink.again == [True]
+    monkeypatch.undo()
+    sink.dead = True
+    publish(bus, [trajectory("c")])
+    with pytest.raises(StoreError):
+        role.step()
+    sink.dead = False
+    fill(role)
+    publish(bus, [trajectory("d")])
+    fill(role)
+    assert sink.again == [True, True, False], "what failed may be there in part"
 
 
 def test_a_batch_whose_position_was_not_noted_comes_again_and_says_so(
@@ -212,6 +229,20 @@ def test_deleted_events_in_between_are_not_lost_and_no_json_is_refused(bus: Bus)
     fill(role)
     found = sinks_status(bus)["archive"]
     assert (len(sink.rows), found.lost, found.refused, found.behind) == (2, 0, 4, 0)
+    said = [" ".join(line.split()) for line in sink_lines({"archive": replace(found, old=1)})]
+    assert said == [
+        "archive up to date; lease of a",
+        "refused 4 events",
+        "left out 1 event of more than 90 days ago",
+    ]
+
+
+def test_a_lease_that_keeps_no_state_of_a_sink_says_so(bus: Bus) -> None:
+    assert SinkState.of(None) is None
+    with pytest.raises(
+        BusError, match=r"a lease of a sink keeps .*'other': 7.*; put the bus back from a copy"
+    ):
+        SinkState.of({"other": 7})
 
 
 def test_a_sink_that_takes_events_again_waits_for_nothing() -> None:
@@ -219,6 +250,10 @@ def test_a_sink_that_takes_events_again_waits_for_nothing() -> None:
     assert state.failing("it is still full", "later").since == "2026-01-01T00:00:00.000Z"
     after = state.at("RL_REWARDS", 3, {"lost": 2})
     assert after == SinkState(positions={"RL_REWARDS": 3}, lost=2)
+    more = after.at("RL_REWARDS", 4, {"lost": 1, "refused": 2, "old": 3})
+    assert more.at("RL_AUDIT", 9, {"refused": 1, "old": 1}) == SinkState(
+        positions={"RL_REWARDS": 4, "RL_AUDIT": 9}, lost=3, refused=3, old=4
+    )
 
 
 def test_what_is_older_than_90_days_is_left_out_and_counted(bus: Bus) -> None:
@@ -279,9 +314,10 @@ def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bu
     fill(role)
     runs.forgo([json.loads(trajectory("b").data)["trajectory_id"]])
     bus.publish([audit("sweep", what="reward", refs=[judged("c", "c", style=0.1).id])])
+    clock.now += 3599
     fill(role)
     assert (names(sink), len(sink.removals)) == ([trajectory("b").id], 1)
-    clock.now += 3600
+    clock.now += 1
     fill(role)
     assert len(sink.removals[1].trajectories) == 1
     bus.publish([audit("forget", what="user", ref=ADA, actor="me", removed={})])
@@ -294,6 +330,7 @@ def test_runs_of_which_nothing_is_kept_go_within_an_hour_and_do_not_come(bus: Bu
 def test_a_run_that_was_left_out_is_removed_by_either_name_of_the_action(action: str) -> None:
     ref = SCRUBBER.ref("trajectory", "t1")
     assert removal_of([audit(action, refs=[ref])]).trajectories == {ref}
+    assert removal_of([audit("opt_out", what="trajectory", ref=ref)]).trajectories == {ref}
 
 
 def test_what_others_write_to_the_audit_removes_nothing(bus: Bus) -> None:

@@ -1,0 +1,69 @@
+"""What `tfgrpo loop status` says of training jobs."""
+
+from typing import Any
+
+import pytest
+
+from pytest_tfgrpo.production.report.training_lines import training_lines
+
+NOTHING: dict[str, Any] = {"running": None, "queued": [], "waiting": None, "last": None, "runs_here": True}
+
+
+def lines(**figures: Any) -> list[str]:
+    return [" ".join(line.split()) for line in training_lines({**NOTHING, **figures})]
+
+
+def running(**progress: Any) -> str:
+    (line,) = lines(running={"training_job_id": "j1", "status": "running", "progress": progress})
+    return line
+
+
+def ended(**status: Any) -> str:
+    return " ".join(lines(last={"training_job_id": "j1", "status": "completed", **status}))
+
+
+def test_nothing_is_said_where_there_never_was_a_job() -> None:
+    assert lines() == []
+
+
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [
+        ({}, ""),
+        ({"percent_complete": 12.5}, ": 12 %"),
+        ({"percent_complete": 40, "eta_seconds": 0.0}, ": 40 %, 0 s left"),
+        (
+            {"percent_complete": 66.7, "eta_seconds": 4321.0, "current_epoch": 2, "total_epochs": 3},
+            ": epoch 2 of 3, 67 %, 4,321 s left",
+        ),
+        ({"current_epoch": 2}, ": 0 %"),
+        ({"total_epochs": 3}, ": 0 %"),
+    ],
+)
+def test_a_running_job_says_how_far_it_is(progress: dict[str, Any], said: str) -> None:
+    assert running(**progress) == f"training j1 runs{said}"
+
+
+def test_the_last_job_says_what_it_made_or_why_it_failed() -> None:
+    assert ended() == "last job j1 completed"
+    made = {"artifacts": {"final_checkpoint": "folder/of\nit"}}
+    assert ended(**made) == "last job j1 completed: folder/of it"
+    assert ended(**made, metadata={"reason": "no gain"}) == "last job j1 completed: no gain; folder/of it"
+    failed = {"status": "failed", "error": {"code": "TRAINING_FAILED", "message": "x\n" * 500}, **made}
+    assert ended(**failed).startswith("last job j1 failed: TRAINING_FAILED, x x")
+    assert len(ended(**failed)) < 360
+    assert ended(status="failed", error={"code": "LOST", "message": None}) == "last job j1 failed: LOST,"
+
+
+def test_three_jobs_that_wait_are_named_and_why() -> None:
+    assert lines(queued=["a"], waiting="no\nbudget") == ["queued 1 training job: a", "waits no budget"]
+    assert lines(queued=["a", "b", "c"]) == ["queued 3 training jobs: a, b, c"]
+    assert lines(queued=["a", "b", "c", "d"]) == ["queued 4 training jobs: a, b, c, ..."]
+
+
+def test_jobs_that_nobody_runs_say_what_to_set() -> None:
+    nobody = lines(queued=["a"], runs_here=False)[1]
+    assert nobody.startswith("nobody no service with this loop.toml runs jobs; set [training] project")
+    job = {"training_job_id": "j1", "status": "running"}
+    assert len(lines(queued=["a"], runs_here=False, running=job)) == 2
+    assert lines(runs_here=False) == []
