@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from support.assemblers import IDLE_S, agents, assembler, drain, rest, state
@@ -27,7 +27,7 @@ from support.loop_spans import (
 )
 
 from pytest_tfgrpo.core.events import derived_id
-from pytest_tfgrpo.production.assembly import open_traces
+from pytest_tfgrpo.production.assembly import assembly, open_traces
 from pytest_tfgrpo.production.bus.protocol import Bus
 from pytest_tfgrpo.production.door.intake import Intake
 from pytest_tfgrpo.production.door.opt_outs import OptOuts, forgotten_key, row_since
@@ -266,3 +266,26 @@ def test_the_place_in_the_stream_moves_on_without_anything_to_publish(local: Bus
     worker.step()
     assert (state(local)["cursor"], state(local)["spans_from"]) == (100, 101)
     assert published(local) == []
+
+
+@pytest.mark.parametrize(("part", "noted"), [(1 << 20, 0), (1, 0), (1, 1), (1, 2)])
+def test_who_lost_the_lease_while_it_published_begins_again(
+    embedded: EmbeddedPlace, clock: Clock, monkeypatch: pytest.MonkeyPatch, part: int, noted: int
+) -> None:
+    bus = embedded.open()
+    monkeypatch.setattr(assembly, "_PART_BYTES", part)
+    worker = assembler(bus, clock)
+    for trace in (1, 2, 3):
+        publish(bus, *agent_trace(trace))
+    left, publish_all = iter(range(noted)), worker._lease.publish
+
+    def lose(*said: Any) -> list[int] | None:
+        return None if next(left, None) is None else publish_all(*said)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker._lease, "publish", lose)
+        worker.step()
+    assert worker._assembly is None
+    rest(worker, clock)
+    assert sorted(run for run, *_ in agents(bus)) == sorted(trace_id(trace) for trace in (1, 2, 3))
+    worker.close()

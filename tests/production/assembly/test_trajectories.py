@@ -10,13 +10,13 @@ import pytest
 from support import ROOT as CHECKOUT
 from support.loop_spans import AGENT, BORN_NS, ROOT, a_span, agent_trace, message, span_id, trace_id
 
-from pytest_tfgrpo.core.events import EventRefusal
-from pytest_tfgrpo.production.assembly.outcome_events import NO_COMPONENT, component_of
+from pytest_tfgrpo.core.events import EventRefusal, derived_id
+from pytest_tfgrpo.production.assembly.outcome_events import NO_COMPONENT, component_of, feedback_event
 from pytest_tfgrpo.production.assembly.trajectories import time_of, trajectory_event, trajectory_of
 from pytest_tfgrpo.telemetry.traces.dialects.dialects import read_span
 from pytest_tfgrpo.telemetry.traces.forest import SpanForest
 from pytest_tfgrpo.telemetry.traces.otlp.otlp_lines import read_otlp_lines
-from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceSpan
+from pytest_tfgrpo.telemetry.traces.turns import AgentRun, TraceOutcome, TraceSpan
 
 RECORDED = CHECKOUT / "tests" / "telemetry" / "traces" / "recorded"
 FILES = sorted(path.name for path in RECORDED.glob("*.jsonl"))
@@ -213,3 +213,17 @@ def test_equal_spans_give_equal_bytes_in_any_order() -> None:
     assert trajectory_of(run_of(*spans)) == trajectory_of(run_of(*reversed(spans)))
     assert run_of(*spans).closed
     assert spans[-1].key == (trace_id(1), span_id(ROOT))
+
+
+def test_what_an_evaluation_does_not_say_is_not_in_its_feedback() -> None:
+    def said(**more: Any) -> dict[str, Any]:
+        outcome = TraceOutcome(name="N" * 500, at_ns=BORN_NS, place="1", **more)
+        event = feedback_event(outcome, derived_id("a"), "")
+        assert not isinstance(event, EventRefusal), event
+        assert event.data["component"] == "n" * 64
+        names = {"type", "score", "text", "session_id"} & event.data.keys()
+        return {name: event.data[name] for name in names}
+
+    assert said(value=1) == {"type": "score", "score": 1.0}
+    assert said(value=0.0, explanation="why") == {"type": "score", "score": 0.0, "text": "why"}
+    assert said(value=None, label="good") == {"type": "label", "text": "good"}

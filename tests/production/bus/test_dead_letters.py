@@ -62,3 +62,11 @@ def test_equal_letters_are_one_event_and_others_are_not() -> None:
 def test_an_event_that_is_no_dead_letter_is_an_error(data: bytes) -> None:
     with pytest.raises(BusError, match="is no dead letter"):
         dead_letter_of(replace(event(1), data=data))
+
+
+def test_an_event_that_is_no_dead_letter_is_named() -> None:
+    made = dead_event(DeadLetter(code="schema", message="m", data=b"x"), TIME)
+    head = made.data.partition(b"\n")[0]
+    for data in (b"", b"no json\nx", head):
+        with pytest.raises(BusError, match=f"event '{made.id}' of RL_DEAD is no dead letter: "):
+            dead_letter_of(replace(made, data=data))

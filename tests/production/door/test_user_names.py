@@ -231,3 +231,10 @@ def test_a_name_is_known_by_its_last_part():
     assert not any(
         map(user_kind, ("user_agent", "role", "agent_user_message", "user.agent.name", "user_api_key"))
     )
+
+
+def test_users_of_objects_in_lists_are_found_by_their_paths() -> None:
+    value = [[{"user": {"id": 7, "name": "x y"}}], {"other": {"id": 8}}, "user"]
+    found = [(key, user) for _, key, user in UserNames().by_path("", value)]
+    assert ("id", "7") in found
+    assert "8" not in [user for _, user in found]

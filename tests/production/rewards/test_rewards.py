@@ -81,6 +81,7 @@ def scored(data: dict, *said: dict, rewards: tuple[dict, ...] = (), **more: obje
     assert isinstance(found, TrajectoryReward)
     event = check_event(wrap(REWARD, found.payload(AT)))
     assert isinstance(event, RlEvent), event
+    assert all(part.get("reasoning", "some") for part in event.data["reward_components"].values())
     return found
 
 
@@ -123,6 +124,17 @@ def test_each_branch_of_the_formulas_gives_what_it_gives_by_hand(outcome, known,
     found = scored(trajectory(**outcome))
     assert scores(found) == {**NEUTRAL, **known}
     assert found.total == pytest.approx(total, abs=1e-12)
+
+
+def test_only_marks_that_a_trajectory_has_are_of_its_reward():
+    bare = {**trajectory(), "metadata": {"policy_version": None}, "task_context": {"domain": "coding"}}
+    assert gather(bare).marks == {}
+    told = {
+        **bare,
+        "metadata": {"policy_version": "v2"},
+        "task_context": {"domain": "coding", "task_key": "k"},
+    }
+    assert gather(told).marks == {"policy_version": "v2", "task_key": "k"}
 
 
 NOTHING = [

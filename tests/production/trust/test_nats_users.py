@@ -7,7 +7,7 @@ import re
 from support.tools import tfgrpo
 
 from pytest_tfgrpo.production.bus.streams import AUDIT
-from pytest_tfgrpo.production.trust.nats_users import SERVICE, USERS
+from pytest_tfgrpo.production.trust.nats_users import CONSUMER, SERVICE, USERS
 
 
 def test_each_password_is_a_variable_and_each_inbox_is_its_own() -> None:
@@ -27,3 +27,11 @@ def test_nobody_removes_from_the_audit_or_reads_a_stream_that_it_may_fill() -> N
     assert not [one for one in by_name["agent"].allowed() if "CONSUMER" in one]
     read = [one.split(".")[4] for one in by_name["rewards"].allowed() if "CONSUMER.CREATE" in one]
     assert read == ["RL_TRAJECTORIES"]
+
+
+def test_who_reads_training_requests_without_taking_them_leaves_those_of_the_service_alone() -> None:
+    denied = {user.name: [one.split("CONSUMER.")[1] for one in user.denied()] for user in (SERVICE, *USERS)}
+    kept = [f"{word}.RL_TRAINING.{CONSUMER}" for word in ("MSG.NEXT", "DELETE")]
+    readers = {user.name for user in (SERVICE, *USERS) if "RL_TRAINING" in user.reads and not user.requests}
+    assert readers
+    assert denied == {name: kept if name in readers else [] for name in denied}

@@ -88,3 +88,8 @@ def test_a_mean_forgets_after_so_many_runs() -> None:
 def test_evidence_on_arms_that_are_gone_is_dropped() -> None:
     found = evidence({"x": {"a": 0.5, "b": 0.5}, "y": {"b": 0.5}}, 3).of_arms(["a"])
     assert {category: [*arms] for category, arms in found.returns.items()} == {"x": ["a"]}
+
+
+def test_where_none_of_the_arms_returned_anything_each_keeps_the_same_share() -> None:
+    evidence = ArmEvidence(returns={"a": {"gone": ArmReturns(n=9, mean=1.0, square=1.0)}})
+    assert evidence.least_shares(["a", "b", None], ["x", "y"]) == [{"x": 0.5, "y": 0.5}] * 3

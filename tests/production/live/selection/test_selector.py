@@ -198,3 +198,8 @@ def test_many_arms_keep_room_to_learn() -> None:
     found = open_selector(0, None, {"p": arms}).probabilities("p", "x")
     assert sum(found.values()) == pytest.approx(1)
     assert min(found.values()) >= 0.5 / 200
+
+
+def test_a_point_without_arms_is_named() -> None:
+    with pytest.raises(ValueError, match="the point 'model' has no arms; give it one at least"):
+        open_selector(0, None, {"config": dict(ARMS), "model": {}})

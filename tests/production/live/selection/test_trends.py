@@ -8,6 +8,7 @@ import pytest
 from support.live_runs import rollout
 
 from pytest_tfgrpo.production.live.records import LiveRollout, LiveStatus
+from pytest_tfgrpo.production.live.selection import trends as module
 from pytest_tfgrpo.production.live.selection.rewards import FailureReward, TraceReward
 from pytest_tfgrpo.production.live.selection.selector import open_selector
 from pytest_tfgrpo.production.live.selection.trends import CategoryTrend, reward_agreement, success, trends
@@ -222,3 +223,22 @@ def test_twenty_runs_with_both_warn(number: int, warns: bool) -> None:
     assert bool(agreement.warning) is warns
     two = reward_agreement(rewarded((1.0 - i % 2, float(i % 2)) for i in range(number)))
     assert bool(two.warning) is warns
+
+
+def test_a_change_among_equal_values_is_none() -> None:
+    assert module._change_p([0.5, 0.5], [0.5]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("earlier", "late", "p"),
+    [
+        ([1, 1, 1], [0, 0, 0], 1 / 20),
+        ([0, 0, 0], [1, 1, 1], 1 / 20),
+        ([1, 1, 0], [1, 0, 0], 10 / 20),
+        ([1, 0], [1, 0], 5 / 6),
+    ],
+)
+def test_a_change_of_successes_has_the_p_of_fishers_exact_test(
+    earlier: list[float], late: list[float], p: float
+) -> None:
+    assert module._change_p(earlier, late) == pytest.approx(p)
