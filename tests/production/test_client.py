@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from support.abandoned import abandon, repeat_among_collections
 from support.loop_replies import ScriptedService, scripted_service
 
 from pytest_tfgrpo.core.events import FEEDBACK, check_event, derived_id, wrap
-from pytest_tfgrpo.production import client_queue, client_sender
+from pytest_tfgrpo.production import client_link, client_queue, client_sender
 from pytest_tfgrpo.production.client import LoopClient, trajectory_id_of
 
 ID = "3f2504e0-4f89-41d3-9a0c-0305e82c3303"
@@ -245,3 +246,22 @@ def test_the_id_of_a_trajectory_is_what_the_service_makes_of_the_trace():
     trace, agent = "AB" * 16, "cd" * 8
     assert trajectory_id_of(trace, agent) == derived_id("trajectory", "ab" * 16, agent)
     assert trajectory_id_of(trace) == derived_id("trajectory", "ab" * 16, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "after", "refused", "wait_s"),
+    [
+        (b'{"refused": 2}', "7", 2, 7.0),
+        (b'{"refused": [{"at": 0}, {"at": 1}]}', "", 2, None),
+        (b'{"refused": -1}', "1.5", 0, None),
+        (b'{"refused": "x"}', "-1", 0, None),
+        (b"[1]", "9" * 10, 0, None),
+        (b"no json", "999999", 0, client_link._LONGEST_RETRY_AFTER_S),
+        (b"[" * 100_000, "0", 0, 0.0),
+    ],
+)
+def test_any_answer_of_a_server_is_read(said: bytes, after: str, refused: int, wait_s: float | None) -> None:
+    response: Any = SimpleNamespace(status=429, headers={"Retry-After": after} if after else {})
+    found = client_link._answer(response, said)
+    assert (found.status, found.refused, found.retry_after_s) == (429, refused, wait_s)
+    assert found.error.startswith("answered 429: ")

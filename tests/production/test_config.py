@@ -178,6 +178,28 @@ def test_certificates_become_the_tls_of_the_connection(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"bus\.options: tls_ca_file: "):
         load(tmp_path, text).bus_options()
     assert load(tmp_path, "[bus.options]\nuser = 'me'\n").bus_options() == {"user": "me"}
+    both = "[bus.options]\ntls_cert_file = 'c.pem'\ntls_key_file = 'k.pem'\n"
+    with pytest.raises(SettingError, match=r"bus\.options: tls_cert_file, tls_key_file: "):
+        load(tmp_path, both).bus_options()
+
+
+def test_certificates_lie_beside_the_file_and_only_those_that_are_named_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+
+    class Context:
+        def load_cert_chain(self, *files: object) -> None:
+            read.append(files)
+
+    context = Context()
+    monkeypatch.setattr("ssl.create_default_context", lambda *, cafile: read.append(cafile) or context)
+    text = "[bus.options]\nuser = 'me'\ntls_ca_file = 'ca.pem'\n"
+    assert load(tmp_path, text).bus_options() == {"user": "me", "tls": context}
+    text += "tls_cert_file = 'c.pem'\ntls_key_file = 'k.pem'\n"
+    assert load(tmp_path, text).bus_options() == {"user": "me", "tls": context}
+    ca, mine = tmp_path / "ca.pem", (tmp_path / "c.pem", tmp_path / "k.pem")
+    assert read == [ca, ca, mine]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from support.deployments import ramp_of
@@ -302,6 +303,39 @@ def test_a_client_that_leaves_cancels_what_goes_on_for_it(proxy: LocalProxy, ups
     body = json.dumps({"messages": [ASKED]}).encode()
     assert proxy.send("POST", "/v1/chat/completions", [body], leaves=True).status == 0
     assert cancelled == [True]
+
+
+def test_a_client_that_leaves_before_its_body_is_there_sends_nothing(
+    proxy: LocalProxy, upstream: FakeUpstream
+) -> None:
+    assert proxy.send("POST", "/v1/chat/completions", [], leaves=True).status == 0
+    assert (upstream.requests, proxy.app.counts) == ([], {})
+
+
+def test_of_a_body_that_ends_early_the_rest_is_no_whole_body() -> None:
+    async def read(*messages: dict[str, Any]) -> tuple[bytes | None, bool]:
+        left = iter(messages)
+
+        async def receive() -> dict[str, Any]:
+            return next(left)
+
+        return await proxying._read(receive)
+
+    async def rest(*messages: dict[str, Any]) -> list[bytes]:
+        left = iter(messages)
+
+        async def receive() -> dict[str, Any]:
+            return next(left)
+
+        return [part async for part in proxying._rest(b"a", receive)]
+
+    more = {"type": "http.request", "body": b"b", "more_body": True}
+    last, gone = {"type": "http.request"}, {"type": "http.disconnect"}
+    assert asyncio.run(read(gone)) == asyncio.run(read(more, gone)) == (None, False)
+    assert asyncio.run(read(more, last)) == (b"b", False)
+    assert asyncio.run(rest(more, last)) == [b"a", b"b", b""]
+    with pytest.raises(CutAnswer, match="the client left before the end of its body"):
+        asyncio.run(rest(more, gone))
 
 
 @pytest.mark.parametrize("length", [(), (("content-length", "2"),)])

@@ -1,0 +1,64 @@
+"""What the service says and reads, piece by piece."""
+
+import gzip
+import zlib
+
+import pytest
+
+from pytest_tfgrpo.production.service import reports
+from pytest_tfgrpo.production.service.answers import _varint
+from pytest_tfgrpo.production.service.bodies import RefusedRequest, unpack
+from pytest_tfgrpo.production.service.openapi import openapi
+from pytest_tfgrpo.production.service.reports import FirstReports
+
+
+@pytest.mark.parametrize(
+    ("number", "data"),
+    [(0, b"\0"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02"), (16384, b"\x80\x80\x01")],
+)
+def test_numbers_of_protobuf_take_seven_bits_a_byte(number: int, data: bytes) -> None:
+    assert _varint(number) == data
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        (" GZip ", gzip.compress(b"text")),
+        ("Deflate", zlib.compress(b"text")),
+        ("Identity", b"text"),
+        (" ", b"text"),
+    ],
+)
+def test_an_encoding_may_be_written_in_any_case(encoding: str, body: bytes) -> None:
+    assert unpack(body, encoding, 4) == b"text"
+
+
+def test_a_body_that_is_no_whole_stream_of_its_encoding_says_so() -> None:
+    packed = gzip.compress(b"text")
+    for body in (packed[:-1], packed + b"more"):
+        with pytest.raises(RefusedRequest, match="not one gzip stream: it ends early, or goes on"):
+            unpack(body, "gzip", 100)
+    with pytest.raises(RefusedRequest, match="the body has more than 3 bytes; send less at once"):
+        unpack(packed, "gzip", 3)
+
+
+def test_the_first_of_equal_reports_is_said_and_that_there_are_more_kinds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reports, "_MOST", 2)
+    said: list[str] = []
+    first = FirstReports(said.append)
+    for text in ("disk full", "disk full", "no bus", "odd", "disk full", "other", "one more"):
+        first.say(text)
+    assert said == ["disk full", "no bus", "further errors of other kinds are not reported"]
+
+
+def test_whoever_cannot_hear_of_an_error_causes_no_other() -> None:
+    def deaf(_: str) -> None:
+        raise OSError("no terminal")
+
+    FirstReports(deaf).say("disk full")
+
+
+def test_a_scrape_is_refused_for_its_token_and_its_host_alone() -> None:
+    assert openapi()["paths"]["/metrics"]["get"]["responses"].keys() == {"200", "401", "421", "503"}
