@@ -262,3 +262,21 @@ def test_one_session_or_one_user_is_named(bus: Bus, view: LoopView, scrubber: Lo
     for given in ({}, {"session": "a", "user": "b"}, {"session": " "}, {"user": " "}):
         with pytest.raises(ValueError, match="one session or one user"):
             forget(bus, view, scrubber=scrubber, actor="ada", **given)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b'{"trajectory_id": "a", "metadata": {"trace_id": "t"}}', [("a", "t")]),
+        (b'{"trajectory_id": "a", "metadata": {"trace_id": 7}}', [("a", None)]),
+        (b'{"trajectory_id": 7}', [("7", None)]),
+        (b'{"metadata": {"trace_id": "t"}}', []),
+        (b'{"trajectory_id": "a", "metadata": []}', []),
+        (b"[]", []),
+        (b"no json", []),
+        (b"[" * 9000, []),
+    ],
+)
+def test_what_is_no_trajectory_names_no_run(data: bytes, found: list[tuple[str, str | None]]) -> None:
+    assert list(forgetting._run_of(data)) == found
+    assert forgetting._spans_of(data) == []

@@ -219,6 +219,23 @@ def test_a_value_that_is_nested_too_deeply_does_not_keep_the_rest_from_being_sho
     assert "nested too deeply" in "\n".join(lines)
 
 
+def test_a_reward_says_that_safety_blocked_it_and_which_revision_it_is() -> None:
+    def said(**metadata: Json) -> list[str]:
+        data = {"total_reward": 0.0, "timestamp": "2026-01-01T00:00:00Z", "metadata": metadata}
+        shown = ShownTrajectory(trajectory={"trajectory_id": "a"}, feedback=(), rewards=(data,))
+        return [" ".join(one.split()) for one in shown_lines(shown)]
+
+    blocked = "blocked by safety: the reward is 0"
+    assert [blocked in said(hard_gate=value) for value in (True, False, 1, None)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert not any("revision" in one for one in said())
+    assert any("revision 2" in one for one in said(revision=2))
+
+
 def test_tool_calls_and_failures_are_shown_turn_by_turn(golden: Callable[[str, str], None]) -> None:
     data = json.loads(json.dumps(load_schema(SCHEMAS[TRAJECTORY])["examples"][0]))
     failing = {

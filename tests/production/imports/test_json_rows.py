@@ -50,3 +50,10 @@ def test_a_row_beyond_the_limit_is_refused(monkeypatch, data):
 def test_an_empty_file_has_no_rows():
     for data in (b"", b"\n\n", b"[]", b" [ ] "):
         assert list(json_rows(io.BytesIO(data), "f")) == []
+
+
+def test_after_a_line_beyond_the_limit_the_next_has_its_number(monkeypatch):
+    monkeypatch.setattr(module, "ROW_BYTES", 10)
+    data = b'1\n["' + b"x" * 30 + b'"]\n3\n"' + b"x" * 7 + b'"\n'
+    too_large = RefusedSpan(RefusedTrace.TOO_LARGE, "f:2")
+    assert list(json_rows(io.BytesIO(data), "f")) == [("f:1", 1), too_large, ("f:3", 3), ("f:4", "x" * 7)]

@@ -205,3 +205,9 @@ def test_hostile_rows_are_refused_or_kept_but_never_raise():
     for key in SCORE:
         for value in (None, True, -1, 1e308, [], {}, "\x00\ud800", deep):
             read(SCORE | {key: value})
+
+
+@pytest.mark.parametrize("missing", ["id", "name"])
+def test_a_score_without_its_name_or_id_is_refused(missing):
+    for empty in (None, ""):
+        assert read({**SCORE, missing: empty}) == [RefusedSpan(RefusedTrace.MALFORMED, "rows.jsonl:1")]
