@@ -14,6 +14,7 @@ from support.abandoned import abandon, repeat_among_collections
 from support.loop_replies import ScriptedService, scripted_service
 
 from pytest_tfgrpo.core.events import FEEDBACK, check_event, derived_id, wrap
+from pytest_tfgrpo.production import client as client_module
 from pytest_tfgrpo.production import client_link, client_queue, client_sender
 from pytest_tfgrpo.production.client import LoopClient, trajectory_id_of
 
@@ -122,6 +123,24 @@ def test_the_queue_is_bounded_in_bytes_too():
     with LoopClient(nobody(), capacity_bytes=10_000, exit_s=0) as client:
         assert not client.trajectory({"text": "x" * 10_001})
         assert client.trajectory({"text": "x" * 9_000})
+
+
+def test_an_event_may_have_as_many_bytes_as_are_sent_and_of_unknown_details_the_first_is_named(monkeypatch):
+    with LoopClient(nobody(), exit_s=0) as client:
+        size = len(client_module._encode({"text": "x"}))
+        monkeypatch.setattr(client_module, "_EVENT_BYTES", size)
+        assert client.trajectory({"text": "x"})
+        assert not client.trajectory({"text": "xy"})
+        assert client.counts().last_error == f"an event has {size + 1} bytes; at most {size} are sent"
+        unknown: Any = {"zeta": 1, "alpha": 2, "text": "t"}
+        with pytest.raises(TypeError, match="unexpected keyword argument 'alpha'"):
+            client.feedback(ID, "comment", **unknown)
+
+
+@pytest.mark.parametrize("token", ["", " ", "a\nb", "é", "\x7f"])
+def test_a_token_that_no_header_can_hold_is_an_error_at_once(token):
+    with pytest.raises(ValueError, match="token: has characters that no HTTP header can hold, or is empty"):
+        LoopClient("http://127.0.0.1:9", token)
 
 
 def test_what_cannot_be_json_is_counted_and_never_raises(service):
