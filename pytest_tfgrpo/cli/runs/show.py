@@ -35,9 +35,10 @@ def _listed(scenario: str, rows: Sequence[FoundRollout]) -> Iterator[str]:
     """Yield the rollouts of a scenario in one run, and the command that shows the worst of the last sweep."""
     yield f"{line(scenario)}: {plural(len(rows), 'rollout')} in run {line(rows[0].rollout.run_id)}"
     cells = [(_short(row), row.rollout.status, number(_score(row))) for row in rows]
-    room = WIDTH - sum(max(map(len, column)) + 2 for column in zip(*cells, strict=True))
+    head = ("rollout", "status", "score")
+    room = WIDTH - sum(max(map(len, column)) + 2 for column in zip(head, *cells, strict=True))
     yield from table(
-        ["rollout", "status", "score", "why"],
+        [*head, "why"],
         [[*known, line(_why(row), max(room, 20))] for known, row in zip(cells, rows, strict=True)],
         left=2,
     )
