@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from pytest_tfgrpo import cli
 from pytest_tfgrpo.cli import parser as command_line
-from pytest_tfgrpo.cli.parsers import Parser, positive, whole
+from pytest_tfgrpo.cli.parsers import Parser, person, positive, whole, words
 from pytest_tfgrpo.cli.runs import baseline
 from pytest_tfgrpo.cli.runs.arguments import _share
 from pytest_tfgrpo.core.errors import BaselineError
@@ -48,6 +49,55 @@ def test_a_number_of_very_many_digits_is_refused_with_their_limit() -> None:
         whole("1" * 19, 2)
 
 
+def test_a_reader_that_leaves_ends_the_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(arguments: Any) -> Iterator[str]:
+        raise BrokenPipeError
+        yield
+
+    kept: list[tuple[int, int]] = []
+    system = SimpleNamespace(
+        devnull="nothing", O_WRONLY=1, open=lambda *_: 5, dup2=lambda null, out: kept.append((null, out))
+    )
+    monkeypatch.setattr(cli, "command_of", lambda work: left)
+    monkeypatch.setattr(cli, "sys", SimpleNamespace(stdout=SimpleNamespace(fileno=lambda: 77)))
+    monkeypatch.setattr(cli, "os", system)
+    assert cli.main(["runs"]) == 1
+    assert kept == [(5, 77)]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (BaselineError("no\x1b[2J file"), 1, "tfgrpo: no"),
+        (OSError(28, "No space left"), 1, "tfgrpo: [Errno 28] No space left"),
+        (KeyboardInterrupt(), 130, ""),
+        (
+            ZeroDivisionError("oh"),
+            3,
+            "ZeroDivisionError: oh\ntfgrpo: this is a bug in pytest-tfgrpo; please report it\n",
+        ),
+    ],
+)
+def test_each_kind_of_end_has_its_exit_code(
+    error: BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(arguments: Any) -> Iterator[str]:
+        yield "first"
+        raise error
+
+    monkeypatch.setattr(cli, "command_of", lambda work: broken)
+    assert cli.main(["runs"]) == code
+    found = capsys.readouterr()
+    assert found.out == "first\n"
+    assert said in found.err
+    assert "\x1b" not in found.err
+    assert bool(found.err) is bool(said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -72,6 +122,63 @@ def test_the_nearest_command_or_option_is_named(
         start()
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("the following arguments are required: N, --to", "--to\n  N: how many\n  --to: where to\n"),
+        ("the following arguments are required: --quiet", "--quiet\n"),
+        (
+            f"argument COMMAND: invalid choice: '{'x' * 90}' (choose from a)",
+            f"no command '{'x' * 60}'; 't --help'",
+        ),
+        (
+            "argument COMMAND: invalid choice: 'edit' (choose from exit)",
+            "no command 'edit'; delete lessons from",
+        ),
+        ("argument --kind: invalid choice: 'tox' (choose from 'tax', 'b')", "'b'); did you mean 'tax'?\n"),
+    ],
+)
+def test_errors_name_what_is_missing_by_its_help_and_what_does_the_work_of_other_words(
+    message: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser(prog="t")
+    parser.add_argument("n", metavar="N", help="how many")
+    parser.add_argument("--to", required=True, help="where to")
+    parser.add_argument("--quiet", required=True)
+    with pytest.raises(SystemExit):
+        parser.error(message)
+    assert said in capsys.readouterr().err
+
+
+def test_an_unknown_option_with_a_value_has_its_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser(prog="t")
+    parser.add_argument("--verbose-output")
+    with pytest.raises(SystemExit):
+        parser.refuse(["x", "--verbose-outputs=a-very-long-value-of-it"])
+    assert "; did you mean '--verbose-output'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (words, " it works \n", "it works"),
+        (words, "x" * 10_000, "x" * 10_000),
+        (words, "x" * 10_001, f"1 to 10,000 printable characters, not '{'x' * 40}'"),
+        (words, " ", "1 to 10,000 printable characters, not ' '"),
+        (words, "a\x1b[2J", r"1 to 10,000 printable characters, not 'a\x1b[2J'"),
+        (person, "a" * 256, "a" * 256),
+        (person, "a" * 257, f"1 to 256 printable characters, not '{'a' * 40}'"),
+    ],
+)
+def test_words_of_people_are_printable_and_bounded(kind: Callable[[str], str], text: str, value: str) -> None:
+    if " printable " not in value:
+        assert kind(text) == value
+        return
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        kind(text)
+    assert str(refused.value) == f"must be {value}"
 
 
 @pytest.mark.parametrize("group", ["", "loop", "library"])

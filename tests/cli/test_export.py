@@ -14,6 +14,7 @@ from support.harbor import write_suite
 from support.project import Project
 from support.tools import tfgrpo
 
+from pytest_tfgrpo.cli.runs import export as command
 from pytest_tfgrpo.core.wire.schema import violations
 
 
@@ -159,6 +160,8 @@ def test_a_suite_goes_out_as_tasks_and_comes_back(tmp_path: Path) -> None:
         (("harbor", "suite"), "name a suite and a folder"),
         (("harbor", "suite", "--into", "x", "--format", "rollouts"), "are for the export of a run"),
         (("harbor", "suite", "--into", "x", "-o", "y"), "are for the export of a run"),
+        (("harbor", "suite", "--into", "x", "--bare"), "are for the export of a run"),
+        (("harbor", "suite", "--into", "x", "--advantage", "rloo"), "are for the export of a run"),
         (("latest", "suite", "--format", "rollouts"), "SUITE and --into are for tfgrpo export harbor"),
         (("--into", "x", "--format", "rollouts"), "SUITE and --into are for tfgrpo export harbor"),
         ((), "the following arguments are required: --format"),
@@ -166,3 +169,24 @@ def test_a_suite_goes_out_as_tasks_and_comes_back(tmp_path: Path) -> None:
 )
 def test_a_run_and_a_suite_are_not_mixed_up(words: tuple[str, ...], why: str) -> None:
     assert why in tfgrpo("export", *words, code=2)
+
+
+def test_what_is_asked_for_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "project_of", lambda _: None)
+    monkeypatch.setattr(command, "find_run", lambda project, wanted: tmp_path / wanted)
+    monkeypatch.setattr(command, "write", lambda *given: asked.append(given) or ["written"])
+    monkeypatch.setattr(
+        command, "export_tasks", lambda *given, force: asked.append((*given, force)) or ["tasks"]
+    )
+    assert tfgrpo("export", "run1", "--format", "preference", "--bare") == "written\n"
+    tfgrpo("export", "--format", "rollouts", "--advantage", "rloo", "--force", "-o", "mine.jsonl")
+    tfgrpo("export", "harbor", "suite", "--into", "x", "--force")
+    (run, usual, bare), (latest, own, forced), tasks = asked
+    assert (run, usual) == (tmp_path / "run1", Path("run1/preference.jsonl"))
+    assert (bare.format, bare.advantage, bare.bare, bare.force) == ("preference", "grpo", True, False)
+    assert (latest, own) == (tmp_path / "latest", Path("mine.jsonl"))
+    assert (forced.format, forced.advantage, forced.bare, forced.force) == ("rollouts", "rloo", False, True)
+    assert tasks[2] is True
+    assert [str(name) for name in tasks[:2]] == ["suite", "x"]

@@ -15,11 +15,13 @@ from support.sweeps import make_run
 
 from pytest_tfgrpo.cli import lookup
 from pytest_tfgrpo.cli.lookup import (
+    FoundRollout,
     committed_file,
     find_agents,
     find_library,
     find_rollout,
     find_run,
+    find_scenario,
     other_tasks,
     read_report,
     require_promotable,
@@ -405,3 +407,97 @@ def test_a_library_is_promoted_of_a_complete_run_to_a_file(
     run.status = status
     with pytest.raises(error, match=said):
         require_promotable(project_of(tmp_path, library=library), run)
+
+
+def test_the_longest_name_of_an_agent_at_the_end_of_a_task_is_meant(tmp_path: Path) -> None:
+    agents = "b = python:m:b, a.b = python:m:c"
+    project = project_of(tmp_path, actor=agents, library="lib-{agent}.json", task_id="demo.a.b")
+    assert committed_file(project) == tmp_path / "lib-a.b.json"
+
+
+def test_a_report_of_another_schema_says_which_is_wanted(tmp_path: Path) -> None:
+    report = json.loads(json.dumps(report_of(make_run({"a": [0.5]}, {"a": [1.0]}, {"t": [1.0]}))))
+    (tmp_path / "report.json").write_text(json.dumps(report | {"schema": "tfgrpo.report/0"}))
+    with pytest.raises(
+        JournalError, match=r"report\.json is not a report of schema 'tfgrpo\.report/\d+'; resume"
+    ):
+        read_report(tmp_path)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[FoundRollout]]:
+    """Return what runs hold, by their folder; one that is not there cannot be read."""
+    found: dict[str, list[FoundRollout]] = {}
+
+    def rollouts(folder: Path) -> list[FoundRollout]:
+        if folder.name not in found:
+            raise JournalError(f"{folder.name} is damaged")
+        return found[folder.name]
+
+    monkeypatch.setattr(lookup, "_rollouts", rollouts)
+    return found
+
+
+def one(id_: str, scenario: str, shared: str = "") -> FoundRollout:
+    rollout = make_rollout(0, 1.0, rollout_id=id_, scenario_id=scenario)
+    return FoundRollout(rollout, None, make_scenario(scenario), shared)
+
+
+def test_the_rollouts_of_a_scenario_are_those_of_the_latest_run_that_has_it(
+    runs: dict[str, list[FoundRollout]], tmp_path: Path
+) -> None:
+    project = project_of(tmp_path, {"demo": ["01", "02", "03", "04"]})
+    runs |= {
+        "01": [one("01.e0.a.r0", "a"), one("01.e0.b.r0", "b")],
+        "02": [one("02.e0.a.r0", "a"), one("02.e1.a.r0", "a", "02.e0.a.r0"), one("02.e0.aa.r0", "aa")],
+        "04": [one("04.e0.c.r0", "c")],
+    }
+    assert [f.rollout.rollout_id for f in find_scenario(project, "a")] == ["02.e0.a.r0"]
+    assert [f.rollout.rollout_id for f in find_scenario(project, "b")] == ["01.e0.b.r0"]
+    assert find_scenario(project, "d") == []
+
+
+def test_a_whole_id_is_meant_before_those_that_end_so_and_an_answer_before_its_alias(
+    runs: dict[str, list[FoundRollout]], tmp_path: Path
+) -> None:
+    project = project_of(tmp_path, {"demo": ["01"]})
+    runs["01"] = [
+        one("e0.a.r0", "a"),
+        one("x.e0.a.r0", "a"),
+        one("e0.b.r0", "b"),
+        one("e1.b.r0", "b", "q.e0.b.r0"),
+    ]
+    assert find_rollout(project, "e0.a.r0").rollout.rollout_id == "e0.a.r0"
+    with pytest.raises(
+        JournalError, match=r"^'a.r0' matches 2 rollouts; give more of the id:\n  e0.a.r0\n  x.e0"
+    ):
+        find_rollout(project, "a.r0")
+    assert find_rollout(project, "e0.b.r0").shared == ""
+    assert find_rollout(project, "q.e0.b.r0").shared == "q.e0.b.r0"
+    runs["01"] = [one(f"{n}.a.r0", "a") for n in range(12)]
+    with pytest.raises(JournalError, match=r"^'a.r0' matches 12 rollouts(.*\n){10}  9.a.r0\n  ... 2 more$"):
+        find_rollout(project, "a.r0")
+    runs["01"] = runs["01"][:10]
+    with pytest.raises(JournalError, match=r"^'a.r0' matches 10 rollouts(.*\n){10}  9.a.r0$"):
+        find_rollout(project, "a.r0")
+
+
+def test_dev_rollouts_are_found_too_and_those_of_no_group_have_no_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = make_scenario("a")
+    groups = [make_training_group([1, 0], scenario, epoch=epoch) for epoch in (1, 2)]
+    shared = make_training_group([1], scenario, epoch=9)
+    phase = Phase(epoch=0, mode="eval", temperature=0.0, rollouts=1, scenarios=("a",))
+    result = SimpleNamespace(groups=groups[:1], with_dev=groups, shared=(shared,), phase=phase)
+    loose = make_rollout(7, 1.0, rollout_id="loose", scenario_id="a")
+    log = {r.rollout_id: r for group in groups for r in group.rollouts} | {"loose": loose}
+    monkeypatch.setattr(
+        lookup, "load_run", lambda _: SimpleNamespace(run_id="run1", scenarios=[scenario], phases=[result])
+    )
+    monkeypatch.setattr(lookup, "read_log", lambda _: SimpleNamespace(rollouts=log))
+    found = list(lookup._rollouts(Path("run1")))
+    assert [f.rollout.rollout_id for f in found[:4]] == [r.rollout_id for g in groups for r in g.rollouts]
+    assert [f.score.gt_score if f.score else None for f in found] == [1.0, 0.0, 1.0, 0.0, 1.0, None]
+    assert [f.shared for f in found] == [""] * 4 + ["run1.e0.a.r0", ""]
+    assert found[-1].rollout is loose

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from support.cli.project import write
 
-from pytest_tfgrpo.cli.project import open_project, parse_ini
-from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.cli import project as project_module
+from pytest_tfgrpo.cli.demo_folder import demo_folder
+from pytest_tfgrpo.cli.page_file import write as write_page
+from pytest_tfgrpo.cli.project import cd_to, open_project, parse_ini
+from pytest_tfgrpo.core.errors import JournalError, SettingError
 from pytest_tfgrpo.core.keys.setting_parsers import default_task_id
 
 
@@ -113,3 +116,67 @@ def test_each_file_has_the_section_that_pytest_reads(
     else:
         assert found is not None
         assert (str(found.keys.get("tfgrpo_seed", "")), found.section) == (seed, section)
+
+
+def test_a_command_in_a_folder_goes_there_first_unless_it_is_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my suite").mkdir()
+    monkeypatch.chdir(tmp_path / "my suite")
+    assert cd_to(Path()) == cd_to(Path("../my suite")) == ""
+    assert cd_to(tmp_path / "my suite" / ".." / "my suite") == ""
+    monkeypatch.chdir(tmp_path)
+    assert cd_to(Path("my suite")) == "cd 'my suite' && "
+
+
+def test_without_an_ini_file_the_root_is_that_of_the_nearest_pyproject(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    assert open_project(tmp_path / "deep" / "er", {}, {}).root == tmp_path
+
+
+@pytest.mark.parametrize("text", ["[pytest]\nxfail_strict\ntfgrpo_out = a\ntfgrpo_out = b%s\n"])
+def test_an_ini_file_is_read_as_leniently_as_pytest_reads_it(text: str, tmp_path: Path) -> None:
+    ini = parse_ini(tmp_path / "tox.ini", text)
+    assert ini is not None
+    assert (ini.keys["tfgrpo_out"], ini.keys["xfail_strict"]) == ("b%s", None)
+
+
+def test_an_ini_file_that_is_no_utf_8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_bytes(b"[pytest]\n# \xff\n")
+    with pytest.raises(SettingError, match=r"pytest\.ini: cannot be read: 'utf-8' codec"):
+        open_project(tmp_path, {}, {})
+
+
+def test_names_of_the_projects_own_folders_are_not_taken_for_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[str] = []
+    monkeypatch.setattr(project_module, "let_pass", lambda *names: passed.extend(names))
+    open_project(tmp_path, {"out": "results", "task_id": "mine"}, {})
+    assert passed == [str(tmp_path), str(tmp_path / "results"), "mine"]
+
+
+def test_a_page_is_no_folder_and_another_place_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise JournalError("no space left")
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(JournalError, match=r"^no space left; name another place with --html FILE$"):
+        write_page(tmp_path / "page.html", full)
+    with pytest.raises(JournalError, match=r"^cannot write the page .*: it is a folder; name a file with"):
+        write_page(tmp_path, full)
+    assert write_page(tmp_path / "sub" / "page.html", lambda: None) == "page   sub/page.html"
+
+
+def test_a_demonstration_works_in_a_new_folder_alone(tmp_path: Path) -> None:
+    with demo_folder(str(tmp_path / "deep" / "new")) as folder:
+        assert folder == tmp_path / "deep" / "new"
+        (folder / "a").touch()
+    with pytest.raises(SettingError, match=r"new is not empty; name a new folder$"), demo_folder(str(folder)):
+        raise AssertionError("it works in a folder that holds something")
+    with demo_folder(None) as folder:
+        assert list(folder.iterdir()) == []
+    assert not folder.exists()

@@ -199,3 +199,62 @@ def test_a_comparison_has_a_page_of_its_own_named_after_the_others(shown: dict[s
     assert shown["pages"] == [({"files": "stored"}, "this run", "compared", before)]
     assert next(report.report(arguments(compare=["a"], quiet=1))) == "compared: ()"
     assert list(report.report(arguments(compare=["a"], html="own.html")))[1] == "page   own.html"
+
+
+@pytest.fixture
+def rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return what is known of a run whose report is made from its journal, by parts that end at once."""
+    known: dict[str, Any] = {
+        "stored": None,
+        "run": replace(forty(), warnings=("of the run",), finished_at="now"),
+    }
+
+    def build(run: Run, verdict: Any, **more: Any) -> dict[str, Any]:
+        return {"warnings": list(run.warnings), "gate": verdict, **more}
+
+    monkeypatch.setattr(rendering, "load_run", lambda folder: known["run"])
+    monkeypatch.setattr(rendering, "read_report", lambda folder: known["stored"])
+    monkeypatch.setattr(rendering, "is_open", lambda journal: known.get("open", False))
+    monkeypatch.setattr(rendering, "build", build)
+    monkeypatch.setattr(rendering, "_judged", lambda project, run, notes: notes.append("judged") or "verdict")
+    monkeypatch.setattr(rendering, "_labelled", lambda folder, run, report: report | {"labels": "of people"})
+    return known
+
+
+def test_a_stored_report_gives_its_gate_and_the_lines_of_hooks(
+    rebuilt: dict[str, Any], tmp_path: Path
+) -> None:
+    project: Any = SimpleNamespace(root=tmp_path)
+    rebuilt["stored"] = {
+        "finished_at": "now",
+        "sections": ["s"],
+        "files": "f",
+        "warnings": ["w"],
+        "gate": "g",
+    }
+    made: Any = rendering.rendered(project, tmp_path / "run1").report
+    assert made == {"warnings": ["w"], "gate": "g", "sections": ["s"], "files": "f", "labels": "of people"}
+    rebuilt["stored"]["finished_at"] = "before"
+    made = rendering.rendered(project, tmp_path / "run1").report
+    old = "report.json is older than the journal; checked again with the built-in rules"
+    warnings = ["of the run", old, "judged"]
+    assert made == {"warnings": warnings, "gate": "verdict", "files": "run1", "labels": "of people"}
+
+
+def test_a_run_that_ended_otherwise_than_by_a_kill_keeps_its_reason(
+    rebuilt: dict[str, Any], tmp_path: Path
+) -> None:
+    project: Any = SimpleNamespace(root=tmp_path, resume=lambda run_id: f"resume {run_id}")
+    for status, reason, said in (
+        ("complete", "killed", "killed"),
+        ("incomplete", "the budget is used up", "the budget is used up"),
+        ("incomplete", "killed", f"killed; finish it with resume {rebuilt['run'].run_id}"),
+    ):
+        rebuilt["run"] = replace(rebuilt["run"], status=status, reason=reason)
+        assert rendering.read(project, tmp_path).reason == said
+    rebuilt["open"] = True
+    assert rendering.read(project, tmp_path).reason.startswith(
+        "it is still running; follow it with tfgrpo view"
+    )
+    made: Any = rendering.rendered(project, tmp_path / "run1").report
+    assert made == {"warnings": ["of the run"], "gate": None, "files": "run1"}

@@ -51,7 +51,8 @@ def test_who_knows_the_token_gets_the_page(server: PageServer) -> None:
     said = {name.lower(): value for name, value in answer.getheaders()}
     assert said["cache-control"] == "no-store"
     assert said["referrer-policy"] == "no-referrer"
-    assert said["cross-origin-resource-policy"] == "same-origin"
+    assert said["cross-origin-resource-policy"] == said["cross-origin-opener-policy"] == "same-origin"
+    assert said["content-security-policy"] == "frame-ancestors 'none'"
     assert said["x-content-type-options"] == "nosniff"
     assert "access-control-allow-origin" not in said
     assert "python" not in str(said).lower()
@@ -98,6 +99,7 @@ def test_an_invitation_leads_to_the_page_once() -> None:
     with PageServer(lambda name: WebAnswer("text/html", b"page")) as server:
         serve(server)
         path = server.invitation.partition(str(server.server_address[1]))[2]
+        assert ask(server, f"{path}state").status == 404, "it leads to the page alone, and is still good"
         first, second = ask(server, path), ask(server, path)
         assert (first.status, first.getheader("Location")) == (303, f"/{server.token}/")
         assert (second.status, second.getheader("Location")) == (404, None)
@@ -134,6 +136,56 @@ def test_connections_that_ask_nothing_keep_nobody_out(
     assert silent[0].recv(1) == b""  # it was there for longest
     for client in silent:
         client.close()
+
+
+def test_a_text_of_any_letters_arrives_whole_and_sixteen_are_answered_at_a_time() -> None:
+    text = "ü€".encode() * 500
+    with PageServer(lambda name: WebAnswer("text/plain", text)) as server:
+        serve(server)
+        assert ask(server, f"/{server.token}/").read() == text
+        server.shutdown()
+        assert [server._free.acquire(blocking=False) for _ in range(17)] == [True] * 16 + [False]
+
+
+def test_a_request_that_no_thread_can_answer_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, request: object, address: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(view_server.socketserver.ThreadingTCPServer, "process_request", full)
+    with PageServer(lambda name: None) as server:
+        for _ in range(2 * AT_ONCE):
+            with pytest.raises(RuntimeError, match="new thread"):
+                server.process_request(object(), None)
+        assert server._silent == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(ConnectionResetError(), False), (TimeoutError(), False), (ValueError("a bug"), True)]
+)
+def test_of_a_client_that_left_nothing_is_said(
+    error: Exception, told: bool, server: PageServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        raise error
+    except Exception:
+        server.handle_error(None, ("here", 1))
+    assert ("a bug" in capsys.readouterr().err) is told
+
+
+def test_no_time_is_left_for_a_request_once_it_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [10.0]
+    monkeypatch.setattr(view_server.time, "monotonic", lambda: clock[0])
+    one, other = socket.socketpair()
+    with one, other:
+        request = view_server._Request(one)
+        other.sendall(b"ab")
+        clock[0] += view_server.PATIENCE_S - 1
+        assert request.read(1) == b"a"
+        assert one.gettimeout() == 1
+        clock[0] += 1
+        with pytest.raises(TimeoutError, match="the client takes too long to ask"):
+            request.read(1)
+        request.close()
 
 
 def test_many_requests_at_once_are_bounded_and_do_no_harm() -> None:
