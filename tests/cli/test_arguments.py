@@ -44,6 +44,11 @@ def test_a_number_has_its_limits(kind: Callable[[str], float], text: str, value:
         kind(text)
 
 
+def test_a_number_of_eighteen_digits_is_refused_for_its_value_alone() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"^must be a whole number from 1 on, not '0{18}'$"):
+        whole("0" * 18, 1)
+
+
 def test_a_number_of_very_many_digits_is_refused_with_their_limit() -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="a whole number of at most 18 digits from 2 on"):
         whole("1" * 19, 2)

@@ -41,6 +41,7 @@ RANGE = ("--from-git", "main~1..main", "--into", "suite")
         [],
         ["--repo", "shop"],
         ["--repo", "shop", *RANGE, "--jobs", "0"],
+        ["--repo", "shop", *RANGE, "--jobs", "65"],
         ["--repo", "shop", *RANGE, "--limit", "0"],
         ["--repo", "shop", *RANGE, "--budget-s", "0"],
         ["--repo", "shop", *RANGE, "--budget-s", "nan"],
@@ -72,6 +73,7 @@ def test_a_dry_run_lists_what_would_be_validated_and_writes_nothing(shop: Reposi
 def test_a_dry_run_says_how_long_candidates_took_before(shop: Repository) -> None:
     with HarvestLog(Path("suite")) as log:
         log.append([make_row(elapsed_s=300.0)])
+    assert "candidate" in tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "64")
     out = tfgrpo("harvest", "--repo", "shop", *RANGE, "--dry-run", "--jobs", "2")
     assert "\nabout 2 min for 1 candidate, if all are alike: 1 of earlier harvests took 300 s each\n" in out
 
@@ -167,10 +169,13 @@ def test_environments_are_built_in_order_and_those_that_cannot_be_are_counted(
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(data))
     monkeypatch.setattr("pytest_tfgrpo.cli.harvest.env.open_builder", lambda *_: Builder())
-    command = env.env(Namespace(suite=str(tmp_path), check_sandbox="none"))
+    asked: list[str] = []
+    monkeypatch.setattr(env, "require_sandbox", asked.append)
+    command = env.env(Namespace(suite=str(tmp_path), check_sandbox="bwrap"))
     rows = [next(command).split() for _ in range(3)]
     with pytest.raises(StoreError, match=r"^1 of 3 environments could not be built$"):
         next(command)
+    assert asked == ["bwrap"]
     assert [row[1] for row in rows] == sorted(row[1] for row in rows)
     assert sorted([row[0], " ".join(row[2:])] for row in rows) == [
         ["failed", "no Python: no network"],
