@@ -209,8 +209,8 @@ def _agent(project: Project, file: str) -> str:
     own = max((name for name in names if task.endswith(f".{name}")), key=len, default=None)
     if own is None:
         raise SettingError(
-            f"library = {file!r} is a file of each agent; say whose with --task, for example "
-            f"--task {task_of(task, names[0] if names else 'NAME')}"
+            f"library = {file!r} is a file of each agent; say whose with --task-id, for example "
+            f"--task-id {task_of(task, names[0] if names else 'NAME')}"
         )
     return own
 
@@ -220,7 +220,7 @@ def other_tasks(project: Project) -> str:
     base = project.task_id
     tasks = [task_of(base, agent.name) for agent in listed_agents(ACTOR.of(project.settings))]
     known = [task for task in tasks if list_runs(project.out, task)]
-    return f"the runs of agents are in tasks of their own: add --task {' or '.join(known)}" if known else ""
+    return f"the runs of agents are in tasks of their own: add --task-id {' or '.join(known)}" if known else ""
 
 
 def find_library(project: Project, wanted: str) -> tuple[Library, Sequence[Experience]]:

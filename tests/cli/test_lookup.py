@@ -90,7 +90,7 @@ def test_a_run_that_is_not_there_or_not_one_is_an_error(wanted: str, said: str, 
     [
         ({"demo": ["one"]}, "previous", r"\(latest: one\)"),
         ({}, "latest", r"there are none yet; run pytest --tfgrpo"),
-        ({"demo.a": ["one"], "demo.b": ["one"]}, "latest", r"add --task demo.a or demo.b\)"),
+        ({"demo.a": ["one"], "demo.b": ["one"]}, "latest", r"add --task-id demo.a or demo.b\)"),
     ],
     ids=["one-run", "none", "of-agents"],
 )
@@ -188,8 +188,8 @@ def test_the_committed_library_is_that_of_the_task(
 @pytest.mark.parametrize(
     ("actor", "task", "said"),
     [
-        (AGENTS, "demo", "--task demo.a$"),
-        (AGENTS, "demo-b", "--task demo-b.a$"),
+        (AGENTS, "demo", "--task-id demo.a$"),
+        (AGENTS, "demo-b", "--task-id demo-b.a$"),
         ("python:m:a", "demo", "NAME$"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_library_of_each_agent_needs_the_task_of_one(
 
 
 def test_the_runs_of_agents_are_named_where_there_are_any(tmp_path: Path) -> None:
-    assert other_tasks(project_of(tmp_path, {"demo.b": ["one"]}, actor=AGENTS)).endswith("--task demo.b")
+    assert other_tasks(project_of(tmp_path, {"demo.b": ["one"]}, actor=AGENTS)).endswith("--task-id demo.b")
     assert other_tasks(project_of(tmp_path, actor=AGENTS, task_id="other")) == ""
 
 

@@ -273,7 +273,7 @@ def test_ten_runs_are_listed_and_all_are_on_the_page_that_is_named(
     assert (tmp_path / "own.html").read_text() == "demo"
     assert len(seen["runs"]) == 12
     folders.clear()
-    for elsewhere, said in (("add --task x", "add --task x"), ("", "run pytest --tfgrpo")):
+    for elsewhere, said in (("add --task-id x", "add --task-id x"), ("", "run pytest --tfgrpo")):
         monkeypatch.setattr(history, "other_tasks", lambda project, told=elsewhere: told)
         assert list(history.history(Namespace(html=None))) == [
             f"no runs of task 'demo' under {tmp_path / 'out'}; {said}"

@@ -327,11 +327,11 @@ def test_commands_find_the_runs_of_an_agent(two: Project, capsys: pytest.Capture
     two.scenarios(train=6, sweep=12).learn()
     capsys.readouterr()
     assert two.cli("runs") == 0
-    assert "add --task demo.half or demo.learner" in capsys.readouterr().out
+    assert "add --task-id demo.half or demo.learner" in capsys.readouterr().out
     assert two.cli("library", "promote", "latest") != 0
-    assert "add --task demo.half or demo.learner" in capsys.readouterr().err
+    assert "add --task-id demo.half or demo.learner" in capsys.readouterr().err
     assert two.cli("library", "show", "committed") != 0
-    assert "say whose with --task, for example --task demo.half" in capsys.readouterr().err
+    assert "say whose with --task-id, for example --task-id demo.half" in capsys.readouterr().err
     assert two.cli("library", "promote", "latest", "--task", "demo.learner") == 0
     assert load_library(two.root / "learner.json").experiences
     assert not load_library(two.root / "half.json").experiences
