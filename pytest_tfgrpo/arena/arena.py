@@ -16,7 +16,7 @@ from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.final_sweep import has_placebo, sweep_request, sweep_sides
 from pytest_tfgrpo.arena.plan import ArenaPlan, teacher_of
 from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, earlier_arenas, read_plan
-from pytest_tfgrpo.arena.protocol import RolloutsSpent, Trained
+from pytest_tfgrpo.arena.protocol import RolloutsSpent, TeacherCallsSpent, Trained
 from pytest_tfgrpo.arena.recorded import require_recorded
 from pytest_tfgrpo.arena.result import ArenaResult, Side
 from pytest_tfgrpo.arena.ring import open_ring, questions
@@ -87,6 +87,7 @@ class Arena:
             },
             "by_hook": {name: dict(one.identity) for name, one in plan.optimizers.items()},
             "budget_rollouts": plan.budget_rollouts,
+            "budget_teacher_calls": plan.budget_teacher_calls,
             "teacher": teacher_of(plan.settings),
             **job.stamps,
         }
@@ -131,17 +132,17 @@ class Arena:
             async with open_ring(plan, name, self.gauge, self._budget) as ring:
                 try:
                     trained = await contestant.train(ring)
-                except RolloutsSpent as error:
+                except (RolloutsSpent, TeacherCallsSpent) as error:
                     failed = str(error)
                 except ENDING:
                     raise
                 except Exception as error:  # noqa: BLE001 - an optimizer that breaks is a line of the table
                     failed, bug = failure_of(error, by_hook=name in plan.optimizers)
-                runs = ring.runs
+                runs, limited = ring.runs, ring.teacher_limited or trained.teacher_limited
             self.runs += runs
             require_recorded(runs)
             side = TrainedSide(
-                trained=trained,
+                trained=replace(trained, teacher_limited=limited),
                 spent=spending_of(runs, free=self.free),
                 wall_s=time.monotonic() - began,
                 failed=failed,
@@ -201,6 +202,7 @@ class Arena:
                     same_as=swept.same_as.get(name, ""),
                     rollouts=side.spent.rollouts,
                     teacher_calls=side.spent.teacher_calls,
+                    teacher_limited=side.trained.teacher_limited,
                     usd=side.spent.usd,
                     tokens_added=swept.tokens_added.get(name),
                     wall_s=side.wall_s,
@@ -212,13 +214,13 @@ class Arena:
             ),
             families={scenario.id: grouped.get(scenario.id, scenario.id) for scenario in evaluated},
             budget_rollouts=plan.budget_rollouts,
+            budget_teacher_calls=plan.budget_teacher_calls,
             margin=GATE_MARGIN.of(plan.settings),
             seed=SEED.of(plan.settings),
             actor=self._checked.job.actor.name,
             teacher=teacher_of(plan.settings),
             suite_hash=stamp,
             started_at=self.started_at,
-            finished_at=utc_now(),
             usd=sum(known) if len(known) == len(costs) else None,
             sweep_rollouts=last.rollouts,
             earlier=earlier_arenas(plan.folder, stamp),

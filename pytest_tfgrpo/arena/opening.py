@@ -58,7 +58,7 @@ def begun_arena(home: Path, wanted: str, given: Mapping[str, Any]) -> tuple[Path
         if value not in (None, HERE, before.get(name)) and name != "budget_usd":
             raise SettingError(f"--resume goes on as the arena began; leave --{name.replace('_', '-')} out")
     money = given["budget_usd"]
-    return found[-1], {**before, "budget_usd": before["budget_usd"] if money is None else money}
+    return found[-1], {**given, **before, "budget_usd": before["budget_usd"] if money is None else money}
 
 
 def open_plan(
@@ -80,6 +80,7 @@ def open_plan(
     own = hooked([name for name in dict.fromkeys(names) if name not in (*CONTESTANTS, PLACEBO)])
     contestants = open_contestants(names, own)
     require_teacher(contestants, settings)
+    calls = given["budget_teacher_calls"]
     suite = root if given["suite"] == HERE else Path(given["suite"]).resolve()
     plan = ArenaPlan(
         arena_id=folder.name,
@@ -91,6 +92,7 @@ def open_plan(
         contestants=contestants,
         optimizers=own,
         budget_rollouts=given["budget_rollouts"],
+        budget_teacher_calls=given["budget_rollouts"] if calls is None else calls,
         environ=environ,
         arguments=given,
     )

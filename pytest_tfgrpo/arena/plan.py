@@ -57,6 +57,8 @@ class ArenaPlan:
     """Those by hook, by name."""
     budget_rollouts: int
     """Of each contestant."""
+    budget_teacher_calls: int
+    """Of each contestant."""
     environ: Mapping[str, str]
     arguments: Mapping[str, Json]
     """Those that began it, with which it goes on."""

@@ -21,6 +21,10 @@ class RolloutsSpent(BudgetError):
     """More rollouts were requested than a contestant has left; none of them was made."""
 
 
+class TeacherCallsSpent(BudgetError):
+    """A contestant has no teacher call left; none was made."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredRollout:
     """One rollout, checked and scored."""
@@ -55,6 +59,11 @@ class Ring(Protocol):
         """Rollouts of its budget that are not spent."""
         ...
 
+    @property
+    def teacher_calls_left(self) -> int:
+        """Teacher calls of its budget that are not made."""
+        ...
+
     async def ask(
         self,
         scenarios: Sequence[Scenario],
@@ -73,15 +82,16 @@ class Ring(Protocol):
     async def teach(self, system: str, user: str) -> str:
         """Return the teacher's answer to one question.
 
-        Raises SettingError without a teacher, ModelError where it gives no usable answer, BudgetError and
-        OutageError as `ask` does.
+        Raises TeacherCallsSpent, before any call, where none is left, SettingError without a teacher,
+        ModelError where it gives no usable answer, BudgetError and OutageError as `ask` does.
         """
         ...
 
     async def learn(self, optimizer: str) -> Library:
         """Return what a learning run with an optimizer learns, also one by hook.
 
-        It has as many epochs as the rollouts left allow. Raises BudgetError, OutageError or OptimizerError.
+        It has as many epochs as the rollouts left allow, and learns from as many groups as the teacher calls
+        left allow. Raises BudgetError, OutageError or OptimizerError.
         """
         ...
 
@@ -96,6 +106,8 @@ class Trained:
     """Packs that it changed, by domain; the others stay as they are."""
     note: str = ""
     """What a reader of the table must know of it."""
+    teacher_limited: bool = False
+    """Whether it would have gone on with more teacher calls."""
 
 
 class Contestant(Protocol):

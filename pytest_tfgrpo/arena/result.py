@@ -34,6 +34,8 @@ class Side:
     rollouts: int = field(default=0, metadata=AMOUNTS)
     """Spent on training; the final sweep is no part of it."""
     teacher_calls: int = field(default=0, metadata=AMOUNTS)
+    teacher_limited: bool = False
+    """Whether its training would have gone on with more teacher calls."""
     usd: float | None = field(default=None, metadata=AMOUNTS)
     """Cost of its training; None: not known."""
     tokens_added: float | None = None
@@ -60,6 +62,8 @@ class ArenaResult:
     """Family of each eval scenario by id, in the order of the suite."""
     budget_rollouts: int
     """That each side might spend."""
+    budget_teacher_calls: int
+    """That each side might make."""
     margin: float = field(metadata=SHARES)
     """Sides that differ by less are as good as equal: ``gate_margin``."""
     seed: int
@@ -69,7 +73,6 @@ class ArenaResult:
     """Stamp of the eval scenarios."""
     started_at: str
     """ISO 8601 in UTC."""
-    finished_at: str
     usd: float | None = field(default=None, metadata=AMOUNTS)
     """Cost of all of it, with the final sweep; None: not known."""
     sweep_rollouts: int = field(default=0, metadata=AMOUNTS)

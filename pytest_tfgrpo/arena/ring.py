@@ -9,13 +9,15 @@ from dataclasses import replace
 from pytest_tfgrpo.arena.bench import Bench, open_bench, phase_of, releasing, require_complete, run_of_bench
 from pytest_tfgrpo.arena.bugs import Watched
 from pytest_tfgrpo.arena.plan import ArenaPlan, fitted, training
-from pytest_tfgrpo.arena.protocol import RolloutsSpent, ScoredRollout
+from pytest_tfgrpo.arena.protocol import RolloutsSpent, ScoredRollout, TeacherCallsSpent
+from pytest_tfgrpo.arena.teacher_limit import LimitedOptimizer, taught_in, was_limited
 from pytest_tfgrpo.core.errors import JournalError, OptimizerError, SettingError
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.settings.learning import EXPERIENCE_MAX_WORDS
 from pytest_tfgrpo.core.settings.runs import SEED
+from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.engine.engine import Engine
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.lineup import Arm
@@ -39,7 +41,9 @@ class Questions:
         """What is opened is closed by `stack`."""
         self._plan, self._prepared, self._gauge, self._stack = plan, prepared, gauge, stack
         self._bench: Bench | None = None
-        self._asked = self._taught = 0
+        self._asked = 0
+        self.taught = 0
+        """Teacher calls so far."""
 
     @property
     def runs(self) -> list[Run]:
@@ -74,12 +78,12 @@ class Questions:
         name = job.optimizer.identity.get("model")
         if not isinstance(name, str):
             raise SettingError(f"{job.task_id} needs a language model that teaches; set tfgrpo_teacher")
-        self._taught += 1
+        self.taught += 1
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         answer = await bench.context.calls.complete(
             job.models[name],
             Request(messages=messages, temperature=TEACHER_TEMPERATURE, seed=seed),
-            key=f"teach.{self._taught}",
+            key=f"teach.{self.taught}",
             purpose="learn",
             epoch=self._plan.question.epoch,
         )
@@ -113,12 +117,19 @@ class OpenRing:
         )
         self.spent = 0
         """Rollouts so far."""
+        self.teacher_limited = False
+        """Whether a learning run would have made more teacher calls."""
         self._learned: list[Run] = []
 
     @property
     def left(self) -> int:
         """Rollouts that are not spent."""
         return self._plan.budget_rollouts - self.spent
+
+    @property
+    def teacher_calls_left(self) -> int:
+        """Teacher calls that are not made."""
+        return self._plan.budget_teacher_calls - self._questions.taught - taught_in(self._learned)
 
     @property
     def runs(self) -> list[Run]:
@@ -143,6 +154,8 @@ class OpenRing:
 
     async def teach(self, system: str, user: str) -> str:
         """Return the teacher's answer; see `Ring`."""
+        if self.teacher_calls_left <= 0:
+            raise TeacherCallsSpent(f"the {plural(self._plan.budget_teacher_calls, 'teacher call')} are made")
         return await self._questions.teach(system, user, self.seed)
 
     async def learn(self, optimizer: str) -> Library:
@@ -157,11 +170,12 @@ class OpenRing:
         )
         prepared = prepare(request)
         async with releasing(prepared.job):
-            watched = Watched(prepared.job.optimizer)
+            watched = Watched(LimitedOptimizer(prepared.job.optimizer, self.teacher_calls_left))
             job = replace(prepared.job, optimizer=watched)
             engine = Engine(job, folder=prepared.folder, observe=(), gauge=self._gauge, retell=False)
             run = await engine.run()
         self._learned.append(run)
+        self.teacher_limited |= was_limited(run)
         self.spent += sum(len(group.rollouts) for result in run.phases for group in result.with_dev)
         if run.status == "aborted":
             raise OptimizerError(run.reason) from watched.error

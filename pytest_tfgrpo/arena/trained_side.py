@@ -8,6 +8,7 @@ from typing import Final
 
 from pytest_tfgrpo.arena.plan import SIDES
 from pytest_tfgrpo.arena.protocol import Trained
+from pytest_tfgrpo.arena.teacher_limit import is_taught
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.file_writing import write_json
 from pytest_tfgrpo.core.files import LIBRARY, read_plain
@@ -63,7 +64,7 @@ def spending_of(runs: Iterable[Run], *, free: bool) -> SideCost:
             sums.add_rollout(rollout)
         for call in result.calls:
             sums.add(call)
-            calls += call.purpose == "learn" and not call.key.startswith("hello.")
+            calls += is_taught(call)
     known = sums.usd or 0.0
     unknown = sums.unknown and not free
     return SideCost(

@@ -78,7 +78,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def planned(project: Path, names: str = "none,heuristic", budget: int = 24, **changes: Any) -> ArenaPlan:
-    given = {"optimizers": names, "budget_rollouts": budget, "suite": "."}
+    calls = changes.pop("budget_teacher_calls", None)
+    given = {"optimizers": names, "budget_rollouts": budget, "budget_teacher_calls": calls, "suite": "."}
     settings = from_arguments(SETTINGS | changes, learning=False)
     folder = project / "out" / "task" / "arenas" / "one"
     return open_plan(project, settings, "task", folder, given, os.environ, lambda _: {})
@@ -101,7 +102,7 @@ def carried_out(plan: ArenaPlan) -> ArenaResult:
 
 def timeless(result: ArenaResult) -> ArenaResult:
     sides = tuple(replace(side, wall_s=0.0) for side in result.sides)
-    return replace(result, sides=sides, started_at="", finished_at="")
+    return replace(result, sides=sides, started_at="")
 
 
 @pytest.fixture(scope="module")
@@ -240,12 +241,33 @@ def test_an_unknown_optimizer_is_refused(project: Path, names: str, told: str) -
 def test_a_dry_run_says_rollouts_and_cost_and_writes_nothing(project: Path, tmp_path: Path) -> None:
     plan = replace(planned(project, "none,heuristic,few-shot", budget=30), folder=tmp_path / "one")
     lines = list(dry_run(plan))
-    rows = {words[0]: words[-2:] for row in lines if (words := row.split())}
-    assert rows["heuristic"] == ["24", "$0.00"]
-    assert rows["few-shot"] == ["30", "$0.00"]
-    assert rows["final"] == ["60", "$0.00"]
-    assert rows["total"] == ["114", "$0.00"]
+    rows = {words[0]: words[-3:] for row in lines if (words := row.split())}
+    assert rows["heuristic"] == ["24", "0", "$0.00"]
+    assert rows["few-shot"] == ["30", "0", "$0.00"]
+    assert rows["final"] == ["60", "0", "$0.00"]
+    assert rows["total"] == ["114", "0", "$0.00"]
     assert not plan.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("limit", "llm", "gepa", "cost"),
+    [(None, 48, 12, "$0."), (7, 7, 7, "$0."), (0, 0, 0, "$0.00")],
+)
+def test_a_dry_run_counts_teacher_calls(
+    project: Path, limit: int | None, llm: int, gepa: int, cost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gepa")
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    plan = planned(
+        project, "none,llm,gepa", budget=48, teacher="openai:gpt-4o-mini", budget_teacher_calls=limit
+    )
+    lines = list(dry_run(plan))
+    rows = {words[0]: words[-2:] for row in lines if (words := row.split())}
+    assert int(rows["llm"][0]) <= llm
+    assert rows["gepa"][0] == str(gepa)
+    assert rows["gepa"][1].startswith(cost)
+    assert rows["total"][0] == str(int(rows["llm"][0]) + gepa)
+    assert any("after each minibatch of up to 3 rollouts" in text for text in lines) == (limit is None)
 
 
 class OwnBug(Asker):

@@ -61,6 +61,30 @@ def test_lessons_of_a_teacher_compete(tmp_path: Path, serve: Serve) -> None:
     assert llm["tokens_added"] > 10
 
 
+@pytest.mark.parametrize("limit", [0, 1, 5])
+def test_a_limit_of_teacher_calls_is_kept_and_said(tmp_path: Path, serve: Serve, limit: int) -> None:
+    def teach(request: Body, attempt: int) -> str:
+        text = asked(request)
+        (place,) = [place for place in PLACES if f"the {place} depot" in text]
+        several = {"sources": ["P1", "P2"]} if "Several tasks of one domain" in text else {}
+        return says(operation(lesson=CLAUSE.format(place=place, percent=60, maker="teacher"), **several))
+
+    model = serve(teach)
+    folder = write_world(
+        tmp_path / "world", 1, train=12, scenarios=12, eval_rollouts=1, teacher="openai:toy", acceptance="off"
+    )
+    words = ("--optimizers", "none,llm", "--budget-rollouts", "48", "--budget-teacher-calls", str(limit))
+    told = run_arena(folder, {}, *words)
+    table = table_of(folder)
+    llm = table["sides"][1]
+    assert (llm["rollouts"], llm["teacher_limited"]) == (48, True)
+    assert max(0, limit - 1) <= llm["teacher_calls"] <= limit == table["budget_teacher_calls"]
+    assert len(model.requests) == llm["teacher_calls"]
+    assert f"the limit of {limit} teacher call" in told
+    page = next(folder.glob("out/*/arenas/*/arena.html")).read_text()
+    assert f"48 rollouts and {limit} teacher call" in page
+
+
 def test_a_budget_in_money_ends_an_arena_which_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     def world(name: str) -> Path:
         agent = "support.arena.scripted_agent:paid"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from pytest_tfgrpo.arena.protocol import RolloutsSpent, ScoredRollout
+from pytest_tfgrpo.arena.protocol import RolloutsSpent, ScoredRollout, TeacherCallsSpent
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.records import Score
 from pytest_tfgrpo.core.scenarios import Prompt, PromptPack, Scenario, stamped
@@ -57,6 +57,7 @@ class FakeRing:
         library: Library | None = None,
         answer: str = "3",
         seed: int = 0,
+        teacher_calls: int = 10_000,
     ) -> None:
         self.train = tasks("train", 12) if train is None else train
         self.dev = tasks("dev", 8) if dev is None else dev
@@ -70,7 +71,7 @@ class FakeRing:
             packs={s.domain: pack_for(self.packs, s.domain) for s in known},
             max_words=32,
         )
-        self.budget, self.spent = budget, 0
+        self.budget, self.spent, self.teacher_calls = budget, 0, teacher_calls
         self.prompts: list[tuple[str, str]] = []
         """(scenario id, system text) of each rollout."""
         self.questions: list[tuple[str, str]] = []
@@ -79,6 +80,10 @@ class FakeRing:
     @property
     def left(self) -> int:
         return self.budget - self.spent
+
+    @property
+    def teacher_calls_left(self) -> int:
+        return self.teacher_calls - len(self.questions)
 
     async def ask(
         self,
@@ -122,6 +127,8 @@ class FakeRing:
         )
 
     async def teach(self, system: str, user: str) -> str:
+        if self.teacher_calls_left <= 0:
+            raise TeacherCallsSpent("no teacher call is left")
         self.questions.append((system, user))
         await asyncio.sleep(0)
         return self._teacher(system, user)

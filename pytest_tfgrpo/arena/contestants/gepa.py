@@ -16,8 +16,10 @@ from pytest_tfgrpo.arena.contestants.reflection import SYSTEM, Reflection
 from pytest_tfgrpo.arena.contestants.system_texts import SystemTexts
 from pytest_tfgrpo.arena.protocol import Ring, Trained
 from pytest_tfgrpo.core.errors import OptimizerError, SettingError, describe
+from pytest_tfgrpo.core.scenarios import PromptPack, Scenario
 from pytest_tfgrpo.core.wire.stamp import stamp
 from pytest_tfgrpo.core.wire.wire import Json
+from pytest_tfgrpo.suite.packs import pack_for
 
 if TYPE_CHECKING:
     from gepa.core.state import GEPAState
@@ -51,6 +53,19 @@ class Gepa:
         return await run_in_thread(search.run, "tfgrpo-gepa")
 
 
+def most_questions(scenarios: Sequence[Scenario], packs: Mapping[str, PromptPack], rollouts: int) -> int:
+    """Return how often the teacher may be asked: once after each minibatch, as far as the rollouts go."""
+    train = [scenario for scenario in scenarios if scenario.split == "train"]
+    pool = [scenario for scenario in scenarios if scenario.split == "dev"] or train
+    members = Counter(pack_for(packs, scenario.domain).domain for scenario in train)
+    start = min(len(pool), _dev_room(rollouts))
+    return max(0, (rollouts - start - 1) // min(MINIBATCH, *members.values()))
+
+
+def _dev_room(rollouts: int) -> int:
+    return max(1, rollouts // DEV_PASSES)
+
+
 class _Search:
     """One run of the library, which happens in a thread."""
 
@@ -59,7 +74,7 @@ class _Search:
         self._ring = ring
         self._texts = SystemTexts(ring)
         pool = ring.dev or ring.train
-        most = max(1, ring.left // DEV_PASSES)
+        most = _dev_room(ring.left)
         self._dev = drawn(pool, ring.seed, "gepa.dev")[:most] if len(pool) > most else list(pool)
         self._pool = len(pool)
 
@@ -80,11 +95,16 @@ class _Search:
             raise OptimizerError(f"the teacher answers no question of gepa: {reflection.in_a_row[-1]}")
         carried = packs and self._ring.library.experiences
         library = self._texts.library(packs) if carried else None
-        return Trained(library=library, packs=packs, note=self._note(adapter, reflection, len(packs)))
+        return Trained(
+            library=library,
+            packs=packs,
+            note=self._note(adapter, reflection, len(packs)),
+            teacher_limited=self._ring.teacher_calls_left <= 0 < self._ring.left,
+        )
 
     def _best(self, adapter: GepaAdapter, reflection: Reflection) -> Mapping[str, str]:
         def over(state: GEPAState[object, int]) -> bool:  # noqa: ARG001 - the library's signature
-            return self._ring.left <= 0 or reflection.given_up
+            return min(self._ring.left, self._ring.teacher_calls_left) <= 0 or reflection.given_up
 
         sampler = PackSampler([self._texts.place_of(s) for s in self._ring.train], self._ring.seed)
         try:

@@ -84,7 +84,7 @@ class Reflection:
         found: dict[str, str] = {}
         for place in components_to_update:
             examples = reflective_dataset.get(place, ())
-            if not examples or self.given_up or self._ring.left <= 0:
+            if not examples or self.given_up or min(self._ring.left, self._ring.teacher_calls_left) <= 0:
                 continue
             question = self._question(candidate[place], examples)
             answer = self._calls(partial(self._ask, question))

@@ -64,6 +64,11 @@ def remarks(value: Mapping[str, Any]) -> Iterator[str]:
     for side in value["sides"]:
         if side["note"]:
             yield f"{line(side['name'])}: {line(side['note'], 300)}"
+    if limited := [side["name"] for side in value["sides"] if side["teacher_limited"]]:
+        yield (
+            f"the limit of {plural(value['budget_teacher_calls'], 'teacher call')} stopped "
+            f"{_listed(limited)}; give more with --budget-teacher-calls"
+        )
     if errors := [side for side in value["sides"] if side["errors"]]:
         counts = ", ".join(f"{line(side['name'])} {side['errors']}" for side in errors)
         yield (

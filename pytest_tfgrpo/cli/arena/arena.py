@@ -29,7 +29,7 @@ from pytest_tfgrpo.runs.output_folder import make_output
 
 COMPARISON, PAGE = "comparison.json", "arena.html"
 """In the folder of an arena: how its sides compare, for programs and for people."""
-KEPT = ("optimizers", "budget_rollouts", "budget_usd", "suite", "record", "replay")
+KEPT = ("optimizers", "budget_rollouts", "budget_teacher_calls", "budget_usd", "suite", "record", "replay")
 """Arguments that an arena which is resumed has from its beginning."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from pytest_tfgrpo.cli.parsers import Parser, positive
+from pytest_tfgrpo.cli.parsers import Parser, positive, whole
 
 
 def arena(parser: Parser) -> None:
@@ -21,6 +21,12 @@ def arena(parser: Parser) -> None:
         type=positive,
         metavar="N",
         help="rollouts that each may spend on training; the final sweep comes on top",
+    )
+    parser.add_argument(
+        "--budget-teacher-calls",
+        type=whole,
+        metavar="N",
+        help="calls of the teacher that each may make (default: as many as rollouts)",
     )
     parser.add_argument(
         "--budget-usd", type=dollars, metavar="USD", help="stop before all of it costs more than this"

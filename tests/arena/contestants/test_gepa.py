@@ -10,7 +10,7 @@ import pytest
 from support.builders import make_experience
 from support.fake_ring import FakeRing, pack_of, tasks
 
-from pytest_tfgrpo.arena.contestants.gepa import Gepa, PackSampler
+from pytest_tfgrpo.arena.contestants.gepa import Gepa, PackSampler, most_questions
 from pytest_tfgrpo.core.errors import BudgetError, ModelError, OptimizerError, SettingError
 from pytest_tfgrpo.core.scenarios import Check
 from pytest_tfgrpo.learning.library.library import of
@@ -57,6 +57,29 @@ def test_it_spends_its_budget_to_the_rollout(budget):
     ring = FakeRing(partly, proposing("Be brief.", f"Solve the task. {PHRASE}", "Be long."), budget)
     train(ring)
     assert ring.spent == budget
+
+
+@pytest.mark.parametrize(("limit", "limited"), [(0, True), (1, True), (3, True), (50, False)])
+def test_it_ends_when_no_teacher_call_is_left(limit, limited):
+    texts = ("Be brief.", "Be very brief.", f"Solve the task. {PHRASE}")
+    ring = FakeRing(partly, proposing(*texts), 120, teacher_calls=limit)
+    trained = train(ring)
+    assert trained.teacher_limited == limited
+    if limited:
+        assert len(ring.questions) == limit
+        assert trained.packs == ({"text": pack_of(system=f"Solve the task. {PHRASE}")} if limit == 3 else {})
+        assert ring.left > 0, "it ran on without a teacher"
+
+
+@pytest.mark.parametrize("budget", [1, 5, 20, 47, 90])
+@pytest.mark.parametrize("dev", [0, 8])
+def test_it_asks_no_more_than_was_said_beforehand(budget, dev):
+    ring = FakeRing(
+        partly, proposing(f"Use ghp_{'aB3dE6gH9jK2mN5pQ8sT' * 2}."), budget, dev=tasks("dev", dev)
+    )
+    train(ring)
+    most = most_questions([*ring.train, *ring.dev], ring.packs, budget)
+    assert most - 1 <= len(ring.questions) <= most, "each of them is refused, and costs no rollout"
 
 
 def test_without_a_rollout_left_it_asks_for_no_text():
