@@ -13,9 +13,15 @@ from typing import Final
 
 from pytest_tfgrpo.arena.bugs import failure_of
 from pytest_tfgrpo.arena.contestants.learned import Learned
-from pytest_tfgrpo.arena.final_sweep import has_placebo, sweep_request, sweep_sides
+from pytest_tfgrpo.arena.final_sweep import (
+    SweptSides,
+    abandoned_sweeps,
+    has_placebo,
+    sweep_request,
+    sweep_sides,
+)
 from pytest_tfgrpo.arena.plan import ArenaPlan, teacher_of
-from pytest_tfgrpo.arena.plan_file import PLAN, SCHEMA, earlier_arenas, read_plan
+from pytest_tfgrpo.arena.plan_file import SCHEMA, read_plan
 from pytest_tfgrpo.arena.protocol import RolloutsSpent, TeacherCallsSpent, Trained
 from pytest_tfgrpo.arena.recorded import require_recorded
 from pytest_tfgrpo.arena.result import ArenaResult, Side
@@ -38,6 +44,7 @@ from pytest_tfgrpo.core.errors import (
     StoreError,
 )
 from pytest_tfgrpo.core.file_writing import write_json
+from pytest_tfgrpo.core.files import ARENA_PLAN
 from pytest_tfgrpo.core.python.clock import utc_now
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.scenarios import given_families
@@ -49,7 +56,7 @@ from pytest_tfgrpo.engine.preparation.prepare import Prepared, prepare
 from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.numerics.planning import MIN_INTERVAL
-from pytest_tfgrpo.runs.earlier_runs import eval_stamp
+from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, eval_stamp
 from pytest_tfgrpo.suite.families import families_of
 
 NO_PLACEBO: Final = "placebo not possible: no prompt can carry another lesson in place of its own"
@@ -94,7 +101,7 @@ class Arena:
 
     def begin(self) -> None:
         """Write the plan, or read what is on file of it; raises ResumeError where something differs."""
-        path = self.plan.folder / PLAN
+        path = self.plan.folder / ARENA_PLAN
         own = to_wire(self.identity)
         if not path.is_file():
             begun = {"started_at": self.started_at, "arguments": to_wire(self.plan.arguments)}
@@ -108,8 +115,9 @@ class Arena:
                 f"arena {self.plan.arena_id} cannot be resumed: {', '.join(differing)} changed since; "
                 "restore them, or leave --resume out"
             )
-        for name in self.plan.contestants:
-            if (side := read_side(self.plan.folder, name)) is not None:
+        for name, contestant in self.plan.contestants.items():
+            side = None if contestant is None else read_side(self.plan.folder, name)
+            if side is not None and not side.failed:  # what failed is tried again, from what is on file
                 self._take(name, side)
 
     def _take(self, name: str, side: TrainedSide) -> None:
@@ -180,6 +188,8 @@ class Arena:
         """Run the final sweep, and return the result; all sides are trained."""
         plan = self.plan
         fit = {name: self.sides[name].trained for name in plan.contestants if not self.sides[name].failed}
+        before = spending_of(abandoned_sweeps(plan, len(fit)), free=self.free)
+        self._budget.spend_all(usd=before.known_usd, tokens=before.tokens, unknown=0)
         self.gauge = Gauge()
         swept = await sweep_sides(
             plan, fit, self._taught if PLACEBO in fit else None, self.gauge, self._budget
@@ -190,28 +200,12 @@ class Arena:
         grouped = (given_families if len(evaluated) < MIN_INTERVAL else families_of)(evaluated)
         last = spending_of([swept.run], free=self.free)
         stamp = eval_stamp(plan.scenarios)
-        costs = [side.spent.usd for side in self.sides.values()] + [last.usd]
+        costs = [spent.usd for spent in (*(side.spent for side in self.sides.values()), before, last)]
         known = [cost for cost in costs if cost is not None]
         return ArenaResult(
             arena_id=plan.arena_id,
             task_id=plan.task_id,
-            sides=tuple(
-                Side(
-                    name=name,
-                    scores=swept.scores.get(name, {}),
-                    same_as=swept.same_as.get(name, ""),
-                    rollouts=side.spent.rollouts,
-                    teacher_calls=side.spent.teacher_calls,
-                    teacher_limited=side.trained.teacher_limited,
-                    usd=side.spent.usd,
-                    tokens_added=swept.tokens_added.get(name),
-                    wall_s=side.wall_s,
-                    note=side.failed or side.trained.note,
-                    bug=side.bug,
-                    files=files_of(plan.folder, name),
-                )
-                for name, side in ((name, self.sides[name]) for name in plan.contestants)
-            ),
+            sides=tuple(self._side(name, swept) for name in plan.contestants),
             families={scenario.id: grouped.get(scenario.id, scenario.id) for scenario in evaluated},
             budget_rollouts=plan.budget_rollouts,
             budget_teacher_calls=plan.budget_teacher_calls,
@@ -223,7 +217,25 @@ class Arena:
             started_at=self.started_at,
             usd=sum(known) if len(known) == len(costs) else None,
             sweep_rollouts=last.rollouts,
-            earlier=earlier_arenas(plan.folder, stamp),
+            earlier=earlier_evaluations(plan.out, plan.task_id, plan.arena_id, stamp)["earlier"],
+        )
+
+    def _side(self, name: str, swept: SweptSides) -> Side:
+        side = self.sides[name]
+        return Side(
+            name=name,
+            scores=swept.scores.get(name, {}),
+            same_as=swept.same_as.get(name, ""),
+            variant=swept.variants.get(name, ""),
+            rollouts=side.spent.rollouts,
+            teacher_calls=side.spent.teacher_calls,
+            teacher_limited=side.trained.teacher_limited,
+            usd=side.spent.usd,
+            tokens_added=swept.tokens_added.get(name),
+            wall_s=side.wall_s,
+            note=side.failed or side.trained.note,
+            bug=side.bug,
+            files=files_of(self.plan.folder, name),
         )
 
 

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pytest_tfgrpo.arena.bench import open_bench, run_of_bench
-from pytest_tfgrpo.arena.plan import FINAL, ArenaPlan
+from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.arena.protocol import Trained
+from pytest_tfgrpo.core.files import ARENA_SIDES, ARENA_SWEEP, JOURNAL, RUNS
 from pytest_tfgrpo.core.lessons import Library
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Group, Phase, Run
 from pytest_tfgrpo.core.settings.runs import SEED
+from pytest_tfgrpo.core.wire.stamp import combined_stamp
 from pytest_tfgrpo.engine.gauge import Gauge
 from pytest_tfgrpo.engine.lineup import Arm, alike
 from pytest_tfgrpo.engine.preparation.prepare import prepare
@@ -19,7 +21,10 @@ from pytest_tfgrpo.engine.request import RunRequest
 from pytest_tfgrpo.learning.placebo import PLACEBO, as_placebo
 from pytest_tfgrpo.learning.prompts import Ask, PromptBuilder
 from pytest_tfgrpo.llm.limits.budget import Budget
+from pytest_tfgrpo.metrics.looks import variant_of
 from pytest_tfgrpo.runs.job import Job
+from pytest_tfgrpo.runs.journal.journal_contents import has_begun, load_run
+from pytest_tfgrpo.suite.packs import pack_for
 
 BYTES_PER_TOKEN = 4.0
 """Of a prompt, roughly."""
@@ -32,6 +37,7 @@ class SweptSides:
     scores: Mapping[str, Mapping[str, tuple[float | None, ...]]]
     tokens_added: Mapping[str, float]
     same_as: Mapping[str, str]
+    variants: Mapping[str, str]
     run: Run
 
 
@@ -42,17 +48,43 @@ def sweep_phases(plan: ArenaPlan, count: int) -> list[Phase]:
 
 def sweep_request(plan: ArenaPlan, count: int, budget: Budget | None = None) -> RunRequest:
     """Return the request of the final sweep of so many sides."""
-    return plan.request(FINAL, f"{plan.arena_id}-{FINAL}", sweep_phases(plan, count), budget)
+    return plan.request(ARENA_SWEEP, sweep_id(plan, count), sweep_phases(plan, count), budget)
+
+
+def sweep_id(plan: ArenaPlan, count: int) -> str:
+    """Return the id of the sweep of so many sides: one that is trained later is asked beside all others."""
+    whole = count == len(plan.contestants)
+    return f"{plan.arena_id}-{ARENA_SWEEP}{'' if whole else f'-{count}'}"
+
+
+def abandoned_sweeps(plan: ArenaPlan, count: int) -> list[Run]:
+    """Return sweeps on file but that of so many sides; raises JournalError."""
+    home, own = plan.folder / ARENA_SIDES / ARENA_SWEEP / RUNS, sweep_id(plan, count)
+    paths = [path.parent for path in sorted(home.glob(f"*/{JOURNAL}")) if path.parent.name != own]
+    return [load_run(path) for path in paths if has_begun(path / JOURNAL)]
 
 
 def prompts_of(job: Job, trained: Trained, *, placebo: bool = False) -> Ask:
     """Return what renders the prompts of a side."""
-    library: Library = job.library if trained.library is None else trained.library
+    library = _library(job, trained, placebo=placebo)
     own = replace(job, packs={**job.packs, **trained.packs})
     if not placebo:
         return PromptBuilder(own, library).ask
     wrong = Phase(epoch=0, mode=PLACEBO, temperature=0.0, rollouts=1, scenarios=())
-    return PromptBuilder(own, as_placebo(library, SEED.of(job.settings)), wrong).ask
+    return PromptBuilder(own, library, wrong).ask
+
+
+def _library(job: Job, trained: Trained, *, placebo: bool) -> Library:
+    library = job.library if trained.library is None else trained.library
+    return as_placebo(library, SEED.of(job.settings)) if placebo else library
+
+
+def _variant(run: Run, job: Job, trained: Trained, *, placebo: bool) -> str:
+    """Return what a side is known as among the variants that an eval split has seen."""
+    packs = {**job.packs, **trained.packs}
+    used = combined_stamp({pack_for(packs, scenario.domain).stamp for scenario in job.scenarios})
+    asked = replace(run, stamps={**run.stamps, "packs": used})
+    return variant_of(asked, _library(job, trained, placebo=placebo).hash)
 
 
 def has_placebo(job: Job, trained: Trained, scenarios: Sequence[str]) -> bool:
@@ -80,6 +112,10 @@ async def sweep_sides(
         scores=_scores(names, arms, groups),
         tokens_added=dict(zip(names, _tokens_added(job, arms), strict=True)),
         same_as=_same_as(names, arms),
+        variants={
+            name: _variant(run, job, sides[name], placebo=name == PLACEBO and placebo_of is not None)
+            for name in names
+        },
         run=run,
     )
 

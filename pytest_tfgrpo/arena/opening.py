@@ -10,17 +10,17 @@ from typing import Any, Final
 from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.contestants.registry import CONTESTANTS
 from pytest_tfgrpo.arena.plan import (
-    FINAL,
     ArenaPlan,
     arena_settings,
     choose_scenarios,
     require_rollouts,
     require_teacher,
 )
-from pytest_tfgrpo.arena.plan_file import PLAN, read_plan
+from pytest_tfgrpo.arena.plan_file import read_plan
 from pytest_tfgrpo.arena.protocol import Contestant
-from pytest_tfgrpo.arena.result import RESULT
+from pytest_tfgrpo.arena.result import has_ended
 from pytest_tfgrpo.core.errors import ResumeError, SettingError
+from pytest_tfgrpo.core.files import ARENA_PLAN, ARENA_SWEEP
 from pytest_tfgrpo.core.keys.agent_list import NAME_LENGTH, is_agent_name
 from pytest_tfgrpo.core.settings import Settings
 from pytest_tfgrpo.core.texts.named_values import nearest
@@ -30,8 +30,6 @@ from pytest_tfgrpo.protocols import Optimizer
 from pytest_tfgrpo.scoring.checks.registry import KINDS
 from pytest_tfgrpo.suite.collection import collect
 
-ARENAS: Final = "arenas"
-"""In a task's output folder, a folder for each arena."""
 HERE: Final = "."
 """The suite: that of the project."""
 
@@ -42,11 +40,12 @@ OpenHooked = Callable[[Sequence[str]], Mapping[str, Optimizer]]
 def begun_arena(home: Path, wanted: str, given: Mapping[str, Any]) -> tuple[Path, dict[str, Any]]:
     """Return the folder of the arena to go on with, and its arguments: by its id, or the latest open one.
 
+    One in which our own code failed is open.
     What is `given` now must not differ, but for the budget in money. Raises ResumeError and SettingError.
     """
-    known = sorted(path.parent for path in home.glob(f"*/{PLAN}"))
+    known = sorted(path.parent for path in home.glob(f"*/{ARENA_PLAN}"))
     if wanted == "latest":
-        found = [path for path in known if not (path / RESULT).is_file()]
+        found = [path for path in known if not has_ended(path)]
     else:
         found = [path for path in known if path.name == wanted]
     if not found:
@@ -107,7 +106,7 @@ def _require_folder(name: str) -> None:
             f"--optimizers: {line(name, NAME_LENGTH)!r} cannot name a folder; use at most {NAME_LENGTH} "
             "letters, digits, '.', '_', '-'"
         )
-    if name.casefold() == FINAL:
+    if name.casefold() == ARENA_SWEEP:
         raise SettingError(
             f"--optimizers: {name!r} is the folder of the final sweep; give the optimizer another name"
         )

@@ -10,6 +10,7 @@ from typing import Final
 from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.protocol import Contestant
 from pytest_tfgrpo.core.errors import SettingError
+from pytest_tfgrpo.core.files import ARENA_SIDES
 from pytest_tfgrpo.core.keys.agent_list import listed_agents
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Phase
@@ -32,10 +33,6 @@ from pytest_tfgrpo.llm.limits.budget import Budget
 from pytest_tfgrpo.protocols import Optimizer
 from pytest_tfgrpo.runs.schedule import most_rollouts
 
-SIDES: Final = "sides"
-"""In the folder of an arena, the output folder of what its sides run: a task each."""
-FINAL: Final = "final"
-"""The task of the final sweep, beside those of the sides."""
 LEAST_GROUP: Final = 2
 
 
@@ -62,6 +59,11 @@ class ArenaPlan:
     environ: Mapping[str, str]
     arguments: Mapping[str, Json]
     """Those that began it, with which it goes on."""
+
+    @property
+    def out(self) -> Path:
+        """The output folder that its task's runs are in, too."""
+        return self.folder.parents[2]
 
     def split(self, name: str) -> list[Scenario]:
         """Return the scenarios of a split."""
@@ -99,7 +101,7 @@ class ArenaPlan:
         return RunRequest(
             root=self.root,
             settings=(settings or self.settings).with_values(
-                out=str(self.folder / SIDES), task_id=name, optimizer=optimizer
+                out=str(self.folder / ARENA_SIDES), task_id=name, optimizer=optimizer
             ),
             scenarios=self.scenarios,
             phases=phases,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_tfgrpo.arena.plan import SIDES, ArenaPlan
+from pytest_tfgrpo.arena.final_sweep import abandoned_sweeps
+from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.core.errors import RecordingError
-from pytest_tfgrpo.core.files import JOURNAL
+from pytest_tfgrpo.core.files import ARENA_SIDES, JOURNAL
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.settings.agents import RECORD
 from pytest_tfgrpo.core.texts.text import plural
@@ -15,12 +16,18 @@ from pytest_tfgrpo.recording.writing import describe, record
 from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
 
 
-def record_arena(plan: ArenaPlan) -> Iterator[str]:
-    """Record the runs of all sides and the final sweep where the setting says so; raises RecordingError."""
+def record_arena(plan: ArenaPlan, competing: int) -> Iterator[str]:
+    """Record the runs of all sides and the final sweep where the setting says so; raises RecordingError.
+
+    `competing` are the sides of that sweep.
+    """
     file = RECORD.of(plan.settings)
     if not file:
         return
-    for path in sorted((plan.folder / SIDES).glob(f"*/runs/*/{JOURNAL}")):
+    left = {run.run_id for run in abandoned_sweeps(plan, competing)}
+    for path in sorted((plan.folder / ARENA_SIDES).glob(f"*/runs/*/{JOURNAL}")):
+        if path.parent.name in left:
+            continue
         run, rollouts = load_run(path.parent), read_log(path.parent).rollouts.values()
         yield from describe(file, record(plan.root / file, run, rollouts))
 

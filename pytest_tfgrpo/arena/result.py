@@ -10,14 +10,12 @@ from typing import Final
 from pytest_tfgrpo.arena.bugs import OwnBugError
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.file_writing import write_json
-from pytest_tfgrpo.core.files import read_plain
+from pytest_tfgrpo.core.files import ARENA_RESULT, read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import AMOUNTS, SHARES, from_wire, to_wire
 
 SCHEMA: Final = "tfgrpo.arena/1"
-RESULT: Final = "arena.json"
-"""Name of its file, in the folder of the arena."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +29,8 @@ class Side:
     Empty where the side did not compete, as `note` says."""
     same_as: str = ""
     """An earlier side whose prompts are all equal to its own, so that they ran once for both."""
+    variant: str = ""
+    """What it counts as among the variants that an eval split has seen; empty where it did not compete."""
     rollouts: int = field(default=0, metadata=AMOUNTS)
     """Spent on training; the final sweep is no part of it."""
     teacher_calls: int = field(default=0, metadata=AMOUNTS)
@@ -78,7 +78,7 @@ class ArenaResult:
     sweep_rollouts: int = field(default=0, metadata=AMOUNTS)
     """Of the final sweep; a prompt that several sides share ran once."""
     earlier: int = field(default=0, metadata=AMOUNTS)
-    """Arenas of the task that ended before on the same eval scenarios; a replay is none."""
+    """Runs and arenas of the task that swept the same eval scenarios before; a replay is none."""
 
     def side(self, name: str) -> Side:
         """Return the side of a name; raises KeyError."""
@@ -96,9 +96,20 @@ def require_no_bug(result: ArenaResult) -> None:
 
 def write_result(folder: Path, result: ArenaResult) -> Path:
     """Write the result's file into the folder of the arena; raises JournalError."""
-    path = folder / RESULT
+    path = folder / ARENA_RESULT
     write_json(path, {"schema": SCHEMA, **to_wire(result)})
     return path
+
+
+def has_ended(folder: Path) -> bool:
+    """Return whether an arena ended, and not by a failure of our code, after which it can go on."""
+    path = folder / ARENA_RESULT
+    if not path.is_file():
+        return False
+    try:
+        return not any(side.bug for side in read_result(path).sides)
+    except JournalError:
+        return True
 
 
 def read_result(path: Path) -> ArenaResult:

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from pytest_tfgrpo.arena.plan import SIDES
 from pytest_tfgrpo.arena.protocol import Trained
 from pytest_tfgrpo.arena.teacher_limit import is_taught
 from pytest_tfgrpo.core.errors import JournalError
 from pytest_tfgrpo.core.file_writing import write_json
-from pytest_tfgrpo.core.files import LIBRARY, read_plain
+from pytest_tfgrpo.core.files import ARENA_SIDES, LIBRARY, read_plain
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Run
 from pytest_tfgrpo.core.wire.strict import load_json
@@ -81,7 +80,7 @@ def keep_side(folder: Path, name: str, side: TrainedSide) -> None:
 
     A placebo made none: its lessons are those of another side.
     """
-    home = folder / SIDES / name
+    home = folder / ARENA_SIDES / name
     home.mkdir(parents=True, exist_ok=True)
     if side.trained.library is not None and name != PLACEBO:
         save_library(home / LIBRARY, side.trained.library)
@@ -92,7 +91,7 @@ def keep_side(folder: Path, name: str, side: TrainedSide) -> None:
 
 def read_side(folder: Path, name: str) -> TrainedSide | None:
     """Return what a side trained; None where it has not ended. Raises JournalError."""
-    path = folder / SIDES / name / TRAINED
+    path = folder / ARENA_SIDES / name / TRAINED
     try:
         value = load_json(read_plain(path))
         if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
@@ -106,6 +105,6 @@ def read_side(folder: Path, name: str) -> TrainedSide | None:
 
 def files_of(folder: Path, name: str) -> tuple[str, ...]:
     """Return the files that a side made, as paths in the folder of the arena."""
-    home = folder / SIDES / name
+    home = folder / ARENA_SIDES / name
     found = [home / LIBRARY, *sorted(home.glob(f"{PACKS}/*/{MANIFEST}"))]
     return tuple(path.relative_to(folder).as_posix() for path in found if path.is_file())

@@ -9,7 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_tfgrpo.core.files import JOURNAL, MANIFEST, PER_EPOCH, REPLICATIONS, RUNS, open_plain, run_folder
+from pytest_tfgrpo.core.files import (
+    ARENA_PLAN,
+    ARENA_RESULT,
+    ARENAS,
+    JOURNAL,
+    MANIFEST,
+    PER_EPOCH,
+    REPLICATIONS,
+    RUNS,
+    open_plain,
+    run_folder,
+)
 from pytest_tfgrpo.core.scenarios import Scenario
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import Json
@@ -32,34 +43,35 @@ def eval_stamp(scenarios: Iterable[Scenario]) -> str:
 def earlier_evaluations(
     out: Path | None, task_id: str, run_id: str, stamp: str, committed: Looks = MappingProxyType({})
 ) -> Json:
-    """Return how many runs of the task before `run_id` swept the eval split with `stamp`, and the latest.
+    """Return how many runs and arenas before `run_id` swept the eval split with `stamp`, and the latest.
 
     `variants` are the builds that they evaluated, with those that `committed` files remember. Run ids sort by
     time, so that a resumed run counts what it counted before. A run that cannot be read counts for nothing,
     and neither does a replay: it repeats answers that were counted before.
     """
-    found = [row for row in _evaluated_runs(out, task_id) if row[0] < run_id and row[1] == stamp]
-    variants = {variant for _, _, variant in found}.union(committed.get(stamp, ()))
+    found = sorted(row for row in _evaluated_runs(out, task_id) if row[0] < run_id and row[1] == stamp)
+    variants = {variant for _, _, own in found for variant in own}.union(committed.get(stamp, ()))
     runs = [run for run, _, _ in found]
     return {"earlier": len(found), "runs": runs[-LISTED:], "variants": sorted(variants)}
 
 
 def looks_on_disk(out: Path | None, task_id: str) -> Looks:
     """Return the variants that the runs of a task have evaluated, by eval split."""
-    return merged(*({split: (variant,)} for _, split, variant in _evaluated_runs(out, task_id)))
+    return merged(*({split: variants} for _, split, variants in _evaluated_runs(out, task_id)))
 
 
-def _evaluated_runs(out: Path | None, task_id: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each run that ended a sweep of the eval split: its id, the stamp of the split, the variant."""
+def _evaluated_runs(out: Path | None, task_id: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the id of each run or arena that ended an eval sweep, the stamp of the split, the variants."""
     runs = run_folder(out, task_id, "-").parent if out is not None else None
     if runs is None:
         return
     seeds = (runs.parent / REPLICATIONS).glob(f"*/*/{glob.escape(task_id)}/{runs.name}/*/{JOURNAL}")
-    for path in sorted([*runs.glob(f"*/{JOURNAL}"), *seeds], key=lambda path: path.parent.name):
+    for path in (*runs.glob(f"*/{JOURNAL}"), *seeds):
         split = _stamp_in(path)
         variant = None if split is None else _variant_in(path.with_name(PER_EPOCH))
         if split is not None and variant is not None:
-            yield path.parent.name, split, variant
+            yield path.parent.name, split, (variant,)
+    yield from _arenas(runs.parent)
 
 
 def dev_before(out: Path, task_id: str, wanted: str) -> frozenset[str] | None:
@@ -88,6 +100,19 @@ def _is_complete(manifest: Path) -> bool:
         return bool(load_json(manifest.read_bytes())["status"] == "complete")
     except FileNotFoundError:
         return False
+
+
+def _arenas(task: Path) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield each arena that ended, and was no replay, as a run that evaluated a variant for each side."""
+    for path in task.glob(f"{ARENAS}/*/{ARENA_RESULT}"):
+        try:
+            value = load_json(path.read_bytes())
+            variants = tuple(str(side["variant"]) for side in value["sides"] if side["variant"])
+            begun = load_json(path.with_name(ARENA_PLAN).read_bytes())["arguments"]
+            if variants and not begun.get("replay"):
+                yield path.parent.name, str(value["suite_hash"]), variants
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
 
 
 def _stamp_in(path: Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -19,9 +20,8 @@ from pytest_tfgrpo.arena.arena import NO_PLACEBO, Arena, holding
 from pytest_tfgrpo.arena.bugs import OwnBugError
 from pytest_tfgrpo.arena.contestants.learned import Learned
 from pytest_tfgrpo.arena.dry_run import dry_run
-from pytest_tfgrpo.arena.opening import open_contestants, open_plan
+from pytest_tfgrpo.arena.opening import begun_arena, open_contestants, open_plan
 from pytest_tfgrpo.arena.plan import ArenaPlan, fitted
-from pytest_tfgrpo.arena.plan_file import earlier_arenas
 from pytest_tfgrpo.arena.protocol import Ring, RolloutsSpent, Trained
 from pytest_tfgrpo.arena.result import ArenaResult, read_result, require_no_bug, write_result
 from pytest_tfgrpo.core.errors import BudgetError, JournalError, ResumeError, SettingError
@@ -31,6 +31,7 @@ from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.learning.optimizer import heuristic
 from pytest_tfgrpo.learning.placebo import PLACEBO
 from pytest_tfgrpo.protocols import LearningContext, Proposal
+from pytest_tfgrpo.runs.earlier_runs import earlier_evaluations, looks_on_disk
 from pytest_tfgrpo.runs.journal.journal_contents import read_log
 from pytest_tfgrpo.suite.packs import pack_for, rewritten
 
@@ -289,6 +290,61 @@ def test_an_error_of_our_own_is_kept_as_a_bug_and_not_that_of_an_optimizer(
         require_no_bug(result)
 
 
+class Mended(Asker):
+    """Asks, and breaks until it is mended."""
+
+    broken = True
+
+    async def train(self, ring: Ring) -> Trained:
+        await ring.ask(ring.train[:3])
+        if Mended.broken:
+            await ring.ask(list("x"))  # type: ignore[arg-type]  # our code breaks on it
+        await ring.ask(ring.train[:5])
+        return Trained()
+
+
+def test_what_failed_is_tried_again_from_what_is_on_file_and_asked_beside_all_others(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(planned(project, "none,few-shot"), folder=tmp_path / "arenas" / "one")
+    known: dict[str, Any] = {"none": plan.contestants["none"], PLACEBO: None}
+    known |= {"heuristic": Learned("heuristic"), "mended": Mended()}
+    plan = replace(plan, contestants=known)
+    proposal = heuristic.Proposal
+    monkeypatch.setattr(heuristic, "Proposal", None)
+    monkeypatch.setattr(Mended, "broken", True)
+    failed = carried_out(plan)
+    assert [bool(side.bug) for side in failed.sides] == [False, False, True, True]
+    assert failed.side(PLACEBO).note == NO_PLACEBO
+    write_result(plan.folder, failed)
+    given = {"budget_usd": 2.0}
+    assert begun_arena(tmp_path / "arenas", "latest", given)[0] == plan.folder, "one with a bug is open"
+    made = {path: path.stat().st_size for path in plan.folder.glob("sides/*/runs/*/journal.jsonl")}
+    assert carried_out(plan).side("mended").bug, "it fails again, and nothing runs again"
+    lines = [path.read_bytes()[size:] for path, size in made.items()]
+    assert not any(b'"event":"rollout"' in more for more in lines)
+
+    monkeypatch.setattr(heuristic, "Proposal", proposal)
+    monkeypatch.setattr(Mended, "broken", False)
+    mended = carried_out(plan)
+    assert {side.name: side.rollouts for side in mended.sides} == {
+        "none": 0,
+        PLACEBO: 0,
+        "heuristic": 24,
+        "mended": 8,
+    }
+    assert not any(side.bug for side in mended.sides)
+    assert mended.side(PLACEBO).note == "placebo of heuristic"
+    assert set(mended.side("heuristic").scores) == set(mended.families)
+    runs = {path.name for path in (plan.folder / "sides" / "final" / "runs").iterdir()}
+    assert runs == {"one-final-1", "one-final"}
+    whole = carried_out(replace(plan, folder=tmp_path / "others" / "two"))
+    assert timeless(mended) == timeless(whole)
+    write_result(plan.folder, mended)
+    with pytest.raises(ResumeError, match="no interrupted arena"):
+        begun_arena(tmp_path / "arenas", "latest", given)
+
+
 class Spoiled:
     """An optimizer by hook that breaks."""
 
@@ -311,24 +367,35 @@ def test_an_optimizer_that_breaks_in_a_learning_run_is_a_bug_where_it_is_ours(
     assert bool(result.side(name).bug) == (name == "heuristic")
 
 
-def test_arenas_that_ended_on_the_same_eval_split_are_counted(project: Path, tmp_path: Path) -> None:
-    plan = replace(planned(project, "none,few-shot"), folder=tmp_path / "one")
-    result = carried_out(plan)
-    assert result.earlier == 0
-    write_result(plan.folder, result)
-    assert earlier_arenas(plan.folder, result.suite_hash) == 0, "itself is none"
-    for name, values, arguments in (
-        ("same", {}, {}),
-        ("other", {"suite_hash": "00"}, {}),
-        ("replay", {}, {"replay": "all.jsonl"}),
-    ):
-        folder = tmp_path / name
-        folder.mkdir()
-        Arena(replace(plan, folder=folder, arguments=arguments)).begin()
-        write_result(folder, replace(result, **values))
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "arena.json").write_text("{")
-    assert earlier_arenas(plan.folder, result.suite_hash) == 1
+def test_runs_and_arenas_that_swept_the_same_eval_split_are_counted(project: Path, tmp_path: Path) -> None:
+    task = tmp_path / "task"
+
+    def arena(name: str, **changes: Any) -> ArenaResult:
+        settings = planned(project, "none,heuristic", **changes)
+        return carried_out(replace(settings, arena_id=name, folder=task / "arenas" / name))
+
+    first = arena("2026a")
+    assert first.earlier == 0
+    write_result(task / "arenas" / "2026a", first)
+    none, heuristic = (first.side(name).variant for name in ("none", "heuristic"))
+    assert none != heuristic
+    home = task / "arenas" / "2026a" / "sides" / "heuristic" / "runs" / "2026a-heuristic-1"
+    assert looks_on_disk(tmp_path, "task") == {first.suite_hash: tuple(sorted((none, heuristic)))}
+    found = earlier_evaluations(tmp_path, "task", "2026b", first.suite_hash)
+    assert (found["earlier"], found["runs"]) == (1, ["2026a"]), "a plain run counts it"
+    assert found["variants"] == sorted((none, heuristic))
+    assert earlier_evaluations(tmp_path, "task", "2026", first.suite_hash)["earlier"] == 0, "it came later"
+    swept = {"variant": none, "epochs": [{"mode": "eval", "rollouts": 20}]}
+    for name in ("2026b", "2026d"):
+        shutil.copytree(home, task / "runs" / name)
+        (task / "runs" / name / "per-epoch.json").write_text(json.dumps(swept))
+    assert arena("2026c").earlier == 2, "an arena counts plain runs and arenas before it"
+    plan = task / "arenas" / "2026a" / "plan.json"
+    begun = json.loads(plan.read_text())
+    plan.write_text(json.dumps({**begun, "arguments": {**begun["arguments"], "replay": "all.jsonl"}}))
+    assert looks_on_disk(tmp_path, "task") == {first.suite_hash: (none,)}, "a replay is none"
+    (task / "arenas" / "2026a" / "arena.json").write_text("{")
+    assert earlier_evaluations(tmp_path, "task", "2026c", first.suite_hash)["runs"] == ["2026b"]
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def remarks(value: Mapping[str, Any]) -> Iterator[str]:
         )
     if value["earlier"]:
         yield (
-            f"{plural(value['earlier'], 'arena')} of this task ended before on the same eval scenarios: the "
-            "best of several looks better than it is; confirm it on a fresh eval split"
+            f"earlier runs and arenas of this task on the same eval scenarios: {value['earlier']}; the best "
+            "of several looks better than it is, so confirm it on a fresh eval split"
         )
     if gain_pairs(value):
         yield "each side was trained once: with another seed an optimizer may come out better or worse"

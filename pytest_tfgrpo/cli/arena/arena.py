@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_tfgrpo.api.hooked import hooked_optimizers
 from pytest_tfgrpo.arena.arena import ENDING, Arena, holding
 from pytest_tfgrpo.arena.dry_run import dry_run
-from pytest_tfgrpo.arena.opening import ARENAS, begun_arena, open_plan
+from pytest_tfgrpo.arena.opening import begun_arena, open_plan
 from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.arena.progress import trained_line, watch
 from pytest_tfgrpo.arena.recorded import record_arena
@@ -23,6 +23,7 @@ from pytest_tfgrpo.arena.result import require_no_bug, write_result
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import open_project
 from pytest_tfgrpo.core.file_writing import write_json, write_text
+from pytest_tfgrpo.core.files import ARENAS
 from pytest_tfgrpo.core.texts.text import line
 from pytest_tfgrpo.runs.journal.journal_contents import new_run_id
 from pytest_tfgrpo.runs.output_folder import make_output
@@ -40,7 +41,7 @@ def arena(arguments: Arguments) -> Iterator[str]:
     if arguments.dry_run:
         yield from dry_run(plan)
         return
-    make_output(plan.folder.parents[2])
+    make_output(plan.out)
     screen = sys.stderr if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
     with holding(plan.folder), asyncio.Runner() as runner:
         one.begin()
@@ -57,7 +58,7 @@ def arena(arguments: Arguments) -> Iterator[str]:
             yield f"interrupted; go on with: tfgrpo arena --resume {plan.arena_id}"
             raise
         write_result(plan.folder, result)
-        yield from record_arena(plan)
+        yield from record_arena(plan, sum(bool(side.scores) for side in result.sides))
     value = compare_sides(result)
     write_json(plan.folder / COMPARISON, value)
     page = plan.folder / PAGE
