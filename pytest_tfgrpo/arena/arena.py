@@ -83,6 +83,8 @@ class Arena:
         self.started_at = utc_now()
         self.runs: list[Run] = []
         """Runs of this process that have ended."""
+        self.abandoned: list[Run] = []
+        """Earlier sweeps, of fewer sides."""
 
     @property
     def identity(self) -> dict[str, Json]:
@@ -188,7 +190,8 @@ class Arena:
         """Run the final sweep, and return the result; all sides are trained."""
         plan = self.plan
         fit = {name: self.sides[name].trained for name in plan.contestants if not self.sides[name].failed}
-        before = spending_of(abandoned_sweeps(plan, len(fit)), free=self.free)
+        self.abandoned = abandoned_sweeps(plan, len(fit))
+        before = spending_of(self.abandoned, free=self.free)
         self._budget.spend_all(usd=before.known_usd, tokens=before.tokens, unknown=0)
         self.gauge = Gauge()
         swept = await sweep_sides(

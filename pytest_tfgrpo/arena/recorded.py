@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_tfgrpo.arena.final_sweep import abandoned_sweeps
 from pytest_tfgrpo.arena.plan import ArenaPlan
 from pytest_tfgrpo.core.errors import RecordingError
 from pytest_tfgrpo.core.files import ARENA_SIDES, JOURNAL
@@ -16,15 +15,15 @@ from pytest_tfgrpo.recording.writing import describe, record
 from pytest_tfgrpo.runs.journal.journal_contents import load_run, read_log
 
 
-def record_arena(plan: ArenaPlan, competing: int) -> Iterator[str]:
+def record_arena(plan: ArenaPlan, abandoned: Iterable[Run]) -> Iterator[str]:
     """Record the runs of all sides and the final sweep where the setting says so; raises RecordingError.
 
-    `competing` are the sides of that sweep.
+    Sweeps that were `abandoned` are left out.
     """
     file = RECORD.of(plan.settings)
     if not file:
         return
-    left = {run.run_id for run in abandoned_sweeps(plan, competing)}
+    left = {run.run_id for run in abandoned}
     for path in sorted((plan.folder / ARENA_SIDES).glob(f"*/runs/*/{JOURNAL}")):
         if path.parent.name in left:
             continue

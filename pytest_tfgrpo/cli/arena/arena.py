@@ -58,7 +58,7 @@ def arena(arguments: Arguments) -> Iterator[str]:
             yield f"interrupted; go on with: tfgrpo arena --resume {plan.arena_id}"
             raise
         write_result(plan.folder, result)
-        yield from record_arena(plan, sum(bool(side.scores) for side in result.sides))
+        yield from record_arena(plan, one.abandoned)
     value = compare_sides(result)
     write_json(plan.folder / COMPARISON, value)
     page = plan.folder / PAGE
