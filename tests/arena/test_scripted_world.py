@@ -115,6 +115,26 @@ def test_a_budget_in_money_ends_an_arena_which_goes_on_with_a_larger_one(tmp_pat
     assert found == wanted
 
 
+class Eager(Planted):
+    """Asks the teacher three times, whatever is left."""
+
+    async def train(self, ring: Ring) -> Trained:
+        for left in (2, 1, 0):
+            assert ring.teacher_calls_left == left
+            await ring.teach("Answer.", f"{left} are left")
+        return Trained()
+
+
+def test_a_contestant_has_no_more_teacher_calls_than_its_share(tmp_path: Path, serve: Serve) -> None:
+    model, eager = serve(lambda request, attempt: "ok"), Eager("eager", 0.5)
+    eager.needs_teacher = True
+    folder = write_world(tmp_path / "world", 1, scenarios=3, eval_rollouts=1, teacher="openai:toy")
+    words = ("--optimizers", "none,eager", "--budget-rollouts", "12", "--budget-teacher-calls", "2")
+    run_arena(folder, {"eager": eager}, *words)
+    assert len(model.requests) == 2
+    assert table_of(folder)["sides"][1]["note"] == "the 2 teacher calls are made"
+
+
 class Late(Planted):
     """Breaks by a bug of ours until it is mended."""
 
