@@ -20,7 +20,7 @@ from pytest_tfgrpo.core.errors import TIMEOUT, ActorError, AgentFailure, Provide
 from pytest_tfgrpo.core.python.dataclass import dataclass
 from pytest_tfgrpo.core.records import Frame, Trajectory
 from pytest_tfgrpo.core.scenarios import Prompt, Task
-from pytest_tfgrpo.core.texts.named_values import nearest
+from pytest_tfgrpo.core.texts.named_values import nearest, short
 from pytest_tfgrpo.core.texts.tracebacks import traceback_text
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.protocols import ActorCall
@@ -40,6 +40,35 @@ class AgentSession:
     """All that was said, this message last, each with `role` (``user`` or ``assistant``) and `content`."""
     state: dict[str, Any]
     """Empty at first; what you put there is there in the next turn of the same rollout."""
+
+
+class ToolNames(tuple[str, ...]):
+    """Names of the tools that a scenario allows; they are the agent's own, which has to call them itself."""
+
+    unlimited: bool
+    """Whether the scenario allows every tool, as it has no `tools`."""
+
+    def __new__(cls, names: Sequence[str] | None) -> ToolNames:
+        """None allows every tool."""
+        made = super().__new__(cls, names or ())
+        made.unlimited = names is None
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether the agent may use a tool."""
+        return self.unlimited or super().__contains__(name)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a name by its place; raises TypeError for a name, as its tool is nothing that we have."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        allowed = f"`tools` of the scenario allows {', '.join(self) or 'none'}"
+        if self.unlimited:
+            allowed = "the scenario has no `tools`, which allows all"
+        raise TypeError(
+            f"context.tools[{short(key)}]: context.tools has names, and your agent has the tools: call its "
+            f"own function of that name; {allowed}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,9 +99,9 @@ class AgentContext:
         return self.folder.path
 
     @property
-    def tools(self) -> tuple[str, ...] | None:
-        """Names of the allowed tools; None allows every tool of the agent."""
-        return self.task.tools
+    def tools(self) -> ToolNames:
+        """Names of the tools that the scenario allows; each is in it where the scenario names none."""
+        return ToolNames(self.task.tools)
 
     if not TYPE_CHECKING:  # a type checker still finds what there is not
 

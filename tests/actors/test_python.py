@@ -59,6 +59,42 @@ def test_what_a_context_has_not_is_answered_by_what_it_has(ask: Ask, write_agent
     assert "no attribute 'call_tool'; it has folder, prompt, scenario, seed, session, task, temp" in told
 
 
+@pytest.mark.parametrize(
+    ("tools", "shown", "told"),
+    [
+        (
+            None,
+            "(), True, True, False",
+            "call its own function of that name; the scenario has no `tools`, which",
+        ),
+        ((), "(), False, False, False", "`tools` of the scenario allows none"),
+        (
+            ("add", "count"),
+            "('add', 'count'), True, False, True",
+            "`tools` of the scenario allows add, count",
+        ),
+    ],
+)
+def test_tools_are_names_and_without_any_in_the_scenario_each_is_allowed(
+    ask: Ask, write_agent: Write, tools: tuple[str, ...] | None, shown: str, told: str
+) -> None:
+    name = write_agent(
+        """
+        def solve(context):
+            tools = context.tools
+            return f"{tools}, {'count' in tools}, {'other' in tools}, {bool(tools) and tools[0] == 'add'}"
+
+        def call(context):
+            return context.tools['count'](1)
+        """
+    )
+    task = Task(id="t", domain="d", prompt="p", tools=tools)
+    assert ask(f"python:{name}:solve", task=task).answer == shown
+    failed = ask(f"python:{name}:call", task=task).failure.message
+    assert "context.tools['count']: context.tools has names, and your agent has the tools: call" in failed
+    assert told in failed
+
+
 def test_an_agent_in_a_conversation_knows_what_both_sides_said(
     write_agent: Write, make_call: Callable[..., ActorCall], tmp_path: Path
 ) -> None:
