@@ -22,7 +22,7 @@ from pytest_tfgrpo.core.settings.runs import TASK_ID
 from pytest_tfgrpo.core.settings.telemetry import OTEL
 from pytest_tfgrpo.core.texts.named_values import short
 from pytest_tfgrpo.core.texts.text import few
-from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.request import RunRequest, SharedLimits
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.launch.agents import Agent, agents_of, compare_agents, page_of
 from pytest_tfgrpo.launch.choice import choose
@@ -168,8 +168,7 @@ class _Openings:
             again=agent.again,
             partial=choice.left_out,
             elsewhere=None if self.whole else self._elsewhere,
-            budget=budget,
-            slots=slots,
+            shared=SharedLimits(budget=budget, slots=slots),
         )
         return open_launch(request)
 

@@ -68,6 +68,8 @@ def open_plan(
     given: Mapping[str, Any],
     environ: Mapping[str, str],
     hooked: OpenHooked,
+    *,
+    dry: bool = False,
 ) -> ArenaPlan:
     """Return the plan of an arena whose files are in `folder`; raises TfgrpoError on any misuse."""
     for name, example in (("optimizers", "none,placebo,heuristic"), ("budget_rollouts", "200")):
@@ -94,6 +96,7 @@ def open_plan(
         budget_teacher_calls=given["budget_rollouts"] if calls is None else calls,
         environ=environ,
         arguments=given,
+        dry=dry,
     )
     require_rollouts(plan)
     return plan

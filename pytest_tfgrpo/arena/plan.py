@@ -26,7 +26,7 @@ from pytest_tfgrpo.core.settings.learning import (
 from pytest_tfgrpo.core.texts.text import plural
 from pytest_tfgrpo.core.wire.wire import Json
 from pytest_tfgrpo.engine.preparation.components import MODEL
-from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.request import RunRequest, SharedLimits
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.launch.choice import limited, planned, select
 from pytest_tfgrpo.llm.limits.budget import Budget
@@ -59,6 +59,8 @@ class ArenaPlan:
     environ: Mapping[str, str]
     arguments: Mapping[str, Json]
     """Those that began it, with which it goes on."""
+    dry: bool = False
+    """Nobody is called."""
 
     @property
     def out(self) -> Path:
@@ -108,7 +110,8 @@ class ArenaPlan:
             supplied=Supplied(optimizer=self.optimizers.get(optimizer)),
             environ=self.environ,
             run_id=run_id,
-            budget=budget and budget.share(),
+            shared=SharedLimits(budget=budget and budget.share()),
+            dry=self.dry,
         )
 
 

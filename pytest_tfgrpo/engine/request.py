@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from pytest_tfgrpo.llm.limits.slots import EndpointSlots
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SharedLimits:
+    """What a run shares with others; None: it has its own."""
+
+    budget: Budget | None = None
+    slots: EndpointSlots | None = None
+    """Places at endpoints."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """What you request, before any of it is opened."""
@@ -47,10 +56,9 @@ class RunRequest:
     """Says which scenarios of a baseline are where nobody looked; empty where none is."""
     looks: Looks = field(default_factory=dict)
     """Those that the baselines remember."""
-    budget: Budget | None = None
-    """What it shares with other runs."""
-    slots: EndpointSlots | None = None
-    """Places at endpoints that it shares with other runs."""
+    shared: SharedLimits = SharedLimits()
+    dry: bool = False
+    """Nobody is called, so the keys of endpoints may be missing."""
 
     @cached_property
     def values(self) -> Mapping[str, object]:

@@ -15,7 +15,7 @@ from pytest_tfgrpo.core.settings import TABLE, Settings, unknown_variables
 from pytest_tfgrpo.core.settings.agents import ACTOR, OPTIMIZER, RECORD
 from pytest_tfgrpo.core.texts.named_values import nearest
 from pytest_tfgrpo.core.wire.stamp import stamp_bytes
-from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.request import RunRequest, SharedLimits
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.launch.agents import Agent, agents_of
 from pytest_tfgrpo.launch.launch import open_launch
@@ -86,8 +86,8 @@ def prepare(
         again=agent.again,
         partial=pick.partial,
         elsewhere=elsewhere,
-        budget=budget,
-        slots=slots,
+        shared=SharedLimits(budget=budget, slots=slots),
+        dry=config.getoption("tfgrpo_dry_run", False),
     )
     return open_launch(request)
 

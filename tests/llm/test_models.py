@@ -99,6 +99,17 @@ def test_a_missing_key_is_refused_before_anything_is_asked() -> None:
         models_of(HOSTED, OPENAI_API_KEY=KEY, HOSTED_KEY=" ").open("openai:m@hosted")
 
 
+def test_a_dry_run_needs_no_key_but_still_a_fit_one() -> None:
+    def dry(**environ: str) -> Models:
+        config = ModelsConfig(endpoints={"hosted": HOSTED})
+        return Models(config, environ=environ, spending=Ledger(), max_tokens=9, dry=True)
+
+    assert opened(dry(), "openai:m").paid
+    assert opened(dry(), "openai:m@hosted").paid
+    with pytest.raises(SettingError, match="must hold the key alone"):
+        dry(OPENAI_API_KEY="Bearer x").open("openai:m")
+
+
 @pytest.mark.parametrize("base_url", ["http://127.0.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1"])
 def test_a_server_on_this_machine_needs_no_key(base_url: str) -> None:
     models_of(OPENAI_BASE_URL=base_url).open("openai:m")

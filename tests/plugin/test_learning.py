@@ -240,8 +240,12 @@ def test_real_latencies_go_to_junit_properties(project: Project) -> None:
     assert "tfgrpo_gate" in found["gate"]
 
 
-def test_a_dry_run_prints_the_plan_and_pays_nothing(project: Project) -> None:
-    result = project.scenarios(train=3, sweep=2).learn("--tfgrpo-dry-run")
+def test_a_dry_run_prints_the_plan_pays_nothing_and_needs_no_key(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    models = ("--tfgrpo-optimizer=llm", "--tfgrpo-teacher=openai:m", "--tfgrpo-judge=openai:m")
+    result = project.scenarios(train=3, sweep=2).learn("--tfgrpo-dry-run", *models)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*epoch1*", "baseline * 2 * 2 * up to 4", "total * 16 to 20"])
     assert project.calls == []

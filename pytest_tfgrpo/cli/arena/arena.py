@@ -82,4 +82,5 @@ def _plan(arguments: Arguments) -> ArenaPlan:
         flags["actor"] = f"replay:{given['replay']}"
     project = open_project(Path.cwd(), flags, os.environ)
     hooked = partial(hooked_optimizers, project.root)
-    return open_plan(project.root, project.settings, project.task_id, folder, given, os.environ, hooked)
+    settings, task, dry = project.settings, project.task_id, arguments.dry_run
+    return open_plan(project.root, settings, task, folder, given, os.environ, hooked, dry=dry)

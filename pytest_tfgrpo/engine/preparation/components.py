@@ -151,7 +151,8 @@ class _Shared:
                 max_tokens=MAX_TOKENS.of(self._settings),
                 standing=lambda: current_ticket().waiting(),
                 adapt=CONCURRENCY.of(self._settings) == AUTO,
-                slots=self._request.slots,
+                slots=self._request.shared.slots,
+                dry=self._request.dry,
             )
         return self._models.open(spec)
 

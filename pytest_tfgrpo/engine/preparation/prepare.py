@@ -77,7 +77,7 @@ class Prepared:
 
 def prepare(request: RunRequest) -> Prepared:
     """Return the job; raises TfgrpoError on any misuse. No call is made, and nothing is written."""
-    people = open_components(request, request.budget or Budget(request.settings.values))
+    people = open_components(request, request.shared.budget or Budget(request.settings.values))
     if people.replay is not None:
         request = replace(request, scenarios=people.replay.as_recorded(request.scenarios))
     _require_fit(request, people)

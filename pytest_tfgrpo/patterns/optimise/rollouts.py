@@ -19,7 +19,7 @@ from pytest_tfgrpo.core.settings.runs import BUDGET_TOKENS, BUDGET_USD
 from pytest_tfgrpo.core.wire.strict import load_json
 from pytest_tfgrpo.core.wire.wire import from_wire, to_wire
 from pytest_tfgrpo.engine.preparation.components import open_components
-from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.request import RunRequest, SharedLimits
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.harvest.suite.suite_files import SuitePaths
 from pytest_tfgrpo.launch.choice import planned
@@ -90,7 +90,7 @@ class FixGroup:
                 phases=planned([found], settings, self.root),
                 supplied=Supplied(),
                 environ=self.environ,
-                budget=self._budget,
+                shared=SharedLimits(budget=self._budget),
             )
             launch = open_launch(request)
             return asyncio.run(_carried(launch, self._carry_out))

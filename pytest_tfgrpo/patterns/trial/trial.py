@@ -25,7 +25,7 @@ from pytest_tfgrpo.core.settings.agents import ACTOR
 from pytest_tfgrpo.core.settings.learning import DEV_SHARE
 from pytest_tfgrpo.core.settings.runs import CONCURRENCY, LIBRARY, PATTERNS, PROMPT_PACKS
 from pytest_tfgrpo.core.wire.stamp import combined_stamp
-from pytest_tfgrpo.engine.request import RunRequest
+from pytest_tfgrpo.engine.request import RunRequest, SharedLimits
 from pytest_tfgrpo.engine.supplied import Supplied
 from pytest_tfgrpo.launch.choice import planned
 from pytest_tfgrpo.launch.launch import open_launch
@@ -213,5 +213,5 @@ def _request(
         phases=planned(scenarios, settings, plan.root),
         supplied=Supplied(),
         environ=environ,
-        budget=budget,
+        shared=SharedLimits(budget=budget),
     )

@@ -67,6 +67,17 @@ def test_misuse_is_said_before_any_call(said: Said, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / tmp_path.name).exists()
 
 
+def test_a_dry_run_needs_no_key_and_the_arena_does(
+    said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("TFGRPO_TEACHER", "openai:m")
+    words = ("--optimizers", "none,llm", "--budget-rollouts", "60")
+    assert "dry run: the actor offline was not called" in said(*words, "--dry-run")
+    assert "OPENAI_API_KEY is not set" in said(*words, code=1)
+    assert not (tmp_path / "out" / tmp_path.name).exists()
+
+
 def test_an_arena_is_recorded_and_replayed(said: Said, tmp_path: Path) -> None:
     words = ("--optimizers", "few-shot,heuristic", "--budget-rollouts", "24")
     assert "recorded 24 rollouts and 0 model calls in all.jsonl" in said(*words, "--record", "all.jsonl")
