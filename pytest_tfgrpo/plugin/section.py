@@ -27,6 +27,8 @@ class RunSection:
         """Commands for GitHub Actions annotations; empty elsewhere."""
         self.failed = False
         """True when a gate failed, whatever became of its item."""
+        self._refused: list[str] = []
+        """Warnings that filters make errors."""
 
     def add(self, run: SessionRun) -> None:
         """Add a run, under the name of its agent where there are several."""
@@ -57,7 +59,7 @@ class RunSection:
         """
         if not self.warnings:
             return
-        refused = run_warnings.issue(config, self.warnings)
+        refused = self._refused = run_warnings.issue(config, self.warnings)
         for text in refused if run_warnings.are_shown(config) else self.warnings:
             self.lines += wrapped(f"warning: {text}", WIDTH, hanging="  ")
         if refused:
@@ -70,7 +72,11 @@ class RunSection:
             self.failed = True
 
     def show(self, reporter: pytest.TerminalReporter) -> None:
-        """Write it to the terminal."""
+        """Write it to the terminal, which lists and counts refused warnings among its errors."""
+        place = (reporter.config.inipath or reporter.config.rootpath).name
+        for text in self._refused:
+            report = pytest.CollectReport(place, "failed", f"TfgrpoWarning: {text}", None)
+            reporter.stats.setdefault("error", []).append(report)
         if self.lines:
             reporter.section("tfgrpo")
             for n, line in enumerate(self.lines):

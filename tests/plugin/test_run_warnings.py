@@ -44,7 +44,8 @@ def test_who_ignores_them_sees_none_and_who_turns_pytests_off_sees_them_in_the_s
 def test_as_errors_they_fail_pytest_after_the_run_has_ended(warned: Project, category: str) -> None:
     result = warned.learn("-W", category)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert result.parseoutcomes() == {"passed": 3}
+    assert result.parseoutcomes() == {"passed": 3, "errors": 1}
+    assert len(lines_with(f"ERROR pytest.ini - TfgrpoWarning: {TEXT[:40]}", result)) == 1
     assert warned.manifest()["status"] == "complete"
     said = " ".join(" ".join(result.outlines).split())
     assert f"warning: {TEXT} tfgrpo: -W or filterwarnings makes an error of 1 warning" in said
