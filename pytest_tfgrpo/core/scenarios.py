@@ -175,6 +175,13 @@ class MockCase:
     """What the arguments of a call have at least; None: any call."""
     file: str = field(default="", metadata=SPARSE)
     """The recording, as written."""
+    sha256: str = field(default="", metadata=SPARSE)
+    """Of the file with a callable; empty where that is installed, and not of the project."""
+
+    @property
+    def content(self) -> list[Json]:
+        """What makes it this case, for stamps."""
+        return [self.kind, self.value, self.when, *([self.sha256] if self.sha256 else [])]
 
     @property
     def written(self) -> dict[str, Json]:
@@ -195,7 +202,7 @@ class ToolMock:
     @property
     def content(self) -> list[Json]:
         """What makes it this mock, for stamps."""
-        return [self.tool, [[case.kind, case.value, case.when] for case in self.cases]]
+        return [self.tool, [case.content for case in self.cases]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,22 @@ def test_mocks_are_part_of_what_the_agent_meets(tmp_path: Path) -> None:
     assert other.stamp != first.stamp
     plain = scenario("s", folder=tmp_path, prompt="p", checks=[{"kind": "exact", "value": "3"}])
     assert "mocks" not in plain.seen
+
+
+def test_the_code_of_a_mock_is_part_of_it_where_it_is_the_projects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mock_of_a_bank.py"
+    file.write_text("def pay():\n    return 1\n")
+    mocks = {"f": [{"when": {"n": 1}, "python": "mock_of_a_bank:pay"}, {"python": "json:dumps"}]}
+    first = made(tmp_path, mocks)
+    monkeypatch.delitem(sys.modules, "mock_of_a_bank")
+    assert made(tmp_path, mocks).stamp == first.stamp
+    file.write_text("def pay():\n    return 2\n")
+    other = made(tmp_path, mocks)
+    assert (other.stamp != first.stamp, other.seen != first.seen) == (True, True)
+    assert [bool(case.sha256) for case in other.mocks[0].cases] == [True, False]
+    assert from_wire(Scenario, json.loads(json.dumps(to_wire(other)))).mocks == other.mocks
 
 
 def test_mocks_survive_a_record_and_the_wire(tmp_path: Path) -> None:
