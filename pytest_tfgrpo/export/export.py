@@ -34,7 +34,12 @@ from pytest_tfgrpo.export.rows import (
 from pytest_tfgrpo.export.source import CALLS_TOOLS, HAS_LOGPROBS, HAS_TOKEN_IDS, ExportSource
 
 LOW_REWARD = "below the least reward"
-_STARTS = (b'{"schema":"tfgrpo.rollouts/', b'{"prompt":[{"role":', b'{"data_source":')
+_STARTS = (
+    b'{"schema":"tfgrpo.rollouts/',
+    b'{"prompt":[{"role":',
+    b'{"data_source":',
+    b"agent,scenario,split,",
+)
 """How the rows of each format begin."""
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T][\d:.]*Z?)?")
 """What loaders take for a time."""
@@ -84,7 +89,7 @@ def export(folder: Path, target: Path, wanted: Export) -> Iterator[str]:
     Then there is no file.
     """
     try:
-        _check_target(folder, target, wanted.force)
+        check_target(folder, target, wanted.force)
     except OSError as error:
         raise ExportError(f"cannot write {target}: {error.strerror}; name another file with -o") from error
     with open_index(folder) as index:
@@ -112,7 +117,7 @@ def write_rows(index: ExportSource, target: Path, wanted: Export) -> Iterator[st
             yield f"every text of {column!r} is a date: pass features to datasets, or it reads them as times"
 
 
-def _check_target(folder: Path, target: Path, force: bool) -> None:
+def check_target(folder: Path, target: Path, force: bool) -> None:
     """Raise ExportError where a file is in the way: any without `force`, else one that a run keeps.
 
     In the folder of the run's task, an earlier export alone is replaced. Raises OSError for a name that

@@ -54,6 +54,16 @@ def test_the_rows_are_written_into_the_runs_folder_and_named(learned: Project) -
     assert tfgrpo("export", "--format", "rollouts", "--force") == out
 
 
+def test_answers_are_a_table_of_all_rollouts_in_the_runs_folder(learned: Project) -> None:
+    out = tfgrpo("export", "--format", "answers")
+    file = learned.runs()[-1] / "answers.csv"
+    many = len(learned.events("rollout"))
+    assert out == f"{file.relative_to(learned.root)}: {many} rows of run {file.parent.name}\n"
+    assert file.read_text().startswith("agent,scenario,")
+    for words in (("--bare",), ("--advantage", "grpo")):
+        tfgrpo("export", "--format", "answers", *words, code=2)
+
+
 def test_a_replay_gives_the_rows_of_the_run_that_was_recorded(learned: Project) -> None:
     tfgrpo("record", "add", "recording.jsonl")
     first = export("--format", "rollouts")

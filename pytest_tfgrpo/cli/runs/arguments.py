@@ -9,7 +9,7 @@ from pytest_tfgrpo.cli.parsers import Parser, Subparsers, add_command, positive,
 from pytest_tfgrpo.core.files import LABELS_FORM
 
 ADVANTAGES = ("grpo", "dr_grpo", "rloo")
-FORMATS = ("rollouts", "preference", "prompt")
+FORMATS = ("rollouts", "preference", "prompt", "answers")
 SORTS = ("effect", "age", "support", "domain")
 
 
@@ -79,7 +79,7 @@ def export(command: Parser) -> None:
         "--format",
         choices=FORMATS,
         help="required for a run. rollouts: messages, reward, advantage; preference: prompt, chosen, "
-        "rejected; prompt: prompts alone",
+        "rejected; prompt: prompts alone; answers: CSV of all rollouts, for spreadsheets",
     )
     command.add_argument(
         "--advantage", choices=ADVANTAGES, help="convention of the advantages in rollouts (default: grpo)"
@@ -88,7 +88,10 @@ def export(command: Parser) -> None:
         "--bare", action="store_true", help="leave the lessons out of the prompts in preference and prompt"
     )
     command.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: FORMAT.jsonl in the run's folder)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="file to write (default: in the run's folder, FORMAT.jsonl or answers.csv)",
     )
     command.add_argument(
         "--force", action="store_true", help="replace FILE, or the same tasks of ours, if they exist"

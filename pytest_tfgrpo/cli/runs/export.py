@@ -9,9 +9,11 @@ from pathlib import Path
 from pytest_tfgrpo.cli.lookup import find_run
 from pytest_tfgrpo.cli.parsers import Arguments
 from pytest_tfgrpo.cli.project import project_of
+from pytest_tfgrpo.export.answers import ANSWERS, export_answers
 from pytest_tfgrpo.export.export import Export
 from pytest_tfgrpo.export.export import export as write
 from pytest_tfgrpo.export.harbor.tasks import export_tasks
+from pytest_tfgrpo.launch.result_rows import rows_of
 
 HARBOR = "harbor"
 """In place of a run: the scenarios of a suite are exported."""
@@ -42,11 +44,17 @@ def _export_run(arguments: Arguments) -> Iterator[str]:
         arguments.parser.error(
             "--bare is for preference and prompt: rollouts keep the prompt they were given"
         )
+    if arguments.format == ANSWERS and arguments.bare:
+        arguments.parser.error("--bare is for preference and prompt: answers have no prompt with lessons")
     if arguments.format != "rollouts" and arguments.advantage:
         arguments.parser.error("--advantage is for --format rollouts")
     if arguments.output == "-":
         arguments.parser.error("-o takes the name of a file: an export is written whole or not at all")
     folder = find_run(project_of(arguments), arguments.run)
+    if arguments.format == ANSWERS:
+        target = Path(arguments.output or os.path.relpath(folder / f"{ANSWERS}.csv"))
+        yield from export_answers(folder, target, rows_of, force=arguments.force)
+        return
     usual = os.path.relpath(folder / f"{arguments.format}.jsonl")
     wanted = Export(
         format=arguments.format,
