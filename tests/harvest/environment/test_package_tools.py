@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_tfgrpo.core.errors import CheckError
 from pytest_tfgrpo.harvest.environment import package_tools, setup_commands
 from pytest_tfgrpo.harvest.environment.builder import _require_whole, until_of
 from pytest_tfgrpo.harvest.environment.package_tools import (
@@ -17,12 +22,17 @@ from pytest_tfgrpo.harvest.environment.package_tools import (
     Locked,
     _lines,
     _scrubbed,
+    inside,
     install,
     lock,
     make_venv,
+    open_tools,
+    outside,
 )
 from pytest_tfgrpo.harvest.environment.setup_commands import lock_node_packages, run_setup
+from pytest_tfgrpo.sandbox.programs.cancelling import Cancelled, cancelled_by
 from pytest_tfgrpo.sandbox.programs.environments import BUILT, SETUP, VENV, Environment
+from pytest_tfgrpo.scoring.runners.isolation import SYSTEM_PATH, IsolatedProgram, IsolatedRun
 
 HASH = "sha256:" + "a" * 64
 OTHER = "sha256:" + "b" * 64
@@ -363,3 +373,121 @@ def test_code_of_packages_leads_no_name_of_the_environment_elsewhere(
         return
     with pytest.raises(BuildProblem, match=problem):
         _require_whole(environment, tmp_path, before)
+
+
+class Started:
+    """A process that ends, or does not, and writes what it is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, code: int | None = 0, said: bytes = b"") -> None:
+        self.code, self.said, self.did = code, said, list[str]()
+        self.given: dict[str, Any] = {}
+        monkeypatch.setattr(package_tools.subprocess, "Popen", self)
+
+    def __call__(self, argv: Sequence[str], **given: Any) -> Started:
+        self.given = {"argv": argv, **given}
+        given["stdout"].write(self.said)
+        return self
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.did.append("wait")
+        if self.code is None and timeout is not None:
+            raise subprocess.TimeoutExpired("x", timeout)
+        return self.code or 0
+
+    def kill(self) -> None:
+        self.did.append("kill")
+
+
+def test_an_installer_runs_with_the_variables_of_the_machine_but_those_of_another_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {"PIP_INDEX_URL": "https://a:b@host", "HOME": "/h", "UV_INDEX": "x", "MYPYTHON": "y"}
+    left = dict.fromkeys(
+        ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT", "GIT_DIR",
+         "UV_SYSTEM_PYTHON", "PIP_TARGET", "PIP_USER", "PIP_PREFIX", "PIP_REQUIRE_VIRTUALENV"), "x"
+    )  # fmt: skip
+    started = Started(monkeypatch, 3, b" \n\xffsaid\n ")
+    assert outside(tools(environ={**kept, **left}), ["/uv", "pip"], tmp_path) == (3, "\ufffdsaid")
+    assert (started.given["env"], started.given["cwd"]) == (kept, tmp_path)
+    assert (started.given["argv"], started.given["stderr"]) == (["/uv", "pip"], subprocess.STDOUT)
+    assert started.given["stdin"] == subprocess.DEVNULL
+    assert started.did == ["wait", "kill", "wait"]
+
+
+def test_an_installer_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(monkeypatch, None)
+    slow = replace(tools(), timeout_s=0.01)
+    assert outside(slow, ["/somewhere/uv", "pip"], tmp_path) == (1, "uv took over 0.01 s")
+    assert started.did[-2:] == ["kill", "wait"]
+
+
+def test_a_cancelled_installer_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = Started(monkeypatch, None)
+    with pytest.raises(Cancelled), cancelled_by(lambda: True):
+        outside(tools(), ["/uv"], tmp_path)
+    assert started.did == ["kill", "wait"]
+
+
+def test_code_of_packages_runs_in_a_sandbox_with_the_network_and_writes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[IsolatedProgram] = []
+    answers: list[Any] = [
+        IsolatedRun(code=0, output=" fine \n", elapsed_s=1.0),
+        IsolatedRun(code=None, output="", elapsed_s=1.0),
+        IsolatedRun(code=5, output="no\n", elapsed_s=1.0),
+        IsolatedRun(code=None, output="half", elapsed_s=1.0, stopped="time"),
+        CheckError("bwrap is missing"),
+    ]
+
+    def run(program: IsolatedProgram, timeout_s: float) -> IsolatedRun:
+        assert timeout_s == 1200
+        seen.append(program)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        found: IsolatedRun = answer
+        return found
+
+    monkeypatch.setattr(package_tools, "run_isolated", run)
+    links = tmp_path / "links"
+    links.mkdir()
+    own = tools(environ={"UV_FIND_LINKS": str(links), "SECRET": "x", "HTTPS_PROXY": "http://a:b@c"})
+    folder = tmp_path / "folder"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "tool").symlink_to(sys.executable)
+    programs = (Path(sys.executable), folder / "bin" / "tool")
+    assert inside(own, ["tool", "x"], folder, programs, "sub") == (0, "fine")
+    assert [inside(own, ["x"], folder, ()) for _ in range(3)] == [
+        (0, ""),
+        (5, "no"),
+        (1, "half\nended: over its limit of time"),
+    ]
+    with pytest.raises(BuildProblem, match="package code runs only in a sandbox: bwrap is missing"):
+        inside(own, ["x"], folder, ())
+    first, plain = seen[:2]
+    assert (first.tree, first.folder, first.network, first.isolation) == (folder, "sub", "host", "bwrap")
+    assert (plain.folder, plain.environment["PATH"]) == (".", SYSTEM_PATH)
+    assert links in first.readable
+    assert not [path for path in first.readable if path.is_relative_to(folder)]
+    assert len(set(first.readable)) == len(first.readable)
+    search = first.environment["PATH"].split(os.pathsep)
+    assert search[:2] == [str(Path(sys.executable).parent), str(folder / "bin")]
+    assert (first.environment["UV_LINK_MODE"], first.environment["UV_PYTHON_DOWNLOADS"]) == ("copy", "never")
+    assert not {"SECRET", "HTTPS_PROXY"} & {*first.environment}
+
+
+def test_uv_is_looked_for_beside_the_interpreter_and_then_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("beside", "path"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "uv").touch(mode=0o755)
+    monkeypatch.setattr(package_tools.sys, "executable", str(tmp_path / "beside" / "python"))
+    environ = {"PATH": str(tmp_path / "path")}
+    assert open_tools({}, environ, "none").uv == tmp_path / "beside" / "uv"
+    (tmp_path / "beside" / "uv").unlink()
+    found = open_tools({}, environ, "none")
+    assert (found.uv, found.isolation, found.environ) == (tmp_path / "path" / "uv", "none", environ)
+    (tmp_path / "path" / "uv").chmod(0o644)
+    assert open_tools({"3.11": PYTHON}, environ).uv is None
