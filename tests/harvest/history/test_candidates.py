@@ -264,3 +264,29 @@ def test_a_source_that_is_missing_is_a_failed_validation(repository: Repository)
     assert isinstance(one, HarvestRow)
     assert one.cause is RootCause.SNAPSHOT_INTEGRITY
     assert "is missing" in one.reason
+
+
+def test_a_deleted_file_is_not_said_to_hold_tests(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", "shop/x_checks.py": "b\n", TEST: "b\n"})
+    repository.commit({SOURCE: "c\n", "shop/x_checks.py": None})
+    row = screened(repository)[-1]
+    assert isinstance(row, HarvestRow)
+    assert row.reason == "no test changed"
+
+
+def test_what_globs_name_as_tests_comes_from_the_fix(repository: Repository) -> None:
+    repository.commit({SOURCE: "b\n", "checks/cart_check.py": "x", TEST: "b\n"})
+    one = candidate(repository, CandidateRules(tests=("checks/*_check.py",)))
+    assert one.tests == ("checks/cart_check.py",)
+    assert one.protected == ("checks/cart_check.py", TEST)
+    assert one.sources == (SOURCE,)
+
+
+def test_a_change_without_tests_is_a_candidate_where_others_may_prove_it(repository: Repository) -> None:
+    commit = repository.commit({SOURCE: "b\n"}, "!!!")
+    one = candidate(repository, CandidateRules(untested=True))
+    assert (one.id, one.tests, one.protected) == (f"change-{commit[:12]}", (), ())
+    repository.commit({"README.md": "b\n"})
+    row = screened(repository, CandidateRules(untested=True))[-1]
+    assert isinstance(row, HarvestRow)
+    assert row.reason == "no source changed"

@@ -1,11 +1,13 @@
 """Changed lines: those added and those removed, whatever their order."""
 
+import secrets
+import zlib
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.repositories import Repository
+from support.repositories import Repository, remove_object
 
 from pytest_tfgrpo.harvest.history import changed_lines as module
 from pytest_tfgrpo.harvest.history.changed_lines import TOO_MANY, changed_lines, differing_lines
@@ -36,6 +38,22 @@ def test_all_files_of_a_change_count_and_binary_ones_do_not(tmp_path: Path) -> N
     repository.commit({"a.py": "1\n2\n", "b.py": "1\n", "c.bin": b"\0\n" * 9})
     repository.commit({"a.py": "2\n3\n", "b.py": None, "c.bin": b"\0\n" * 5, "d.py": "4\n5"})
     assert lines_of_last(repository) == 2 + 1 + 2
+    repository.commit({"a.py": b"\0\n" * 5, "c.bin": "1\n2\n", "d.py": "4\r\n5\r\n6"})
+    assert lines_of_last(repository) == 1
+
+
+@pytest.mark.parametrize(("name", "side"), [("main~1:a.py", "old_id"), ("main:a.py", "new_id")])
+def test_a_damaged_or_missing_file_is_named(tmp_path: Path, name: str, side: str) -> None:
+    repository = Repository(tmp_path / "project")
+    texts = {"old_id": secrets.token_hex(500), "new_id": secrets.token_hex(500)}
+    repository.commit({"a.py": texts["old_id"]})
+    repository.commit({"a.py": texts["new_id"]})
+    with GitObjects(repository.folder) as objects:
+        (file,) = next(changes(objects, range_of(objects, "main"))).files
+    loose = remove_object(repository, name)
+    assert lines_of_last(repository) == f"the object {getattr(file, side)} of a changed file is missing"
+    loose.write_bytes(zlib.compress(b"blob 1000\0" + texts[side].encode())[:-60])
+    assert lines_of_last(repository) == f"the object {getattr(file, side)} of a changed file is damaged"
 
 
 @pytest.mark.parametrize("name", ["FILE_MAX", "CHANGE_MAX"])

@@ -82,6 +82,21 @@ def found(tree):
             ".github/workflows/tests.yml",
         ),
         ({"Makefile": "test:\n\tpip install pytest foo\n\tpytest\n"}, ("pytest", "foo"), "Makefile"),
+        (
+            {"Makefile": "test:\n\tpip install -U pip setuptools wheel \\\n\t  pytest\n"},
+            ("pytest",),
+            "Makefile",
+        ),
+        (
+            {"tox.toml": '[env_run_base]\ndeps = ["pytest", "-r req.txt"]\n', "req.txt": "a"},
+            ("pytest", "a"),
+            "tox.toml env_run_base.deps",
+        ),
+        (
+            {"pyproject.toml": '[tool.tox.env_run_base]\ndeps = ["pytest", "b"]\n'},
+            ("pytest", "b"),
+            "pyproject.toml env_run_base.deps",
+        ),
     ],
 )
 def test_what_tests_need_is_found_with_its_source(tree, requirements, source):
@@ -93,7 +108,18 @@ def test_what_tests_need_is_found_with_its_source(tree, requirements, source):
 @pytest.mark.parametrize(
     ("tree", "pythons", "source"),
     [
-        ({".python-version": "3.9.1\n"}, ("3.9",), ".python-version"),
+        ({".python-version": "3.9.1\n3.10.2\n"}, ("3.9",), ".python-version"),
+        (
+            {
+                ".github/workflows/a.yml": WORKFLOW.replace("3.8", "3.9"),
+                ".github/workflows/tests.yml": WORKFLOW,
+            },
+            ("3.8", "3.11"),
+            ".github/workflows/tests.yml",
+        ),
+        ({".gitlab-ci.yml": "tests:\n  python: [3.8, '3.9']\n"}, ("3.8", "3.9"), ".gitlab-ci.yml"),
+        ({".travis.yml": "python: '3.7'\nscript: pytest\n"}, ("3.7",), ".travis.yml"),
+        ({".github/workflows/docs.yml": "python-version: '3.7'\nrun: build\n"}, (), None),
         (
             {"tox.ini": "[tox]\nenvlist = py{38,39}, py310, pypy3"},
             ("3.8", "3.9", "3.10"),
@@ -117,6 +143,7 @@ def test_pythons_are_found_with_their_source(tree, pythons, source):
 
 def test_plain_variables_of_tox_are_kept_and_those_with_substitutions_are_not():
     text = "[testenv]\nsetenv =\n  TZ = UTC\n  PYTHONPATH = {toxinidir}\n  1X = 2\n"
+    text += "  AT = {toxinidir}\n  B = $TZ\n  no\n"
     assert found({"tox.ini": text}).variables == {"TZ": "UTC"}
 
 

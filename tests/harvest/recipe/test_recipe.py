@@ -166,6 +166,11 @@ def test_reviewed_dependencies_are_not_widened():
         ("", ("3.9", "3.12"), 1656633600, "3.9"),
         ("", ("3.12", "3.13"), 1656633600, "3.12"),
         ("", ("3.9", "3.12"), -5, "3.9"),
+        ("", ("3.11", "3.12"), 1696204800, "3.12"),  # the day on which 3.12 came out
+        ("", ("3.11", "3.12"), 1696204799, "3.11"),
+        ("", ("3.10", "3.11"), 1666569600, "3.11"),
+        ("", ("3.13", "3.14"), 1728259200, "3.13"),
+        ("", ("3.14", "3.15"), 1_900_000_000, "3.14"),  # of which nobody knows when it came out
         ("", ("3.9", "3.12"), 10**30, "3.12"),
     ],
 )
@@ -358,3 +363,48 @@ def test_the_relaxed_recipe_lets_go_of_an_old_pytest_and_its_plugins():
     assert strict.dependencies == ("pytest<5", "six<2", *plugins)
     free = ("pytest-timeout; python_version>'3'", "pytest-xdist[psutil]", "py")
     assert relaxed.dependencies == ("pytest", "six<2", *free)
+
+
+def test_reviewed_folders_of_modules_lie_below_their_folder():
+    (reviewed,) = parse_recipes('[folder."api"]\nrunner = "pytest"\npaths = ["lib", "."]\nfiles = ["a.txt"]')
+    part = recipe({"api/a.txt": "x", "a.txt": "y"}, "api/tests/test_a.py", reviewed=(reviewed,))[0]
+    assert (part.imports, part.files) == (("api/lib", "api"), {"a.txt": "x"})
+    assert part.sources["paths"] == 'harvest.toml [folder."api"] paths'
+
+
+def test_a_project_whose_tests_have_variables_has_a_python_of_its_own():
+    assert recipe({"tox.ini": "[testenv]\nsetenv = TZ=UTC\n"})[0].python == "3.10"
+
+
+def test_a_requirement_with_a_marker_does_not_keep_another_of_its_name_out():
+    manifest = """
+[project]
+name = "shop"
+dependencies = ["attrs"]
+[project.optional-dependencies]
+one = ["yarl==3; python_version < '3.8'", "attrs[x]"]
+two = ["yarl==5", "multidict"]
+three = ["yarl==7", "multidict>=2", "Shop[one]"]
+"""
+    _, wide, *_ = recipe({"pyproject.toml": manifest})
+    assert wide.dependencies == ("attrs", "pytest", "yarl==3; python_version < '3.8'", "yarl==5", "multidict")
+    assert wide.extras == ("one", "two")
+
+
+def test_what_npm_needs_is_kept_but_no_password_and_nothing_that_is_installed():
+    tree = {
+        "package.json": json.dumps({"scripts": {"test": "jest"}, "workspaces": ["packages/*"]}),
+        "packages/a/package.json": '{"name": "a"}',
+        "packages/a/node_modules/b/package.json": "{}",
+        ".npmrc": "registry = one",
+    }
+    part = recipe(tree, "a.test.js")[0]
+    assert set(part.files) == {"package.json", "packages/a/package.json", ".npmrc"}
+    assert (part.setup, part.sources["setup"]) == (
+        (("npm", "ci", "--no-audit", "--no-fund"),),
+        "package.json dependencies",
+    )
+    (alone,) = recipe({**tree, "package.json": '{"scripts": {"test": "jest"}}'}, "a.test.js")
+    assert (alone.files, alone.setup) == ({}, ())
+    secret = recipe({**tree, ".npmrc": "//host/:_authToken=x"}, "a.test.js")[0]
+    assert set(secret.files) == {"package.json", "packages/a/package.json"}

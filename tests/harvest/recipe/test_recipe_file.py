@@ -36,6 +36,14 @@ def test_folders_are_read_and_what_is_left_out_is_none():
             '[folder."../x"]\nrunner = "pytest"',
             r"harvest.toml:1: /folder/\.\.~1x: '\.\./x' is not a folder of",
         ),
+        ("[folder.'a\\b']", r"harvest.toml:1: .*'a.+b' is not a folder of"),
+        ('[folder."/a"]', r"harvest.toml:1: .*'/a' is not a folder of"),
+        ('[folder."a//b"]', r"harvest.toml:1: .*'a//b' is not a folder of"),
+        (
+            '[folder."."]\ndependencies = ["a\\n"]',
+            r"harvest.toml:2: .*dependencies/0: 'a.+n' is not a requirement",
+        ),
+        ('[folder."."]\nrunner = "vitest"\nrun = ["x"]', r"harvest.toml:3: .*'node-test'; remove it"),
         (
             'x = 1\nrunner = "pytest"',
             r"harvest.toml:2: /runner: the key 'runner' belongs below a folder's line",
@@ -82,3 +90,11 @@ def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
 def test_no_text_breaks_the_reader(text):
     with pytest.raises(SettingError):
         parse_recipes(text)
+
+
+def test_folders_come_in_order_and_a_mistake_is_looked_for_in_its_own():
+    text = '[folder."web"]\nrunner = "jest"\n[folder."api"]\nrunner = "pytest"\n[folder.".".env]\nA = "1"\n'
+    assert [recipe.folder for recipe in parse_recipes(text)] == [".", "api", "web"]
+    assert parse_recipes(text)[0].env == {"A": "1"}
+    with pytest.raises(SettingError, match=r"recipes:6: /folder/\./env/A: "):
+        parse_recipes(text.replace('"1"', "1"), "recipes")

@@ -47,6 +47,17 @@ def test_what_is_written_reads_back_as_what_is_guessed(test):
             assert getattr(one, name) == getattr(other, name)
 
 
+def test_a_folder_that_is_its_own_root_has_a_dot_and_what_is_installed_is_passed_over():
+    tree = {
+        "api/setup.py": "setup(name='x', install_requires=['a'])",
+        "api/x/__init__.py": "",
+        "api/test_a.py": "",
+        "web/node_modules/left/test_b.py": "",
+    }
+    (part,) = parse_recipes(text_of(tree))
+    assert (part.folder, part.paths, part.dependencies) == ("api", (".",), ("a", "pytest"))
+
+
 def test_a_repository_without_tests_gets_a_template():
     assert "# runner = " in text_of({"README": ""})
 

@@ -13,6 +13,7 @@ from pytest_tfgrpo.harvest.recipe.requirement_text import (
     name_of,
     poetry,
     requirement_list,
+    requirements_file,
 )
 
 
@@ -95,6 +96,7 @@ def test_no_requirement_has_lines_or_is_an_option(text):
         ("^0.2.3", "x>=0.2.3,<0.3"),
         ("^0.0.3", "x>=0.0.3,<0.0.4"),
         ("~1.2", "x>=1.2,<1.3"),
+        ("~1.2.3", "x>=1.2.3,<1.3"),
         ("~1", "x>=1,<2"),
         ("*", "x"),
         ("1.0", "x==1.0"),
@@ -112,7 +114,7 @@ def test_no_requirement_has_lines_or_is_an_option(text):
             {"version": "1", "python": ">=3.7", "markers": "os_name == 'posix'"},
             "x==1; (os_name == 'posix') and (python_version >= \"3.7\")",
         ),
-        ([{"version": "^1"}], "x>=1,<2"),
+        ([{"version": "^1"}, {"version": "^2"}], "x>=2,<3"),
         (3, ""),
     ],
 )
@@ -122,7 +124,8 @@ def test_poetry_is_translated(value, expected):
 
 def test_the_words_of_an_installation_are_told_apart():
     words = ["-U", "-r", "req.txt", "--index-url", "http://x/y", "a==1", "-e", ".[t]", "-c", "c.txt", "b"]
-    assert list(install_items(words, {"req.txt": "q\n"}.get)) == ["q", "a==1", ".[t]", "b"]
+    words += ["--editable", "./own", "--constraint", "c.txt", "-f", "links", "-t", "there", "d"]
+    assert list(install_items(words, {"req.txt": "q\n"}.get)) == ["q", "a==1", ".[t]", "b", "./own", "d"]
 
 
 def test_files_of_requirements_may_be_named_in_one_word():
@@ -168,4 +171,22 @@ def test_what_checks_formats_and_documents_is_a_linter():
         map(is_linter, ["flake8>=3", "Black", "sphinx_rtd_theme", "mypy; python_version>'3'", "pytest_mypy"])
     )
     assert all(map(is_linter, ["pytest-codestyle", "pytest-flakes", "pytest-pep8>=1"]))
+    prefixed = ["flake8-bugbear", "sphinx_issues", "sphinxcontrib.napoleon", "mkdocs-x", "pylint-django"]
+    assert all(map(is_linter, [*prefixed, "types-requests", "mypy-extensions", "tox-gh"]))
     assert not any(map(is_linter, ["pytest", "pytest-mock", "hypothesis", "blackjack", "typing-extensions"]))
+
+
+def test_a_line_of_a_requirements_file_loses_its_remark_its_options_and_its_end():
+    text = (
+        "a>=1  # why\r\n# alone\r\n-e git+https://host/x#egg=x\r\n--editable=./own\r\n--pre\r\n"
+        "b==1 \\\r\n    --hash=sha256:aa\r\nc --config-settings=x=y\r\nd --global-option=z\r\n"
+    )
+    found = requirements_file("req.txt", {"req.txt": text}.get)
+    assert found == ["a>=1", "git+https://host/x#egg=x", "./own", "b==1", "c", "d"]
+
+
+def test_requirements_files_include_each_other_five_deep_and_beside_themselves():
+    files = {f"in/{n}.txt": f"x{n}\n-r {n + 1}.txt\n" for n in range(8)}
+    found = requirements_file("in/0.txt", lambda name: files.get(name, ""))
+    assert found == [f"x{n}" for n in range(6)]
+    assert requirements_file("0.txt", {"0.txt": "--requirement=in/7.txt", **files}.get, 1) == ["x7"]
